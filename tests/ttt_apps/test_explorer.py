@@ -22,10 +22,10 @@ from baselines.mcts import MCTS
 from baselines.tables import Softmax, Table, source_values
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer.api import ExplorerApi
-from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.command import listening
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import LineRequest, PlayRequest, ValuesRequest
+from ttt_apps.explorer.solutions import LRUCache
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CACHE_VARIABLE

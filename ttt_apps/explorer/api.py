@@ -15,9 +15,8 @@ import numpy as np
 from learners.checkpoint import policy_name
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import policies, schemas
-from ttt_apps.explorer.board_json import cell_names
 from ttt_apps.explorer.game_lines import as_o_began, line_json, review_game, to_played_game
-from ttt_apps.explorer.panels import Panels, refused_panels
+from ttt_apps.explorer.panels import Panels, cell_names, refused_panels
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import LineRequest, PlayRequest, PuzzlesRequest, ValuesRequest
 from ttt_apps.explorer.solutions import Solutions, first_stones
@@ -31,6 +30,7 @@ from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.matches.games import AGAIN, PlayedGame
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
+from ttt_eval.reports.links import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
 
 
 class ExplorerApi:
@@ -70,15 +70,15 @@ class ExplorerApi:
                 runs.append({"name": name, "learner": str(self.root.run(name).read_config()["learner"])})
             except (ValueError, TypeError, OSError):  # a damaged run is not offered
                 continue
+        settings = {name: policies.settings_of(name) for name in policies.OFFERED}
         return {
             "version": __version__,
-            "edge": schemas.MAX_EDGE,
-            "win_lengths": [default_win_length(edge, schemas.MAX_EDGE) for edge in range(1, schemas.MAX_EDGE + 1)],
+            "edge": MAX_EXPLORER_EDGE,
+            "win_lengths": [default_win_length(edge, MAX_EXPLORER_EDGE) for edge in range(1, MAX_EXPLORER_EDGE + 1)],
             "tables": policies.MAX_TABLE_CELLS,
-            "most_skips": schemas.MAX_EXPLORER_SKIP,
+            "most_skips": MAX_EXPLORER_SKIP,
             "policies": {
-                name: {key: setting._asdict() for key, setting in policies.settings_of(name).items()}
-                for name in policies.OFFERED
+                name: {key: setting.to_dict() for key, setting in known.items()} for name, known in settings.items()
             },
             "on_tables": sorted(policies.TABLE_POLICIES),
             "runs": runs,
@@ -121,8 +121,8 @@ class ExplorerApi:
         after = position.cells.copy()
         after[cell] = position.mover + 1
         skipped = winner(game, after) is None and mover == position.mover
-        word = coordinate(cell, game) + AGAIN * skipped
-        return self._replay(to_played_game(game, request.opening, f"{request.moves} {word}".strip(), first))
+        moves = f"{request.moves} {coordinate(cell, game)}{AGAIN * skipped}"
+        return self._replay(to_played_game(game, request.opening, moves, first))
 
     def _replay(self, played: PlayedGame, may_wait: bool = False) -> dict[str, Any]:
         state = self._solutions.availability(played.game)

@@ -51,26 +51,20 @@ def make_app(api: ExplorerApi, port: int) -> ASGIApp:
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
+        if isinstance(problem, HTTPException):
+            return _error(problem.status_code, "there is nothing here for this request: the page is at /")
+        if isinstance(problem, RequestValidationError):
+            first = problem.errors()[0]
+            where = ".".join(map(str, first["loc"][1:])) or "the request"
+            return _error(400, f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
         return _error(400, api.root.describe_error(problem))
 
-    async def refuse_fields(_: Request, problem: Exception) -> JSONResponse:
-        assert isinstance(problem, RequestValidationError)
-        first = problem.errors()[0]
-        where = ".".join(map(str, first["loc"][1:])) or "the request"
-        return _error(400, f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
-
-    async def refuse_address(_: Request, problem: Exception) -> JSONResponse:
-        assert isinstance(problem, HTTPException)
-        return _error(problem.status_code, "there is nothing here for this request: the page is at /")
-
-    async def apologise(_: Request, problem: Exception) -> JSONResponse:
+    async def fail(_: Request, problem: Exception) -> JSONResponse:
         return _error(500, "this cannot be answered because of an error of the server: see its log")
 
-    for kind in (ValueError, TypeError, OSError, MemoryError):
+    for kind in (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError):
         app.add_exception_handler(kind, refuse)
-    app.add_exception_handler(RequestValidationError, refuse_fields)
-    app.add_exception_handler(HTTPException, refuse_address)
-    app.add_exception_handler(Exception, apologise)
+    app.add_exception_handler(Exception, fail)
     return LocalMiddleware(app, port)
 
 

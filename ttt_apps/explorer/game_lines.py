@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.exact import Solution
-from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
+from ttt_apps.explorer.panels import best_cells, cell_names, value_text
 from ttt_envs.envs.config import FirstPlayer
 from ttt_envs.game.boards import (
     MOVERS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,11 @@ from baselines.mcts import MCTS
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
-from ttt_apps.explorer.board_json import WIDE_DIGITS, best_cells, board_json, value_text
-from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest
-from ttt_apps.explorer.solutions import SEARCH_BYTES, Solutions, first_stones, why_no_values
-from ttt_envs.agents.policy import Policy
+from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first_stones, why_no_values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, coordinate
@@ -40,6 +39,10 @@ CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
 MAX_LINES, MAX_LINE = 3, 6
 """Maximum number of lines of a search, and maximum number of moves in one of tree search."""
+MAX_NARROW = 4
+"""Maximum number of columns of a narrow board."""
+DIGITS, WIDE_DIGITS = 3, 2
+"""Decimal places of values in cells, on narrow boards and on wider ones."""
 
 
 def why_not_proved(game: Game) -> str | None:
@@ -68,6 +71,56 @@ def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
         "compressed": tables,
     }
     return {kind: why for kind, why in reasons.items() if why is not None}
+
+
+def cell_names(cells: Iterable[int], game: Game) -> str:
+    """Return the names of the first 12 cells."""
+    return ", ".join(coordinate(cell, game) for cell in islice(cells, 12))
+
+
+def best_cells(values: Float64Array, tolerance: float = VALUE_TOLERANCE) -> list[int]:
+    """Return the cells whose values equal the maximum within a tolerance; none if no value is known."""
+    highest = max(values[~np.isnan(values)], default=0.0)
+    return [int(cell) for cell in np.flatnonzero(values >= highest - tolerance)]
+
+
+def value_text(value: float, digits: int = DIGITS) -> str:
+    """Format a value with its sign; the minus sign is as wide as the plus."""
+    text = f"{abs(value):.{digits}f}"
+    return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
+
+
+def board_json(
+    game: Game,
+    values: Float64Array,
+    notes: list[str],
+    word: str = "value",
+    text: Callable[[float], str] | None = None,
+    tolerance: float = VALUE_TOLERANCE,
+) -> dict[str, Any]:
+    """Return a number for every empty cell, its text, and the best cells; the position's value if these are values.
+
+    Args:
+        game: the game.
+        values: float64[cells], NaN where there is none.
+        notes: sentences about them.
+        word: what they are.
+        text: formats one; default: as a value.
+        tolerance: maximum difference between two that count as equal.
+    """
+    digits = DIGITS if game.columns <= MAX_NARROW else WIDE_DIGITS
+    numbers = [None if np.isnan(value) else float(value) + 0.0 for value in values]
+    known = [number for number in numbers if number is not None]
+    to_text = text or (lambda number: value_text(number, digits))
+    return {
+        "values": numbers,
+        "texts": [None if number is None else to_text(number) for number in numbers],
+        "best": best_cells(values, tolerance),
+        "scale": max(1.0, max(map(abs, known), default=0.0)),
+        "word": word,
+        "notes": notes,
+        "value": max(known, default=None) if word in ("value", "result") else None,
+    }
 
 
 class Panels:

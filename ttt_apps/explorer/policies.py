@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import math
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from ttt_apps.explorer.root import Root
-from ttt_envs.agents.specs import POLICIES, FromFile, load_object, parse_spec
+from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.game.game import Game
 
@@ -29,19 +28,31 @@ NUMBERS = {
     "rank": (0, 1 << 10, "of the approximation"),
 }
 """Arguments that are numbers, with their bounds."""
-SOURCES = ("random", "optimal")
+Source = Literal["random", "optimal"]
 """Tables that a policy may have."""
 
 
 class Setting(NamedTuple):
     """A setting of a policy: a choice, or a number within bounds."""
 
+    kind: Any
+    """its type, as :func:`~ttt_envs.agents.specs.convert_value` takes it"""
     default: Any
-    choices: tuple[str, ...] = ()
-    low: float = 0
-    high: float = 0
-    whole: bool = False
-    about: str = ""
+    low: float
+    high: float
+    about: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data, with the ``choices`` unless it is a number."""
+        choices = ("true", "false") if self.kind is bool else get_args(self.kind) if _is_choice(self.kind) else ()
+        default = str(self.default).lower() if self.kind is bool else self.default
+        is_whole = int in (self.kind, *get_args(self.kind))
+        fields = {"low": self.low, "high": self.high, "whole": is_whole, "about": self.about}
+        return {"default": default, "choices": choices, **fields}
+
+
+def _is_choice(kind: Any) -> bool:
+    return kind is bool or get_origin(kind) is Literal
 
 
 @cache
@@ -50,18 +61,13 @@ def settings_of(name: str) -> dict[str, Setting]:
 
     Any other argument, such as a path or another policy, is none.
     """
-    settings = {}
-    for key, parameter in inspect.signature(load_object(POLICIES[name]), eval_str=True).parameters.items():
-        kind, default = parameter.annotation, parameter.default
-        choices = get_args(kind) if get_origin(kind) is Literal else SOURCES if key == "source" else ()
-        if kind is bool:
-            choices, default = ("true", "false"), str(default).lower()
-        if choices:
-            settings[key] = Setting(default, choices)
-        elif key in NUMBERS:
-            low, high, about = NUMBERS[key]
-            settings[key] = Setting(default, (), low, high, kind is int or int in get_args(kind), about)
-    return settings
+    parameters = inspect.signature(load_object(POLICIES[name]), eval_str=True).parameters
+    kinds = {key: Source if key == "source" else parameter.annotation for key, parameter in parameters.items()}
+    return {
+        key: Setting(kind, parameters[key].default, *NUMBERS.get(key, (0, 1, "")))
+        for key, kind in kinds.items()
+        if key in NUMBERS or _is_choice(kind)
+    }
 
 
 def check_spec(spec: str, game: Game, root: Root) -> FromFile:
@@ -78,29 +84,19 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     settings = settings_of(name)
     if unkeyed is not None:
         given = {"path" if name == "run" else next(iter(settings), ""): unkeyed, **given}
-    words = [root.run(given.pop("path", "")).policy] if name == "run" else [f"{name}:"] if given else [name]
-    for key, value in given.items():
+    head = root.run(given.pop("path", "")).policy if name == "run" else name
+    for key, text in given.items():
         if key not in settings:
-            hint = closest_names(key[:40], settings) if settings else name
+            hint = closest_names(key[:40], settings) if settings else f"write {name}"
             raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
-        words.append(f"{key}={_check_value(f'{name}: {key}', value, settings[key])}")
+        kind, _, low, high, _ = settings[key]
+        value = convert_value(name, key, text, kind)
+        if key in NUMBERS and value is not None and not low <= value <= high:
+            raise ValueError(f"{name}: {key}={value} is not offered here: choose {low:g} to {high:g}")
     if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
         raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
-    return FromFile(",".join(words).replace(":,", ":", 1))
-
-
-def _check_value(where: str, value: str, setting: Setting) -> str:
-    if setting.choices:
-        if value not in setting.choices:
-            raise ValueError(f"{where}={value[:40]!a} is not offered here, {closest_names(value, setting.choices)}")
-        return value
-    try:
-        number = int(value) if setting.whole else float(value)
-    except ValueError:
-        number = math.nan
-    if not setting.low <= number <= setting.high:
-        raise ValueError(f"{where}={value[:40]!a} is not offered here: choose {setting.low:g} to {setting.high:g}")
-    return str(number)
+    words = [f"{key}={text}" for key, text in given.items()]
+    return FromFile(f"{head}{',' if name == 'run' else ':'}{','.join(words)}" if words else head)
 
 
 def max_depth(game: Game) -> int:

@@ -10,14 +10,13 @@ from baselines.compression import Method
 from ttt_apps.explorer.policies import MAX_SIMULATIONS
 from ttt_envs.envs.config import FirstPlayer
 from ttt_envs.game.game import VARIANTS, Game
-from ttt_eval.reports.links import MAX_EXPLORER_EDGE as MAX_EDGE
-from ttt_eval.reports.links import MAX_EXPLORER_SKIP
+from ttt_eval.reports.links import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
 
 MAX_PROOF_NODES = 1_000_000
 """Maximum number of positions for the proofs of all moves of a position."""
 
 Text = Annotated[str, StringConstraints(max_length=400)]
-Edge = Annotated[int, Field(ge=1, le=MAX_EDGE)]
+Edge = Annotated[int, Field(ge=1, le=MAX_EXPLORER_EDGE)]
 
 
 class BaseRequest(BaseModel):
@@ -55,14 +54,14 @@ class LineRequest(BaseRequest):
 
     game: GameRequest
     opening: Text | None = None
-    moves: Annotated[str, StringConstraints(max_length=5 * MAX_EDGE * MAX_EDGE)] = ""
+    moves: Annotated[str, StringConstraints(max_length=5 * MAX_EXPLORER_EDGE * MAX_EXPLORER_EDGE)] = ""
 
 
 class PlayRequest(LineRequest):
     """One more move: a person's cell, or a policy's move."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]
-    cell: Annotated[int, Field(ge=0, lt=MAX_EDGE * MAX_EDGE)] | None = None
+    cell: Annotated[int, Field(ge=0, lt=MAX_EXPLORER_EDGE * MAX_EXPLORER_EDGE)] | None = None
     policy: Text | None = None
 
 

@@ -9,14 +9,15 @@ its positions.
 from __future__ import annotations
 
 import shlex
+import threading
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from baselines.connect_four import is_solvable
 from baselines.exact import MAX_SOLVER_CELLS, LayeredSolution, SearchedSolution, Solution, open_layers, solve
 from baselines.exact.layers import MAX_CELLS_LAST_LAYERS, MAX_LAYERED_CELLS, bound_colourings, is_finished
 from baselines.exact.solve import is_stored
-from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
 from ttt_envs.game.game import Game
 from ttt_eval.reports.formats import game_options
@@ -32,6 +33,43 @@ SEARCH_BYTES = 1 << 24
 
 Availability = Literal["now", "soon", "table", "part", "none"]
 """Exact values at once; in a moment; once a table is stored; of the last moves; or not."""
+
+
+class LRUCache:
+    """A thread-safe LRU cache, which makes each value once even for concurrent requests.
+
+    Args:
+        max_size: maximum number of values.
+    """
+
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+        self._lock = threading.Lock()
+        self._entries: dict[Hashable, _Entry] = {}
+        """the last used one is the last"""
+
+    def __contains__(self, key: Hashable) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.value is not None
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the cached value of ``key``, or make it."""
+        with self._lock:
+            entry = self._entries[key] = self._entries.pop(key, _Entry())
+            while len(self._entries) > self._max_size:
+                del self._entries[next(iter(self._entries))]
+        with entry.lock:
+            if entry.value is None:
+                entry.value = make()
+        return entry.value
+
+
+class _Entry:
+    """A value, None until it is made, and the lock to hold while it is."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.value: Any = None
 
 
 class Solutions:
