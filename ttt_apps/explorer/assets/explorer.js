@@ -133,12 +133,7 @@ function setMode(mode) {
 
 async function copyLink(event) {
   event.preventDefault()
-  try {
-    await navigator.clipboard.writeText(find("link").href)
-    find("link").textContent = "Copied"
-  } catch {
-    find("link").textContent = "It is in the address"
-  }
+  find("link").textContent = (await ttt.copy(find("link").href, make("input"))) ? "Copied" : "It is in the address"
   setTimeout(() => (find("link").textContent = "Copy link"), 2000)
 }
 

@@ -332,7 +332,7 @@ function drawTimeline() {
   find("at").value = state.at
   find("at-shown").textContent = `${state.at} of ${count}`
   const known = !hides && line.positions.every((one) => one.value !== null)
-  find("value-chart").replaceChildren(...(known && count ? [charts.values(line.positions.map((one) => one.value), state.at, line.worst, find("timeline").clientWidth)] : []))
+  find("value-chart").replaceChildren(...(known && count ? [valueChart(line.positions.map((one) => one.value), state.at, line.worst, find("timeline").clientWidth)] : []))
   find("moves").replaceChildren(
     ...line.plies.map((ply, number) => {
       const stone = make("span", {class: ply.mover}, ply.mover)
@@ -346,6 +346,23 @@ function drawTimeline() {
       return make("li", {}, button)
     }),
   )
+}
+
+/** The value of a game to o after every move, -1 to 1; `at` is where it stands, `worst` the move that lost most. As wide
+ *  as the place that it is for, in px. */
+function valueChart(numbers, at, worst, width) {
+  const [height, left, edge] = [96, 48, 8]
+  const svg = ttt.draw("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "the exact value to o after every move"})
+  const x = (index) => left + (index * (width - left - edge)) / Math.max(1, numbers.length - 1)
+  const y = (value) => edge + ((1 - value) * (height - 2 * edge)) / 2
+  for (const [value, name] of [[1, "o wins"], [0, "0"], [-1, "x wins"]]) {
+    svg.append(ttt.draw("line", {class: value ? "axis" : "axis zero", x1: left, x2: width - edge, y1: y(value), y2: y(value)}))
+    svg.append(ttt.draw("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, name))
+  }
+  svg.append(ttt.draw("polyline", {class: "curve", points: numbers.map((value, index) => `${x(index)},${y(value)}`).join(" ")}))
+  if (worst !== null) svg.append(ttt.draw("circle", {class: "bad", cx: x(worst + 1), cy: y(numbers[worst + 1]), r: 5}))
+  svg.append(ttt.draw("circle", {class: "now", cx: x(at), cy: y(numbers[at]), r: 5}))
+  return svg
 }
 
 const lossOf = (ply) => (ply.loss_text === null ? "" : ply.loss_text === "best" ? ", a best move" : `, loses ${ply.loss_text.slice(1)}`)
