@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import tyro
@@ -22,7 +22,7 @@ from ttt_envs.core.extras import install_command
 
 NEEDED = ("fastapi", "uvicorn")
 HOST = "127.0.0.1"
-SHUTDOWN_S = 3
+KEEP_ALIVE_S, SHUTDOWN_S = 30, 3
 MAX_LINK = 4000
 """Maximum length of a link's part after #."""
 LINK_CHARACTERS = "=&./:,"
@@ -77,11 +77,11 @@ class Web:
             sys.stdout.flush()  # a reading program waits for this line
             if not self.no_browser:
                 open_browser(address)
-            config = uvicorn.Config(
-                make_app(api, port), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=SHUTDOWN_S
-            )
+            settings: dict[str, Any] = {"log_level": "error", "lifespan": "off", "ws": "none"}
+            settings |= {"timeout_keep_alive": KEEP_ALIVE_S, "timeout_graceful_shutdown": SHUTDOWN_S}
+            server = uvicorn.Server(uvicorn.Config(make_app(api, port), **settings))
             with suppress(KeyboardInterrupt):  # the usual way to end it
-                uvicorn.Server(config).run(sockets=[bound])
+                server.run(sockets=[bound])
 
 
 def open_browser(address: str) -> None:
