@@ -55,7 +55,8 @@ PLAY = """async ([names, games]) => {
       while (moves() !== number + 1 || busy()) await frame()
       times.push(performance.now() - begin)
       const entries = performance.getEntriesByType("resource")
-      answers.push(Math.max(...entries.map((one) => one.responseEnd)) - Math.min(...entries.map((one) => one.startTime)))
+      const [first, last] = [entries.map((one) => one.startTime), entries.map((one) => one.responseEnd)]
+      answers.push(Math.max(...last) - Math.min(...first))
     }
   }
   return {click: times, answer: answers}
