@@ -43,12 +43,13 @@ while not done:
 """
 PANELS = """
 from ttt_apps.explorer.api import ExplorerApi
-from ttt_apps.explorer.schemas import Root
+from ttt_apps.explorer.root import Root
 ExplorerApi(Root(None)).warm()
 """
 BOARD = """
 from ttt_apps.explorer.api import ExplorerApi
-from ttt_apps.explorer.schemas import LineRequest, Root
+from ttt_apps.explorer.root import Root
+from ttt_apps.explorer.schemas import LineRequest
 answers = ExplorerApi(Root(None))
 answers.about()
 answers.replay(LineRequest.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))

@@ -11,25 +11,30 @@ from functools import partialmethod
 
 from processes import ROOT
 
+PORT = 8000
 
-def make_explorer(root=None, port=8000, token=None, databases=None, **pools):
-    """An explorer for 127.0.0.1."""
-    from ttt_apps.explorer.app import Explorer
-    from ttt_apps.explorer.schemas import Root
-    from ttt_apps.explorer.security import AccessPolicy
 
-    return Explorer(AccessPolicy("127.0.0.1", port, token), Root(root, databases), **pools)
+def make_explorer(root=None, databases=None, port=PORT, warm=False):
+    """The application of an explorer."""
+    from ttt_apps.explorer.api import ExplorerApi
+    from ttt_apps.explorer.app import make_app
+    from ttt_apps.explorer.root import Root
+
+    api = ExplorerApi(Root(root, databases))
+    if warm:
+        api.warm()
+    return make_app(api, port)
 
 
 class Client:
     """Sends requests to an application without a network."""
 
-    def __init__(self, app, address="http://127.0.0.1:8000"):
+    def __init__(self, app):
         import httpx
 
-        self.app = app
         self.runner = asyncio.Runner()
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=address)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self.http = httpx.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:{PORT}")
 
     def request(self, method, path, **content):
         return self.runner.run(self.http.request(method, path, **content))
@@ -38,23 +43,25 @@ class Client:
     post = partialmethod(request, "POST")
     put = partialmethod(request, "PUT")
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.runner.run(self.http.aclose())
         self.runner.close()
 
 
 @contextmanager
-def serve(root=None, token=None, warm=False):
+def serve(root=None, warm=False):
     """The port of an explorer that listens."""
-    from ttt_apps.explorer.command import listening
-    from ttt_apps.explorer.protocol import new_server
+    import uvicorn
 
-    with listening("127.0.0.1", 0) as bound:
+    from ttt_apps.explorer.command import listening
+
+    with listening(0) as bound:
         port = bound.getsockname()[1]
-        explorer = make_explorer(root, port, token)
-        if warm:
-            explorer.api.warm()
-        server = new_server(explorer)
+        config = uvicorn.Config(make_explorer(root, port=port, warm=warm), log_level="error", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
@@ -62,7 +69,6 @@ def serve(root=None, token=None, warm=False):
         finally:
             server.should_exit = True
             thread.join(30)
-            explorer.close()
 
 
 class Program:

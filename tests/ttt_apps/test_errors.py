@@ -238,7 +238,6 @@ PLAY = [
     ("--web --no-browser --port 70000", "--port 70000 is no port: choose 0, for a free one, to 65535"),
     ("--web --no-browser --open #moves=b2", "is no link: write the part after #, as in skip=0.25&moves=b2.a1"),
     ("--web --no-browser --runs nowhere", "nowhere is no folder: choose one that holds runs"),
-    ("--web --no-browser --host 256.1.1.1", "choose another --port or --host"),
     ("--web --no-browser --prot 1", "did you mean --port?"),
     ("--number 1", "--number 1 names no game: choose 1 or more, with --replay FILE"),
     ("--input nowhere.txt", "there is no file or folder nowhere.txt"),

@@ -1,6 +1,5 @@
 """The explorer's page in a browser. Its responses, and many visitors at once: test_explorer.py."""
 
-import json
 import shlex
 
 import numpy as np
@@ -11,31 +10,18 @@ from pages import IN_BROWSER, accessibility_faults, open_pages
 from baselines.compression import decomposition
 from baselines.exact import SearchedSolution, solve
 from baselines.tables import Softmax
-from ttt_apps import train
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, cell_at, from_text
 from ttt_envs.game.game import VARIANTS
-from ttt_eval.matches.games import Move, PlayedGame, append_games
 from ttt_eval.reports.links import explorer_command
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)
-LOGGED = PlayedGame(Game(), ("optimal", "random"), tuple(Move(cell) for cell in (4, 1, 0, 8, 6, 2, 3)), 0)
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    """A log, and a run with boards at its marks."""
-    root = tmp_path_factory.mktemp("root")
-    append_games(root / "games.jsonl", [LOGGED])
-    words = ["--games=400", "--skip-chance=0.25", "--log-every=50", "--exact-every=100", "--no-report"]
-    train.main([*words, "--out", str(root / "first")])
-    return root
-
-
-@pytest.fixture(scope="module")
-def address(root):
-    with serve(root, warm=True) as port:
+def address():
+    with serve(warm=True) as port:
         yield f"http://127.0.0.1:{port}"
 
 
@@ -150,53 +136,6 @@ def test_a_link_restores_a_position_and_its_panels(page, address):
     page.wait_for_url(lambda url: url != there)
     open_page(page, address, there.partition("#")[2])
     assert page.input_value("#position") == position
-
-
-def test_a_logged_game_is_replayed_step_by_step(page, address):
-    open_page(page, address)
-    page.select_option("#logged", "1")
-    page.wait_for_selector("#moves button")
-    assert page.inner_text("label[for=at] output") == "0 of 7"
-    losses = page.locator("#moves button small").all_inner_texts()
-    assert losses[0] == "best"
-    assert losses[1] == "\N{MINUS SIGN}1.000"  # an edge against the middle loses
-    assert page.locator("#moves .worst").count() == 1
-    page.locator("#moves button").nth(6).click()
-    wait_for_text(page, "o has won")
-
-
-def read_mark(page):
-    """The games of the selected mark, and the texts on its first board."""
-    page.wait_for_selector("#mark-boards[aria-busy=false] .cell")
-    shown = page.inner_text("#mark-shown")
-    boards = page.locator("#mark-boards .card")
-    assert boards.count() == 4
-    assert boards.nth(0).locator("h3").inner_text() == "The empty board"
-    return shown, boards.nth(0).locator(".cell").all_inner_texts()
-
-
-def test_the_boards_at_a_mark_are_selected_by_keyboard_and_mouse(page, address, root):
-    kept = [json.loads(line) for line in (root / "first" / "choices.jsonl").read_text().splitlines()]
-    games = [f"after {line['games']} games" for line in kept]
-    assert len(games) == 4
-    open_page(page, address)
-    assert read_mark(page)[0] == games[-1]
-    page.select_option("#mark-what", "plays")
-    page.focus("#mark-at")
-    for number in (2, 1, 0):
-        page.keyboard.press("ArrowLeft")
-        shares = [f"{share:.0%}" for share in kept[number]["choices"][0]["probabilities"]]
-        page.wait_for_selector(f'#mark-shown:text-is("{games[number]}")')
-        assert read_mark(page) == (games[number], shares)
-    assert page.get_attribute("#mark-at", "aria-valuetext").startswith(f"{games[0]}, exploitability ")
-    box = page.locator("#curve svg").bounding_box()
-    there = 48 + (box["width"] - 58) * kept[2]["games"] / kept[-1]["games"]  # between the margins of the curve
-    page.hover("#curve svg", position={"x": there, "y": 0.5 * box["height"]})
-    page.wait_for_selector(f'#mark-shown:text-is("{games[2]}")')
-    assert page.locator("#curve .chosen").count() == 1
-    page.select_option("#mark-what", "expects")
-    expected = [f"{abs(value):.3f}" for value in kept[2]["choices"][0]["values"]]
-    assert [text.lstrip("+\N{MINUS SIGN}") for text in read_mark(page)[1]] == expected
 
 
 @pytest.mark.slow

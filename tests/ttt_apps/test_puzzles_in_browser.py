@@ -2,17 +2,15 @@
 
 import re
 import shlex
-import threading
 
 import numpy as np
 import pytest
 from documents import ROOT
-from explorers import Client, make_explorer, serve
+from explorers import Client, Program, make_explorer, serve
 from pages import CHROMIUM, accessibility_faults, in_browser, open_pages
 
 from baselines.exact import solve
 from ttt_apps import train
-from ttt_apps.explorer import command
 from ttt_apps.play_page.page import parse_numbers
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, coordinate, from_text
@@ -115,46 +113,32 @@ def test_answers_to_the_questions_are_exact():
 
 
 def test_the_explorer_gives_the_puzzles_of_the_set_a_game_and_a_run(root):
-    client = Client(make_explorer(root))
+    with Client(make_explorer(root)) as client:
 
-    def ask(**content):
-        answer = client.post("/api/puzzles", json=content)
-        return answer.status_code, answer.json()
+        def ask(**content):
+            answer = client.post("/api/puzzles", json=content)
+            return answer.status_code, answer.json()
 
-    status, answer = ask()
-    assert (status, len(answer["puzzles"])) == (200, 100)
-    line = {"game": {**SKIPS, "skip_chance": 0.0}, "moves": "b2 b1 a1"}
-    [one] = ask(line=line)[1]["puzzles"]
-    assert (one["position"], one["tempting"], one["best"], one["why"]) == (".../.o./... x", [1], [0, 2, 6, 8], "x")
-    of_run = ask(run="first")[1]["puzzles"]
-    assert {one["why"] for one in of_run} == {"first"}
-    assert all(set(one["best"]).isdisjoint(one["tempting"]) for one in of_run)
-    assert ask(run="second")[0] == 400
-    assert "board of 4 x 4" in ask(line={"game": {**SKIPS, "rows": 4, "columns": 4}, "moves": "b2"})[1]["error"]
-    client.close()
+        status, answer = ask()
+        assert (status, len(answer["puzzles"])) == (200, 100)
+        line = {"game": {**SKIPS, "skip_chance": 0.0}, "moves": "b2 b1 a1"}
+        [one] = ask(line=line)[1]["puzzles"]
+        assert (one["position"], one["tempting"], one["best"], one["why"]) == (".../.o./... x", [1], [0, 2, 6, 8], "x")
+        of_run = ask(run="first")[1]["puzzles"]
+        assert {one["why"] for one in of_run} == {"first"}
+        assert all(set(one["best"]).isdisjoint(one["tempting"]) for one in of_run)
+        assert ask(run="second")[0] == 400
+        assert ask(line={"game": {**SKIPS, "rows": 4, "columns": 4}, "moves": "b2"})[0] == 400
 
 
 @in_browser
-def test_a_command_of_a_report_opens_its_position(visit, monkeypatch):
+def test_a_command_of_a_report_opens_its_position(visit):
     from playwright.sync_api import expect
 
-    addresses = []
-    monkeypatch.setattr(command, "print_output", addresses.append)
     position = from_text("x../.o./... x", Game(skip_chance=0.25))
     *_, link = shlex.split(explorer_command(Game(skip_chance=0.25), position))
-
-    def end(server):
-        server.should_exit = True
-
-    words = {"text": "{}", "no_browser": True, "link": link, "started": end}
-    thread = threading.Thread(
-        target=command.serve, args=(lambda access: make_explorer(), "127.0.0.1", 0, None), kwargs=words
-    )
-    thread.start()  # of its own, for the browser's driver has an event loop in this one
-    thread.join()
-    fragment = addresses[0].partition("#")[2]
-    with serve() as port:
-        page = visit(f"http://127.0.0.1:{port}/#{fragment}")
+    with Program("play.py", "--web", "--open", link) as program:
+        page = visit(program.address)
         page.wait_for_selector("#board .cell.x")
         expect(page.locator("#position")).to_have_value("x../.o./... x")
         expect(page.locator("#skip-shown")).to_have_text("25%")

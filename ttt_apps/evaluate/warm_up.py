@@ -119,7 +119,7 @@ def _train_tables() -> None:
 
 def _answer_explorer() -> None:
     from ttt_apps.explorer.api import ExplorerApi
-    from ttt_apps.explorer.schemas import Root
+    from ttt_apps.explorer.root import Root
 
     ExplorerApi(Root(None)).warm()
 

@@ -1,172 +1,115 @@
-"""The explorer as a web application: a page, its assets, and its API."""
+"""The explorer as a web application: its page, its API, and who may ask.
+
+Any page in a browser can send requests to a server on this machine, and so can a foreign name that resolves to it (DNS
+rebinding). So the Host must be this machine's, and an Origin must be the same.
+"""
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+import mimetypes
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ttt_apps.explorer import schemas
 from ttt_apps.explorer.api import ExplorerApi
-from ttt_apps.explorer.schemas import BaseRequest, Root, read_request
-from ttt_apps.explorer.security import AccessPolicy, GuardMiddleware
-from ttt_apps.explorer.streams import BUSY, LINES, WORKERS, ServerBusyError, WorkerPool, stream_panels
 
 ASSETS = Path(__file__).parent / "assets"
-MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-QUICK_WORKERS = 8
-"""Number of threads for quick requests; the first ones, which compile, occupy only some of them."""
-
-log = logging.getLogger(__name__)
-
-
-class Explorer(GuardMiddleware):
-    """The application, behind its access policy.
-
-    Args:
-        access: the access policy.
-        root: folder of runs and logs; without it there are none.
-        work: workers for requests that may take seconds, because they search, compile, or read files.
-        quick: workers for all other requests, such as moves on the board, which never wait for slow ones.
-    """
-
-    def __init__(
-        self,
-        access: AccessPolicy,
-        root: Root | None = None,
-        work: WorkerPool | None = None,
-        quick: WorkerPool | None = None,
-    ) -> None:
-        self.api = ExplorerApi(root or Root())
-        pool = ThreadPoolExecutor(WORKERS + QUICK_WORKERS, thread_name_prefix="explorer")  # threads start on demand
-        self.work = work or WorkerPool(WORKERS, pool=pool)
-        self.quick = quick or WorkerPool(QUICK_WORKERS, pool=pool)
-        super().__init__(_make_routes(self.api, self.work, self.quick), access)
-
-    def close(self) -> None:
-        """Accept no more work."""
-        self.api.close()
-        self.work.close()
-        self.quick.close()
+MAX_BODY = 1 << 14
+"""Maximum size of a request in bytes."""
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+mimetypes.add_type("text/javascript", ".js")  # on Windows the registry may have another
 
 
-def _is_quick(request: BaseRequest) -> bool:
-    """Return whether a request needs only the rules of the game, or values of a solved game."""
-    if isinstance(request, schemas.PlayRequest):
-        return request.policy is None
-    if isinstance(request, schemas.ReviewRequest):
-        return False
-    return isinstance(request, schemas.LineRequest) or type(request) is BaseRequest
-
-
-def _make_routes(api: ExplorerApi, work: WorkerPool, quick: WorkerPool) -> ASGIApp:
-    """Return the application without access control."""
-    app = new_app(ASSETS.iterdir(), api.root.describe_error)
-
-    def route(name: str, kind: type[BaseRequest], answer: Callable[[Any], dict[str, Any]], stream: Any = None) -> None:
-        add_route(app, name, kind, answer, lambda request: quick if _is_quick(request) else work, stream)
-
-    async def stream_values(request: schemas.ValuesRequest) -> AsyncIterator[bytes]:
-        position, panels = await quick.run(api.plan_panels, request)
-        return stream_panels(position, [one.kind for one in request.panels], panels, work)
-
-    route("about", BaseRequest, lambda _: api.about())
-    route("replay", schemas.LineRequest, api.replay)
-    route("play", schemas.PlayRequest, api.play)
-    route("review", schemas.ReviewRequest, api.review)
-    route("solve", schemas.SolveRequest, api.solve)
-    route("values", schemas.ValuesRequest, api.values, stream_values)
-    route("log", schemas.NameRequest, api.log)
-    route("logged", schemas.LogRequest, api.logged)
-    route("run", schemas.NameRequest, api.run)
-    route("mark", schemas.SnapshotRequest, api.mark)
-    route("puzzles", schemas.PuzzlesRequest, api.puzzles)
-    return log_errors(app)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Any page with an API
-
-
-def new_app(assets: Iterable[Path], describe_error: Callable[[BaseException], str]) -> FastAPI:
-    """Return an application that serves a page, and answers an error with one sentence.
+def make_app(api: ExplorerApi, port: int) -> ASGIApp:
+    """Return the application of an API, for this machine only.
 
     Args:
-        assets: the files of the page, served below ``/assets/``; ``index.html`` at ``/``.
-        describe_error: formats an error without paths of this machine.
+        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool.
+        port: of the server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    for endpoint in (api.about, api.replay, api.review, api.play, api.values, api.puzzles):
+        app.post(f"/api/{endpoint.__name__}")(endpoint)
+    app.mount("/", StaticFiles(directory=ASSETS, html=True))
 
-    def serve(file: Path, path: str) -> None:
-        async def asset() -> Response:
-            return FileResponse(file, media_type=MEDIA_TYPES[file.suffix])
+    async def refuse(_: Request, problem: Exception) -> JSONResponse:
+        if isinstance(problem, HTTPException):
+            return _error(problem.status_code, "there is nothing here for this request: the page is at /")
+        if isinstance(problem, RequestValidationError):
+            first = problem.errors()[0]
+            where = ".".join(map(str, first["loc"][1:])) or "the request"
+            return _error(400, f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
+        return _error(400, api.root.describe_error(problem))
 
-        app.add_api_route(path, asset, methods=["GET", "HEAD"])
+    async def fail(_: Request, problem: Exception) -> JSONResponse:
+        return _error(500, "this cannot be answered because of an error of the server: see its log")
 
-    for file in sorted(assets):
-        serve(file, "/" if file.name == "index.html" else f"/assets/{file.name}")
-
-    def handle(kind: type[Exception], status: int, why: str = "") -> None:
-        async def respond(_: Request, problem: Exception) -> Response:
-            code = problem.status_code if isinstance(problem, HTTPException) else status
-            return _error(code, why or describe_error(problem))
-
-        app.add_exception_handler(kind, respond)
-
-    for kind in (ValueError, TypeError, OSError, MemoryError):
-        handle(kind, 400)
-    handle(ServerBusyError, 429, BUSY)
-    handle(HTTPException, 404, "there is nothing here: the page is at /")
-    handle(Exception, 500, "this cannot be answered because of an error of the server: see its log")
-    return app
+    for kind in (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError):
+        app.add_exception_handler(kind, refuse)
+    app.add_exception_handler(Exception, fail)
+    return LocalMiddleware(app, port)
 
 
-def add_route(
-    app: FastAPI,
-    name: str,
-    kind: type[BaseRequest],
-    answer: Callable[[Any], dict[str, Any]],
-    choose_pool: Callable[[BaseRequest], WorkerPool],
-    stream: Callable[[Any], Awaitable[AsyncIterator[bytes]]] | None = None,
-) -> None:
-    """Answer ``POST /api/NAME`` with JSON, made by ``answer`` in a thread of the pool chosen for the request.
+class LocalMiddleware:
+    """Answers requests of bounded size from this machine's own pages only, with security headers.
 
-    A client that accepts lines of JSON gets those of ``stream``, if there is one.
+    Starlette's ``TrustedHostMiddleware`` is no substitute: it ignores the port, and the Origin.
+
+    Args:
+        app: the application.
+        port: of the server.
     """
 
-    def to_json(request: BaseRequest) -> bytes:
-        return json.dumps(answer(request), allow_nan=False).encode()
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self.app = app
+        names = ("127.0.0.1", "localhost")
+        self.hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
 
-    async def route(http: Request) -> Response:
-        if http.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return _error(415, "the request is no JSON: send it as application/json")
-        request = read_request(kind, await http.body())
-        if stream is not None and LINES in http.headers.get("accept", ""):
-            return StreamingResponse(await stream(request), media_type=LINES)
-        return Response(await choose_pool(request).run(to_json, request), media_type="application/json")
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or respond with an error."""
 
-    app.add_api_route(f"/api/{name}", route, methods=["POST"])
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
 
+        if scope["type"] == "http":
+            app = self._refusal(scope["method"], Headers(scope=scope)) or self.app
+            await app(scope, receive, send_guarded)
 
-def log_errors(app: ASGIApp) -> ASGIApp:
-    """Log errors whose client has a response already."""
-
-    async def logged(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await app(scope, receive, send)
-        except Exception:  # the client has a response; an internal error is logged for the operator
-            log.exception("a request could not be answered")
-
-    return logged
+    def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
+        """Return the response to a request that is not passed on; the rest of it is not read."""
+        hosts = [host.lower() for host in headers.getlist("host")]
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
+            return _error(421, "the Host of the request is not this page's: open the address that was printed")
+        origins = {origin.lower() for origin in headers.getlist("origin")}
+        sites = set(headers.getlist("sec-fetch-site")) if method == "POST" else set()
+        if origins - {f"http://{hosts[0]}"} or sites - {"same-origin", "none"}:
+            return _error(403, "the request comes from another site's page: open this page's own address")
+        length = headers.get("content-length", "0")
+        is_short = length.isdecimal() and len(length) < 10 and int(length) <= MAX_BODY
+        if not is_short or "transfer-encoding" in headers:
+            return _error(413, f"the request is longer than {MAX_BODY:,} bytes, or does not say how long it is")
+        return None
 
 
 def _error(status: int, why: str) -> JSONResponse:
-    return JSONResponse({"error": why}, status)
+    return JSONResponse({"error": why}, status, {"connection": "close"} if status in (403, 413, 421) else None)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
-from ttt_apps.explorer.solutions import Exact
+from baselines.exact import Solution
+from ttt_apps.explorer.panels import best_cells, cell_names, value_text
 from ttt_envs.envs.config import FirstPlayer
 from ttt_envs.game.boards import (
     MOVERS,
@@ -21,9 +21,9 @@ from ttt_envs.game.boards import (
     winning_line_cells,
 )
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import DRAW, legal, winner
+from ttt_envs.game.rules import DRAW, Outcome, legal, winner
 from ttt_eval.matches.account import make_account
-from ttt_eval.matches.games import AGAIN, PlayedGame
+from ttt_eval.matches.games import AGAIN, Move, PlayedGame
 from ttt_eval.matches.luck import LuckCorrection
 
 RESULTS = ("o", "x", "draw")
@@ -48,7 +48,7 @@ class Review(NamedTuple):
         return int(np.argmax(self.losses)) if max(self.losses, default=0) > self.tolerance else None
 
 
-def review_game(played: PlayedGame, exact: Exact) -> Review:
+def review_game(played: PlayedGame, solution: Solution) -> Review:
     """Return the exact values of a game.
 
     The values of the first and the last position differ by ``sum(skips)``, minus o's losses, plus x's.
@@ -56,34 +56,39 @@ def review_game(played: PlayedGame, exact: Exact) -> Review:
     Raises:
         ValueError: a position without a value, from no game without skips.
     """
-    account = make_account(played, LuckCorrection(played.game, exact.solution))
+    account = make_account(played, LuckCorrection(played.game, solution))
     values, losses, skips, best = [account.start], [], [], []
     if account.moves:
-        moves = exact.solution.action_values(Boards.from_positions([move.position for move in account.moves]))
-        best = [best_cells(own, exact.tolerance) for own in moves]
+        moves = solution.action_values(Boards.from_positions([move.position for move in account.moves]))
+        best = [best_cells(own, solution.tie) for own in moves]
     for move in account.moves:
         loss = -move.change * (1 - 2 * move.position.mover)
-        losses.append(0.0 if loss <= exact.tolerance else loss)
+        losses.append(0.0 if loss <= solution.tie else loss)
         skips.append(move.luck)
         values.append(values[-1] + move.change + move.luck)
-    return Review(values, losses, skips, best, exact.tolerance)
+    return Review(values, losses, skips, best, solution.tie)
 
 
 def line_json(played: PlayedGame, review: Review | None) -> dict[str, Any]:
     """Return every position and every move of a game, with exact values if there is a review."""
     game = played.game
     plies = list(played.positions())
-    positions = [position for position, _, _ in plies] + [played.end()]
     shown = []
-    for number, position in enumerate(positions):
-        result = played.result if number == len(plies) and played.forfeit is None else None
+    last: list[int] = []
+    """stones that the last mover placed since the other player's last move"""
+    for number, position in enumerate([position for position, _, _ in plies] + [played.end()]):
+        if number:
+            before, cell, _ = plies[number - 1]
+            is_same = number > 1 and plies[number - 2][0].mover == before.mover
+            last = [cell, *last] if is_same else [cell]
+        result = played.result if number == len(plies) else None
         shown.append(
             {
                 "position": to_text(position, game),
                 "mover": MOVERS[position.mover],
                 # without gravity, these are all empty cells
                 "legal": np.flatnonzero(legal(game, position.cells)).tolist() if game.gravity else None,
-                "last": _last_stones(plies[:number]),
+                "last": last,
                 "line": winning_line_cells(game, position.cells, result),
                 "result": result_name(result),
                 "value": None if review is None else review.values[number],
@@ -93,15 +98,11 @@ def line_json(played: PlayedGame, review: Review | None) -> dict[str, Any]:
         "game": game.to_dict(),
         "opening": played.opening,
         "moves": " ".join(coordinate(cell, game) + AGAIN * skipped for cell, skipped in played.moves),
-        "players": list(played.players),
         "result": result_name(played.result),
-        "forfeit": played.forfeit,
         "worst": None if review is None else review.worst,
         "plies": [_move_json(game, number, ply, review) for number, ply in enumerate(plies)],
         "positions": shown,
-        "summary": None
-        if review is None or played.result is None or played.forfeit is not None
-        else summary_json(played, review),
+        "summary": None if review is None or played.result is None else summary_json(played, review),
     }
 
 
@@ -127,23 +128,15 @@ def summary_json(played: PlayedGame, review: Review) -> dict[str, Any]:
     """
     result = 0.0 if played.result == DRAW else 1.0 - 2.0 * float(played.result or 0)
     players = {}
+    movers = [position.mover for position, _, _ in played.positions()]
     for seat, name in enumerate(MOVERS):
-        losses = [
-            loss
-            for (position, _, _), loss in zip(played.positions(), review.losses, strict=True)
-            if position.mover == seat
-        ]
-        best = sum(loss == 0.0 for loss in losses)
+        losses = [loss for mover, loss in zip(movers, review.losses, strict=True) if mover == seat]
+        best = losses.count(0.0)
         accuracy = best / len(losses) if losses else None
         players[name] = {"moves": len(losses), "best": best, "accuracy": accuracy, "loss": sum(losses)}
     skips = sum(review.skips)
-    return {
-        "result": result,
-        "start": review.values[0],
-        "players": players,
-        "skips": skips,
-        "without_skips": result - skips,
-    }
+    without = result - skips
+    return {"result": result, "start": review.values[0], "players": players, "skips": skips, "without_skips": without}
 
 
 def as_o_began(game: Game, position: Position, name: str, first: FirstPlayer) -> Position:
@@ -173,28 +166,21 @@ def as_o_began(game: Game, position: Position, name: str, first: FirstPlayer) ->
 
 
 def to_played_game(game: Game, opening: str | None, moves: str, first: FirstPlayer = "player_0") -> PlayedGame:
-    """Return an unfinished or finished game from its moves."""
+    """Return an unfinished or finished game from its moves.
+
+    Raises:
+        ValueError: an opening that comes from no game, or an illegal move.
+    """
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     if opening is not None:
         as_o_began(game, start, "the opening", first)
     cells, mover = start.cells.copy(), start.mover
-    for word in moves.split():
-        cells[cell_at(word.removesuffix(AGAIN), game)] = mover + 1
-        mover = mover if word.endswith(AGAIN) else 1 - mover
+    made = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in moves.split()]
+    for cell, skipped in made:
+        cells[cell] = mover + 1
+        mover = mover if skipped else 1 - mover
     result = winner(game, cells)
-    data: dict[str, Any] = {"game": game.to_dict(), "players": ["o", "x"], "moves": moves}
-    data["result"] = None if result is None else ("player_0", "player_1", "draw")[result]
-    return PlayedGame.from_dict(data if opening is None else {**data, "opening": opening})
-
-
-def _last_stones(plies: list[tuple[Position, int, bool]]) -> list[int]:
-    """Return the stones that the last mover placed since the other player's last move."""
-    cells: list[int] = []
-    for position, cell, _ in reversed(plies):
-        if position.mover != plies[-1][0].mover:
-            break
-        cells.append(cell)
-    return cells
+    return PlayedGame(game, ("o", "x"), tuple(made), None if result is None else Outcome(result), opening=opening)
 
 
 def result_name(result: int | None) -> str | None:

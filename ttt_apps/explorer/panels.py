@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,25 +19,17 @@ from baselines.mcts import MCTS
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
-from ttt_apps.explorer import schemas
-from ttt_apps.explorer.board_json import (
-    WIDE_DIGITS,
-    best_cells,
-    board_json,
-    learned_values_json,
-    max_value,
-    probabilities_json,
-    value_text,
-)
-from ttt_apps.explorer.caches import LRUCache
-from ttt_apps.explorer.schemas import MAX_TABLE_CELLS, PanelRequest, Root, check_spec, check_table, max_depth
-from ttt_apps.explorer.solutions import SEARCH_BYTES, Solutions, why_no_values
-from ttt_envs.agents.policy import Policy
+from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
+from ttt_apps.explorer.root import Root
+from ttt_apps.explorer.schemas import PanelRequest
+from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first_stones, why_no_values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
+from ttt_eval.run_files import RunDirectory, run_folder
 
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
@@ -46,6 +39,10 @@ CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
 MAX_LINES, MAX_LINE = 3, 6
 """Maximum number of lines of a search, and maximum number of moves in one of tree search."""
+MAX_NARROW = 4
+"""Maximum number of columns of a narrow board."""
+DIGITS, WIDE_DIGITS = 3, 2
+"""Decimal places of values in cells, on narrow boards and on wider ones."""
 
 
 def why_not_proved(game: Game) -> str | None:
@@ -76,6 +73,56 @@ def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
     return {kind: why for kind, why in reasons.items() if why is not None}
 
 
+def cell_names(cells: Iterable[int], game: Game) -> str:
+    """Return the names of the first 12 cells."""
+    return ", ".join(coordinate(cell, game) for cell in islice(cells, 12))
+
+
+def best_cells(values: Float64Array, tolerance: float = VALUE_TOLERANCE) -> list[int]:
+    """Return the cells whose values equal the maximum within a tolerance; none if no value is known."""
+    highest = max(values[~np.isnan(values)], default=0.0)
+    return [int(cell) for cell in np.flatnonzero(values >= highest - tolerance)]
+
+
+def value_text(value: float, digits: int = DIGITS) -> str:
+    """Format a value with its sign; the minus sign is as wide as the plus."""
+    text = f"{abs(value):.{digits}f}"
+    return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
+
+
+def board_json(
+    game: Game,
+    values: Float64Array,
+    notes: list[str],
+    word: str = "value",
+    text: Callable[[float], str] | None = None,
+    tolerance: float = VALUE_TOLERANCE,
+) -> dict[str, Any]:
+    """Return a number for every empty cell, its text, and the best cells; the position's value if these are values.
+
+    Args:
+        game: the game.
+        values: float64[cells], NaN where there is none.
+        notes: sentences about them.
+        word: what they are.
+        text: formats one; default: as a value.
+        tolerance: maximum difference between two that count as equal.
+    """
+    digits = DIGITS if game.columns <= MAX_NARROW else WIDE_DIGITS
+    numbers = [None if np.isnan(value) else float(value) + 0.0 for value in values]
+    known = [number for number in numbers if number is not None]
+    to_text = text or (lambda number: value_text(number, digits))
+    return {
+        "values": numbers,
+        "texts": [None if number is None else to_text(number) for number in numbers],
+        "best": best_cells(values, tolerance),
+        "scale": max(1.0, max(map(abs, known), default=0.0)),
+        "word": word,
+        "notes": notes,
+        "value": max(known, default=None) if word in ("value", "result") else None,
+    }
+
+
 class Panels:
     """Computes panels.
 
@@ -92,46 +139,22 @@ class Panels:
         self._solvers = LRUCache(MAX_SOLVERS)
 
     def answer(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        """Return one panel; an error is reported in the panel and does not affect the others."""
-        kinds: dict[str, Callable[[Game, Boards, PanelRequest], dict[str, Any]]] = {
-            "exact": self._exact_panel,
-            "prove": self._prove_panel,
-            "random": self._random_panel,
-            "compressed": self._compressed_panel,
-            "run": self._run_panel,
-            "search": self._search_panel,
-            "mcts": self._mcts_panel,
-            "policy": self._policy_panel,
-        }
-        try:
-            return {"kind": request.kind, **kinds[request.kind](game, boards, request)}
-        except (ValueError, TypeError, OSError, MemoryError) as problem:
-            return {"kind": request.kind, "error": self._root.describe_error(problem)}
-
-    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        found = self._solutions.get(game)
-        if found is None:
-            return self._refuse_exact(game)
-        stones = int(np.count_nonzero(boards.cells))
-        if stones + 1 < found.stones:
-            raise ValueError(f"the database has the positions from {found.stones - 1} stones on, and this has {stones}")
-        values = found.solution.action_values(boards)[0]
-        best = value_text(float(np.nanmax(values)))
-        notes = [f"The value of best play is {best} for the mover."]
-        return board_json(game, values, notes, tolerance=found.tolerance)
-
-    def _refuse_exact(self, game: Game) -> dict[str, Any]:
-        """Return the cost of a table that can be computed.
+        """Return one panel.
 
         Raises:
-            ValueError: the board is too large.
+            ValueError: there is none; the message says why.
         """
-        status = self._solutions.status(game)
-        if status["state"] == "none":
-            raise ValueError(
-                f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search"
-            )
-        return {"ask": status}
+        panel: Callable[[Game, Boards, PanelRequest], dict[str, Any]] = getattr(self, f"_{request.kind}_panel")
+        return panel(game, boards, request)
+
+    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        solution = self._solutions.get(game)
+        first, stones = first_stones(solution), int(np.count_nonzero(boards.cells))
+        if stones + 1 < first:
+            raise ValueError(f"the database has the positions from {first - 1} stones on, and this has {stones}")
+        values = solution.action_values(boards)[0]
+        note = f"The value of best play is {value_text(float(np.nanmax(values)))} for the mover."
+        return board_json(game, values, [note], tolerance=solution.tie)
 
     def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         nodes, position = request.nodes, boards.position(0)
@@ -145,15 +168,13 @@ class Panels:
             undecided = int(np.count_nonzero(results == UNDECIDED))
         moves = int(np.count_nonzero(boards.legal(game)))
         known = undecided == 0 or bool((values == 1).any())
+        notes = ["The result is not decided."]
         if known:
             notes = [f"With perfect play the mover {('loses', 'draws', 'wins')[int(np.nanmax(values)) + 1]}."]
-        else:
-            notes = ["The result is not decided."]
         if undecided:
             notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
-        texts = [None if np.isnan(one) else ("lost", "draw", "won")[int(one) + 1] for one in values]
-        shown = {**board_json(game, values, notes), "texts": texts, "word": "result"}
-        return shown if known else {**shown, "best": [], "value": None}
+        answer = board_json(game, values, notes, "result", lambda value: ("lost", "draw", "won")[int(value) + 1])
+        return answer if known else {**answer, "best": [], "value": None}
 
     def _connect_four_results(self, game: Game, position: Position, nodes: int) -> tuple[Float64Array, int]:
         """Return the results of moves for the mover, float64[cells], NaN where unknown, and the number of unknown ones.
@@ -187,27 +208,20 @@ class Panels:
         rank = min(largest, default_rank(request.method, grouping) if request.rank is None else request.rank)
         whole: Decomposition = self._tables.get((game, request.method), lambda: decomposition(game, request.method))
         table = self._tables.get((game, request.method, rank), lambda: whole.at(min(rank, whole.largest)))
-        notes = [
-            f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table; "
-            f"relative error {table.relative_error:.3f}."
-        ]
-        return {
-            **board_json(game, Softmax(table).action_values(boards)[0], notes),
-            "rank": table.rank,
-            "largest_rank": min(largest, whole.largest),
-        }
+        size = f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table"
+        notes = [f"{size}; relative error {table.relative_error:.3f}."]
+        answer = board_json(game, Softmax(table).action_values(boards)[0], notes)
+        return {**answer, "rank": table.rank, "largest_rank": min(largest, whole.largest)}
 
     def _run_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        if request.run is None:
-            raise ValueError("no run is chosen: choose one")
-        policy, lock = self.policy(policy_name(request.run), game)
+        policy, lock = self.policy(policy_name(request.run or ""), game)
         with lock:
             if policy.action_values is None:
                 return self._shares(game, policy, boards, "It has no values: these are its move probabilities.")
             values = policy.action_values(boards)[0]
-        learned = self._root.run(request.run).read_game()
+        learned = self._root.run(request.run or "").read_game()
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
-        return learned_values_json(game, values, ["Its learned values of the moves.", *other])
+        return board_json(game, values, ["Its learned values of the moves.", *other])
 
     def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         depth = min(request.depth, max_depth(game))
@@ -215,61 +229,45 @@ class Panels:
         search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
         if not search.run(depth, MAX_NODES):
             raise ValueError(f"depth={depth} looks at more than {MAX_NODES:,} positions here: choose a smaller depth")
-        values = search.move_values[0] + 0.0  # no -0.0
+        values = search.move_values[0]
+        order = np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable").tolist()
+        order = list(dict.fromkeys([*best_cells(values)[:1], *order[: int(np.isfinite(values).sum())]]))
         lines = []
-        others = np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable").tolist()
-        for cell in dict.fromkeys(
-            [*best_cells(values)[:1], *others[: int(np.isfinite(values).sum())]][: MAX_LINES + 1]
-        ):
+        for cell in order[:MAX_LINES]:
             only = np.where(np.arange(game.cells) == cell, values, np.nan)
             moves = policy.variation(boards.position(0), np.uint64(0), only)
             lines.append(_line_json(game, moves, value_text(float(values[cell]), WIDE_DIGITS)))
-        return {
-            **board_json(game, values, [f"{int(search.nodes[0]):,} positions looked at."], "score"),
-            "scale": max(1.0, float(np.nanmax(np.abs(values)))),
-            "lines": lines[:MAX_LINES],
-            "largest_depth": max_depth(game),
-        }
+        answer = board_json(game, values, [f"{int(search.nodes[0]):,} positions looked at."], "score")
+        return {**answer, "lines": lines, "largest_depth": max_depth(game)}
 
     def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
         counts = search.visits[0]
         visits = np.where(boards.legal(game)[0], counts, np.nan)
         first = [cell for _, cell in search.variation(0)[:MAX_LINE]]
-        by_visits = np.argsort(-counts, kind="stable")[:MAX_LINES].tolist()
-        lines = [
-            _line_json(game, first if cell == first[0] else [cell], f"{counts[cell]:,}")
-            for cell in by_visits
-            if counts[cell]
-        ]
-        shown = board_json(game, visits, ["Every line begins with the visits of its first move."], "visits")
-        return {
-            **shown,
-            "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits],
-            "scale": max_value(visits),
-            "value": float(search.values[0]),
-            "lines": lines,
-        }
+        by_visits = [cell for cell in np.argsort(-counts, kind="stable")[:MAX_LINES].tolist() if counts[cell]]
+        lines = [_line_json(game, first if cell == first[0] else [cell], f"{counts[cell]:,}") for cell in by_visits]
+        notes = ["Every line begins with the visits of its first move."]
+        answer = board_json(game, visits, notes, "visits", lambda count: f"{count:.0f}")
+        return {**answer, "value": float(search.values[0]), "lines": lines}
 
     def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        if request.policy is None:
-            raise ValueError("no policy is chosen: choose one")
-        policy, lock = self.policy(request.policy, game)
+        policy, lock = self.policy(request.policy or "", game)
         with lock:
             return self._shares(game, policy, boards, "Its move probabilities.")
 
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
         shares = choice_in(policy, boards, solution=None).probabilities
         notes = [note] if policy.pure else [note, "It is randomised: this is one sample of its probabilities."]
-        return probabilities_json(game, boards.position(0), shares, notes)
+        shares = np.where(boards.legal(game)[0], shares, np.nan)
+        return board_json(game, shares, notes, "probability", lambda share: f"{share:.0%}")
 
     def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
         """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
         checked = check_spec(spec, game, self._root)
-        changed: tuple[int, ...] = ()
-        if checked.startswith("run:"):
-            run = self._root.run(schemas.run_name(spec))
-            changed = tuple(path.stat().st_mtime_ns for path in (run.config, run.checkpoint) if path.exists())
+        folder = run_folder(checked)
+        files = () if folder is None else (RunDirectory(folder).config, RunDirectory(folder).checkpoint)
+        changed = tuple(path.stat().st_mtime_ns for path in files if path.exists())
 
         def make() -> tuple[Policy, threading.Lock]:
             with warnings.catch_warnings():

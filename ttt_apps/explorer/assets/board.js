@@ -8,10 +8,9 @@
 const ttt = (() => {
   const STONES = ".ox"
   const COLUMNS = "abcdefghijklmnopqrs"
-  const SVG = "http://www.w3.org/2000/svg"
   const SHAPES = {
-    1: [["circle", {cx: 50, cy: 50, r: 27}]],
-    2: [["path", {d: "M25 25 75 75M75 25 25 75"}]],
+    1: ["circle", {cx: 50, cy: 50, r: 27}],
+    2: ["path", {d: "M25 25 75 75M75 25 25 75"}],
   }
 
   /** A cell as people name it: the letter of its column, then its row from the top. */
@@ -58,16 +57,30 @@ const ttt = (() => {
     return element
   }
 
-  function stoneOf(stone) {
-    const svg = document.createElementNS(SVG, "svg")
-    svg.setAttribute("viewBox", "0 0 100 100")
-    svg.setAttribute("aria-hidden", "true")
-    for (const [tag, attributes] of SHAPES[stone]) {
-      const shape = document.createElementNS(SVG, tag)
-      for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, value)
-      svg.append(shape)
+  /** The same for a part of a drawing. */
+  function draw(tag, attributes, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
+    element.append(...children)
+    return element
+  }
+
+  const stoneOf = (stone) => draw("svg", {viewBox: "0 0 100 100", "aria-hidden": "true"}, draw(...SHAPES[stone]))
+
+  /** Text in which *this* is strong, as elements. */
+  const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
+
+  /** Copy a link; without a clipboard, or a right to it, show the link in a field. Returns whether it is copied. */
+  async function copy(link, field) {
+    try {
+      await navigator.clipboard.writeText(link)
+    } catch {
+      field.value = link
+      field.hidden = false
+      field.select()
+      return false
     }
-    return svg
+    return true
   }
 
   const all = (cells) => new Set(cells === null || cells === undefined ? [] : [].concat(cells))
@@ -253,5 +266,5 @@ const ttt = (() => {
     }
   }
 
-  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make}
+  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make, draw, rich, copy}
 })()

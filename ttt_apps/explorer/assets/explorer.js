@@ -32,15 +32,15 @@ function partsOf(spec) {
 function showSettings(seat) {
   const place = find(`seat-${seat}`)
   const [name, given] = partsOf(state[seat])
-  const known = Object.entries(about.policies[name] || {}).filter(([key, one]) => key !== "path" && one.choices.length !== 1)
+  const known = Object.entries(about.policies[name] || {})
   place.querySelector("details").hidden = known.length === 0
   const fields = known.map(([key, one]) => {
     const id = `set-${seat}-${key}`
     const input = one.choices.length
       ? choice(id, one.choices.map((text) => [text, text]), () => {})
-      : make("input", {id, type: "number", min: one.low, max: one.high, step: Number.isInteger(one.default) && key !== "w" && key !== "c" && key !== "epsilon" && key !== "temperature" ? 1 : "any"})
+      : make("input", {id, type: "number", min: one.low, max: one.high, step: one.whole ? 1 : "any"})
     if (key in given || one.choices.length) input.value = given[key] ?? one.default
-    else input.placeholder = key === "rank" || key === "width" ? "" : one.default
+    else input.placeholder = one.default ?? ""
     input.title = one.about
     input.addEventListener("change", () => {
       const [, now] = partsOf(state[seat])
@@ -133,12 +133,7 @@ function setMode(mode) {
 
 async function copyLink(event) {
   event.preventDefault()
-  try {
-    await navigator.clipboard.writeText(find("link").href)
-    find("link").textContent = "Copied"
-  } catch {
-    find("link").textContent = "It is in the address"
-  }
+  find("link").textContent = (await ttt.copy(find("link").href, make("input"))) ? "Copied" : "It is in the address"
   setTimeout(() => (find("link").textContent = "Copy link"), 2000)
 }
 
@@ -209,12 +204,6 @@ function listen() {
   find("link").addEventListener("click", copyLink)
   document.addEventListener("keydown", onKey)
   window.addEventListener("hashchange", openLink)
-  find("log").addEventListener("change", () => openLog(find("log").value))
-  find("logged").addEventListener("change", () => openLogged(find("logged").value))
-  find("run-name").addEventListener("change", () => openRun(find("run-name").value))
-  find("run-show").addEventListener("click", showRun)
-  find("mark-at").addEventListener("input", () => chooseMark(Number(find("mark-at").value)))
-  find("mark-what").addEventListener("change", showMark)
 }
 
 async function start() {
@@ -234,15 +223,6 @@ async function start() {
   makeSeats()
   const shown = Object.entries(PANELS).map(([kind, {chip}]) => [kind, chip])
   for (const [value, text] of [["auto", "the best that is known"], ["none", "nothing"], ...shown]) find("show").append(make("option", {value}, text))
-  for (const [card, select, names, openFile] of [
-    ["logs-card", "log", about.logs, openLog],
-    ["runs-card", "run-name", about.runs.map((one) => one.name), openRun],
-  ]) {
-    if (!names.length) continue
-    find(card).hidden = false
-    find(select).append(...names.map((name) => make("option", {value: name}, name)))
-    openFile(names[0])
-  }
   listen()
   openLink()
   explorer.setReady()

@@ -26,7 +26,7 @@ const isFinished = () => line.result !== null
 const hidesValues = () => state.mode === "play" && !isFinished()
 const knowsExact = () => ["now", "soon"].includes(line.exact)
 const otherOf = (mover) => (mover === "o" ? "x" : "o")
-const isPersonsTurn = () => !isOver() && playsNow() === YOU && !(line.forfeit && atEnd())
+const isPersonsTurn = () => !isOver() && playsNow() === YOU
 
 /** Ask, and hand the answer over unless something else was asked meanwhile. */
 async function asked(name, body, then) {
@@ -187,7 +187,6 @@ function statusOf(here) {
   if (here.result === "draw") return ["A draw"]
   if (here.result !== null && state.misere) return [stone(here.result), " has won: ", stone(otherOf(here.result)), " completed a line"]
   if (here.result !== null) return [stone(here.result), " has won"]
-  if (line.forfeit && atEnd()) return [stone(line.result), ` has won: ${line.forfeit}`]
   const said = [stone(here.mover), state[here.mover] === YOU ? " to move" : ` to move: ${state[here.mover]}`]
   const before = state.at ? line.plies[state.at - 1] : null
   if (before && before.skipped) said.push(`, again: ${otherOf(before.mover)} is skipped`)
@@ -218,10 +217,8 @@ function play(move) {
 
 function goOn() {
   clearTimeout(timer)
-  if (isOver() || !atEnd() || playsNow() === YOU || line.forfeit) {
-    if (isOver() || line.forfeit) run(false)
-    return
-  }
+  if (isOver()) run(false)
+  if (isOver() || !atEnd() || playsNow() === YOU) return
   const reply = () => play({policy: playsNow()})
   if (!isWatched()) timer = setTimeout(reply, STILL.matches || state.at === 0 ? 0 : REPLY_MS)
   else if (running) timer = setTimeout(reply, 1000 / Number(find("speed").value))
@@ -290,7 +287,7 @@ function takeBack() {
   turn++
   run(false)
   const plies = line.plies.slice(0, at)
-  line = {...line, plies, positions: line.positions.slice(0, at + 1), forfeit: null, result: null, summary: null, worst: worstOf(plies)}
+  line = {...line, plies, positions: line.positions.slice(0, at + 1), result: null, summary: null, worst: worstOf(plies)}
   line.moves = state.moves.slice(0, at).join(" ")
   Object.assign(state, {moves: state.moves.slice(0, at), at})
   look()
@@ -311,13 +308,13 @@ async function hint() {
   const kinds = knowsExact() ? ["exact"] : "prove" in line.refused ? ["mcts"] : ["prove", "mcts"]
   find("hint").disabled = true
   try {
-    const body = {game: gameOf(state), position: here, panels: kinds.map((kind) => ({kind, simulations: 1600}))}
-    const answers = (await ask("values", body)).panels
-    if (position().position !== here) return
-    const found = answers.find((answer) => answer.best?.length)
-    if (!found) throw new Error(answers[0].error ?? "there is no hint here")
-    const [cell] = found.best
-    hinted = {cell, text: `${ttt.coordinate(cell, state.columns)}, by ${PANELS[found.kind].chip}`}
+    for (const kind of kinds) {
+      const {best} = await ask("values", {game: gameOf(state), position: here, panel: {kind, simulations: 1600}})
+      if (position().position !== here) return
+      if (!best.length) continue
+      hinted = {cell: best[0], text: `${ttt.coordinate(best[0], state.columns)}, by ${PANELS[kind].chip}`}
+      break
+    }
   } catch (problem) {
     complain(problem)
   }
@@ -335,7 +332,7 @@ function drawTimeline() {
   find("at").value = state.at
   find("at-shown").textContent = `${state.at} of ${count}`
   const known = !hides && line.positions.every((one) => one.value !== null)
-  find("value-chart").replaceChildren(...(known && count ? [charts.values(line.positions.map((one) => one.value), state.at, line.worst, find("timeline").clientWidth)] : []))
+  find("value-chart").replaceChildren(...(known && count ? [valueChart(line.positions.map((one) => one.value), state.at, line.worst, find("timeline").clientWidth)] : []))
   find("moves").replaceChildren(
     ...line.plies.map((ply, number) => {
       const stone = make("span", {class: ply.mover}, ply.mover)
@@ -351,13 +348,30 @@ function drawTimeline() {
   )
 }
 
+/** The value of a game to o after every move, -1 to 1; `at` is where it stands, `worst` the move that lost most. As wide
+ *  as the place that it is for, in px. */
+function valueChart(numbers, at, worst, width) {
+  const [height, left, edge] = [96, 48, 8]
+  const svg = ttt.draw("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "the exact value to o after every move"})
+  const x = (index) => left + (index * (width - left - edge)) / Math.max(1, numbers.length - 1)
+  const y = (value) => edge + ((1 - value) * (height - 2 * edge)) / 2
+  for (const [value, name] of [[1, "o wins"], [0, "0"], [-1, "x wins"]]) {
+    svg.append(ttt.draw("line", {class: value ? "axis" : "axis zero", x1: left, x2: width - edge, y1: y(value), y2: y(value)}))
+    svg.append(ttt.draw("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, name))
+  }
+  svg.append(ttt.draw("polyline", {class: "curve", points: numbers.map((value, index) => `${x(index)},${y(value)}`).join(" ")}))
+  if (worst !== null) svg.append(ttt.draw("circle", {class: "bad", cx: x(worst + 1), cy: y(numbers[worst + 1]), r: 5}))
+  svg.append(ttt.draw("circle", {class: "now", cx: x(at), cy: y(numbers[at]), r: 5}))
+  return svg
+}
+
 const lossOf = (ply) => (ply.loss_text === null ? "" : ply.loss_text === "best" ? ", a best move" : `, loses ${ply.loss_text.slice(1)}`)
 
 /** What decided a finished game, where exact values are known. */
 function drawSummary() {
   const place = find("summary")
   const found = line.summary
-  place.hidden = !isFinished() || !atEnd() || line.forfeit !== null
+  place.hidden = !isFinished() || !atEnd()
   if (place.hidden) return
   if (!found) {
     const why = line.exact === "soon" ? "Computing the exact values of this game." : "There are no exact values of this game, so no losses of its moves."

@@ -34,38 +34,23 @@ let state = null
 // ---------------------------------------------------------------------------------------------------------------------
 // Asking
 
-async function send(name, body, options = {}) {
-  const response = await fetch(`/api/${name}`, {
-    method: "POST",
-    body: JSON.stringify(body),
-    ...options,
-    headers: {"content-type": "application/json", ...options.headers},
-  })
-  if (!response.ok) throw new Error((await response.json()).error)
-  return response
-}
-
-const ask = async (name, body) => (await send(name, body)).json()
-
-/** Ask, and hand over every line of the answer when it arrives. */
-async function askLines(name, body, signal, then) {
-  const response = await send(name, body, {signal, headers: {accept: "application/x-ndjson"}})
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-  let text = ""
-  for (;;) {
-    const {done, value} = await reader.read()
-    if (done) return
-    const lines = (text + value).split("\n")
-    text = lines.pop()
-    for (const line of lines) then(JSON.parse(line))
+/** Ask, and return the answer; an error has the sentence of the server. */
+async function ask(name, body, signal) {
+  let response
+  try {
+    response = await fetch(`/api/${name}`, {method: "POST", body: JSON.stringify(body), signal, headers: {"content-type": "application/json"}})
+  } catch (problem) {
+    throw problem.name === "AbortError" ? problem : new Error("the explorer does not answer: is it still running?")
   }
+  const answer = await response.json()
+  if (!response.ok) throw new Error(answer.error)
+  return answer
 }
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".")
 
 function complain(problem) {
-  const text = problem instanceof TypeError ? "the explorer does not answer: is it still running?" : problem.message
-  find("trouble").textContent = sentence(text)
+  find("trouble").textContent = sentence(problem.message)
   find("trouble").hidden = false
 }
 

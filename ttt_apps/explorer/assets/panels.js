@@ -1,16 +1,14 @@
-// Panels: the values of all moves by one method each. An answer comes as lines, so that each panel is drawn when it is
-// finished, and says what it waits for.
+// Panels: the values of all moves by one method each. Each panel has a request of its own, so that it is drawn when it is
+// finished.
 "use strict"
 
 const METHODS = {svd: "SVD", hosvd: "HOSVD", hosvd2: "two-sided HOSVD", hooi: "HOOI", tt: "tensor train"}
 const SIMULATIONS = [25, 50, 100, 200, 400, 800, 1600, 3200, 5000]
 const MAX_DRAWN = 7 // columns up to which panels have boards of their own
 const NUM_TOP = 3 // moves listed where they have none
-const POLL_MS = 1000
+const WAIT_MS = 400 // after which a panel says that it is computed
 
 const panels = {}
-let whole = null // aborts the requests of all panels
-let polling = null
 
 /** Why a panel has nothing to say about the present game; null if it has. */
 function whyNot(kind) {
@@ -46,57 +44,51 @@ function showWhich() {
   find("over").hidden = !isOver()
 }
 
-/** Leave out the answers that are still under way. */
-function dropPanels() {
-  if (whole) whole.abort()
-  for (const panel of Object.values(panels)) panel.asked++
+/** Leave out the answer of a panel that is still under way. */
+function drop(panel) {
+  panel.request?.abort()
+  panel.request = null
+  clearTimeout(panel.waiting)
 }
 
-/** Ask for panels, all of them together if these are all that are shown. */
+const dropPanels = () => Object.values(panels).forEach(drop)
+
+/** Ask for panels that are shown. */
 function askPanels(kinds) {
   showWhich()
-  kinds = kinds.filter(isShown)
-  if (whole && kinds.length !== 1) whole.abort()
-  if (isOver() || hidesValues() || !kinds.length) return
-  askGroup(kinds)
+  if (kinds.length !== 1) dropPanels()
+  if (isOver() || hidesValues()) return
+  for (const kind of kinds.filter(isShown)) askPanel(panels[kind])
 }
 
-async function askGroup(kinds) {
+async function askPanel(panel) {
   const here = position().position
-  const wanted = kinds.map((kind) => {
-    panels[kind].card.setAttribute("aria-busy", "true")
-    return ++panels[kind].asked
-  })
-  const stop = new AbortController()
-  if (kinds.length > 1) whole = stop
-  const isWanted = (number) => panels[kinds[number]].asked === wanted[number]
+  drop(panel)
+  const request = (panel.request = new AbortController())
+  panel.waiting = setTimeout(() => (panel.wait.textContent = "Computing."), WAIT_MS)
+  panel.card.setAttribute("aria-busy", "true")
+  let answer = null
   try {
-    await askLines("values", {game: gameOf(state), position: here, panels: kinds.map(bodyOf)}, stop.signal, (answer) => {
-      if (answer.number === undefined || !isWanted(answer.number)) return
-      if (answer.waits) panels[answer.kind].wait.textContent = sentence(answer.waits)
-      else tell(answer.kind, answer, here)
-    })
+    answer = await ask("values", {game: gameOf(state), position: here, panel: bodyOf(panel.kind)}, request.signal)
   } catch (problem) {
-    if (problem.name === "AbortError") return
-    const error = problem instanceof TypeError ? "the explorer does not answer: is it still running?" : problem.message
-    kinds.forEach((kind, number) => isWanted(number) && tell(kind, {error}, here))
+    answer = {error: problem.message}
   }
+  if (panel.request === request) tell(panel, answer, here)
 }
 
-function tell(kind, answer, here) {
-  const panel = panels[kind]
+function tell(panel, answer, here) {
+  drop(panel)
   panel.card.setAttribute("aria-busy", "false")
   panel.wait.textContent = ""
   panel.notes.replaceChildren()
-  const failed = Boolean(answer.error || answer.ask)
+  const failed = Boolean(answer.error)
   Object.assign(panel, {answer: failed ? null : answer, at: here})
   panel.onBoard.hidden = failed
   if (failed) {
     panel.place.replaceChildren()
     panel.board = null
-    if (answer.error) panel.notes.append(make("p", {class: "said"}, sentence(answer.error)))
-    else offerTable(answer.ask)
-  } else drawPanel(kind, answer, here)
+    panel.notes.append(make("p", {class: "said"}, sentence(answer.error)))
+  } else drawPanel(panel.kind, answer, here)
   if (!isStale() && here === position().position) drawBoard()
 }
 
@@ -160,45 +152,6 @@ function showMap(panel, title, text, answer) {
     chosen: all ? [] : answer.best,
   })
   return all
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Tables of exact values that are computed on request
-
-const bytes = (count) => (count < 1e9 ? `${Math.ceil(count / 1e6)} MB` : `${(count / 1e9).toFixed(1)} GB`)
-const duration = (seconds) => (seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`)
-
-/** Say what a table costs, or how far it is. */
-function offerTable(status) {
-  const notes = panels.exact.notes
-  if (status.state === "building") {
-    const left = status.done > 0.01 ? `, about ${duration(status.seconds * (1 - status.done))} left` : ""
-    const bar = make("progress", {max: "1", value: String(status.done), "aria-label": "the table of exact values"})
-    notes.replaceChildren(make("p", {class: "said"}, `Computing the table: ${ttt.percent(status.done)}${left}.`), bar)
-    pollTable()
-    return
-  }
-  const cost = `A table of all exact values takes about ${duration(status.seconds)} on one core, ${bytes(status.memory)} of memory, and ${bytes(status.disk)} of disk, once.`
-  const button = make("button", {type: "button", id: "solve"}, "Compute the table")
-  button.addEventListener("click", () => solve(true))
-  notes.replaceChildren(...(status.failure ? [make("p", {class: "said"}, sentence(status.failure))] : []), make("p", {class: "said"}, cost), button)
-}
-
-function pollTable() {
-  clearTimeout(polling)
-  polling = setTimeout(() => solve(false), POLL_MS)
-}
-
-async function solve(start) {
-  const game = gameOf(state)
-  try {
-    const status = await ask("solve", {game, start})
-    if (JSON.stringify(game) !== JSON.stringify(gameOf(state)) || !isShown("exact")) return
-    if (["ask", "building"].includes(status.state)) offerTable(status)
-    else asked("review", lineOf(state), (answer) => show(answer, state.at))
-  } catch (problem) {
-    panels.exact.notes.replaceChildren(make("p", {class: "said"}, sentence(problem.message)))
-  }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -272,7 +225,7 @@ function makeControls(panel, controls) {
 
 function makePanels() {
   for (const [kind, {title, chip}] of Object.entries(PANELS)) {
-    const panel = {kind, asked: 0, board: null, answer: null, at: null, place: make("div", {}), notes: make("div", {class: "notes"})}
+    const panel = {kind, request: null, waiting: null, board: null, answer: null, at: null, place: make("div", {}), notes: make("div", {class: "notes"})}
     const controls = make("div", {class: "controls"})
     panels[kind] = panel
     panel.wait = make("p", {class: "wait", role: "status"})

@@ -34,7 +34,7 @@ const practice = (() => {
     } catch (problem) {
       if (source !== sources.value) return
       trainer.load([], "")
-      find("practice-trouble").textContent = problem instanceof TypeError ? "The explorer does not answer: is it still running?" : `${problem.message}.`
+      find("practice-trouble").textContent = sentence(problem.message)
     } finally {
       place.setAttribute("aria-busy", "false")
     }

@@ -3,7 +3,7 @@
 "use strict"
 
 const puzzles = (() => {
-  const {make, signed} = ttt
+  const {make, rich, signed} = ttt
   const TIE = 1e-6
   const REASONS = {wins: "it completes a line", blocks: "it blocks a line", extends: "it makes the longest open line"}
 
@@ -19,9 +19,6 @@ const puzzles = (() => {
   const digitsOf = (game) => (game.skip_chance === 0 ? 0 : 3) // without skips values are whole numbers
   const plain = (value, game) => Math.abs(value).toFixed(digitsOf(game))
   const stone = (mover) => make("span", {class: mover}, mover)
-
-  /** Text in which *this* is strong, as elements. */
-  const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
 
   function gameText(game) {
     const skips = game.skip_chance === 0 ? "no skips" : `${ttt.percent(game.skip_chance)} skips`
@@ -189,14 +186,7 @@ const puzzles = (() => {
 
     async function copyLink(event) {
       event.preventDefault()
-      try {
-        await navigator.clipboard.writeText(link.href)
-        link.textContent = "Copied"
-      } catch {
-        address.value = link.href
-        address.hidden = false
-        address.select()
-      }
+      if (await ttt.copy(link.href, address)) link.textContent = "Copied"
     }
 
     link.addEventListener("click", copyLink)

@@ -1,7 +1,7 @@
 // What is seen and chosen on the page. Rules and numbers are `exact`'s, the board is `ttt`'s.
 "use strict"
 
-const page = (() => {
+{
   const OPPONENTS = {
     random: {name: "Random", said: "Random", about: "Chooses every free cell with the same probability."},
     table: {
@@ -34,7 +34,7 @@ const page = (() => {
   const inside = JSON.parse(document.getElementById("numbers").textContent)
   const known = exact.read(inside)
   const at = (id) => document.getElementById(id)
-  const {make, signed, percent} = ttt
+  const {make, draw, rich, signed, percent} = ttt
   const stone = (player) => "ox"[player]
   const plain = (value, digits = 2) => value.toFixed(digits)
 
@@ -189,9 +189,6 @@ const page = (() => {
     truth = ttt.createBoard(at("truth"), {rows, columns, label: "Exact values of the moves"})
   }
 
-  /** Text in which *this* is strong, as elements. */
-  const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
-
   function showStatus(fresh) {
     const result = outcome()
     const you = stone(state.you)
@@ -342,13 +339,6 @@ const page = (() => {
     at("trained").replaceChildren("The net was trained by ", make("code", {}, game().training ?? ""), ".")
   }
 
-  function draw(tag, attributes, ...children) {
-    const drawn = document.createElementNS("http://www.w3.org/2000/svg", tag)
-    for (const [name, value] of Object.entries(attributes)) drawn.setAttribute(name, value)
-    drawn.append(...children)
-    return drawn
-  }
-
   function showRank() {
     at("rank-card").hidden = state.against !== "svd"
     if (state.against !== "svd") return
@@ -489,16 +479,8 @@ const page = (() => {
   }
 
   async function copyLink() {
-    const field = at("link-text")
-    field.value = location.href
-    try {
-      await navigator.clipboard.writeText(field.value)
-      at("link-said").textContent = "Copied: the link opens this game."
-    } catch {
-      field.hidden = false
-      field.select()
-      at("link-said").textContent = "Copy this link: it opens this game."
-    }
+    const copied = await ttt.copy(location.href, at("link-text"))
+    at("link-said").textContent = copied ? "Copied: the link opens this game." : "Copy this link: it opens this game."
   }
 
   picks("opponents", "against", Object.fromEntries(Object.entries(OPPONENTS).map(([key, {name}]) => [key, name])), (value) => {
@@ -573,37 +555,4 @@ const page = (() => {
   practise(false)
   for (const id of ["choices", "game", "puzzles", "tasks", "strengths"]) at(id).hidden = false
   arrive()
-
-  /**
-   * For tests: an opponent's numbers for unfinished positions of a game, by key, o's turn before x's.
-   *
-   * step: asked about one of so many positions, from the first.
-   * Returns {positions, values, probabilities, outcomes}: positions as text; float32 for each cell of each position in
-   * base64, no values of random; and by cell the outcome after a move there, 3 while the game goes on, -1 where illegal.
-   */
-  function answers({board: name = "3x3", rules: names = [], skip, against, rank, step = 1}) {
-    const game = known.game(name, names, skip)
-    let number = 0
-    const [positions, values, probabilities, outcomes] = [[], [], [], []]
-    game.seen.forEach((reached, place) => {
-      if (!reached || number++ % step !== 0) return
-      const position = {cells: game.rules.cellsOf(place >> 1), mover: place & 1}
-      const asked = exact.ask(game, against, rank, position)
-      if (asked.values !== null) values.push(...asked.values)
-      probabilities.push(...asked.probabilities)
-      positions.push(ttt.toText({columns: game.rules.columns, ...position}))
-      const free = game.rules.legal(position.cells)
-      outcomes.push(...position.cells.map((_, cell) => (free.includes(cell) ? (exact.play(game, position, cell, 0).outcome ?? 3) : -1)))
-    })
-    return {positions, values: packed(values), probabilities: packed(probabilities), outcomes: packed(outcomes)}
-  }
-
-  function packed(numbers) {
-    const bytes = new Uint8Array(Float32Array.from(numbers).buffer)
-    let text = ""
-    for (let from = 0; from < bytes.length; from += 1 << 15) text += String.fromCharCode(...bytes.subarray(from, from + (1 << 15)))
-    return btoa(text)
-  }
-
-  return {answers}
-})()
+}

@@ -1,0 +1,116 @@
+"""The policies of the explorer: those that can only play, in bounded time, and the settings that they have here."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from ttt_apps.explorer.root import Root
+from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
+from ttt_envs.core.checks import closest_names
+from ttt_envs.game.game import Game
+
+MAX_TABLE_CELLS = 12
+"""Maximum number of cells of boards with exact values and tables, each computed in a moment."""
+MAX_SIMULATIONS = 5000
+TABLE_POLICIES = ("optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt")
+"""Policies that need a table."""
+OFFERED = ("random", "win-or-block", "expectiminimax", "mcts", "run", *TABLE_POLICIES)
+NUMBERS = {
+    "epsilon": (0, 1, "probability of a random move"),
+    "depth": (1, 9, "plies to look ahead"),
+    "width": (1, 4, "moves drawn at every node below the root; left out, all are tried"),
+    "simulations": (1, MAX_SIMULATIONS, "for every move"),
+    "c": (0, 100, "weight of exploration"),
+    "temperature": (0, 10, "0 plays the most visited move"),
+    "w": (0, 1000, "how much the table weighs"),
+    "rank": (0, 1 << 10, "of the approximation"),
+}
+"""Arguments that are numbers, with their bounds."""
+Source = Literal["random", "optimal"]
+"""Tables that a policy may have."""
+
+
+class Setting(NamedTuple):
+    """A setting of a policy: a choice, or a number within bounds."""
+
+    kind: Any
+    """its type, as :func:`~ttt_envs.agents.specs.convert_value` takes it"""
+    default: Any
+    low: float
+    high: float
+    about: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data, with the ``choices`` unless it is a number."""
+        choices = ("true", "false") if self.kind is bool else get_args(self.kind) if _is_choice(self.kind) else ()
+        default = str(self.default).lower() if self.kind is bool else self.default
+        is_whole = int in (self.kind, *get_args(self.kind))
+        fields = {"low": self.low, "high": self.high, "whole": is_whole, "about": self.about}
+        return {"default": default, "choices": choices, **fields}
+
+
+def _is_choice(kind: Any) -> bool:
+    return kind is bool or get_origin(kind) is Literal
+
+
+@cache
+def settings_of(name: str) -> dict[str, Setting]:
+    """Return the settings of a policy: its arguments that are choices or numbers of :data:`NUMBERS`.
+
+    Any other argument, such as a path or another policy, is none.
+    """
+    parameters = inspect.signature(load_object(POLICIES[name]), eval_str=True).parameters
+    kinds = {key: Source if key == "source" else parameter.annotation for key, parameter in parameters.items()}
+    return {
+        key: Setting(kind, parameters[key].default, *NUMBERS.get(key, (0, 1, "")))
+        for key, kind in kinds.items()
+        if key in NUMBERS or _is_choice(kind)
+    }
+
+
+def check_spec(spec: str, game: Game, root: Root) -> FromFile:
+    """Return the spec string if it is safe: it can only play, in bounded time.
+
+    Raises:
+        ValueError: any other.
+    """
+    name, unkeyed, given = parse_spec(spec)
+    if name not in OFFERED:
+        raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED)}")
+    if name in TABLE_POLICIES:
+        check_table(game, name)
+    settings = settings_of(name)
+    if unkeyed is not None:
+        given = {"path" if name == "run" else next(iter(settings), ""): unkeyed, **given}
+    head = root.run(given.pop("path", "")).policy if name == "run" else name
+    for key, text in given.items():
+        if key not in settings:
+            hint = closest_names(key[:40], settings) if settings else f"write {name}"
+            raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
+        kind, _, low, high, _ = settings[key]
+        value = convert_value(name, key, text, kind)
+        if key in NUMBERS and value is not None and not low <= value <= high:
+            raise ValueError(f"{name}: {key}={value} is not offered here: choose {low:g} to {high:g}")
+    if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
+        raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
+    words = [f"{key}={text}" for key, text in given.items()]
+    return FromFile(f"{head}{',' if name == 'run' else ':'}{','.join(words)}" if words else head)
+
+
+def max_depth(game: Game) -> int:
+    """Return the maximum depth of a search in plies."""
+    for cells, depth in ((9, 9), (25, 6), (49, 5), (100, 4)):
+        if game.cells <= cells:
+            return min(depth, game.cells)
+    return 3
+
+
+def check_table(game: Game, what: str) -> None:
+    """Raise ValueError for a board too large to compute a table in a moment."""
+    if game.cells > MAX_TABLE_CELLS:
+        raise ValueError(
+            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to "
+            f"{MAX_TABLE_CELLS} cells, or a search"
+        )
