@@ -333,10 +333,10 @@ def test_damaged_arrays_are_refused(make, damage):
 
 
 OUT_OF_RANGE = {
-    "naive-mc": ({"epsilon": -0.5}, {"lengths": 10}, {"lengths": -1}),
-    "q-learning": ({"epsilon": 1.5}, {"values": np.nan}, {"counts": -1}, {"board": 9}),
-}  # fmt: skip
-"""name -> arrays filled with a number that no such learner has"""
+    "naive-mc": ({"lengths": 10}, {"lengths": -1}),
+    "q-learning": ({"counts": -1}, {"board": 9}),
+}
+"""name -> arrays filled with a number by which kernels would read or count elsewhere"""
 
 
 @pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in OUT_OF_RANGE], indirect=True)

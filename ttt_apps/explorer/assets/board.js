@@ -72,10 +72,10 @@ const ttt = (() => {
 
   /** Copy a link; without a clipboard, or a right to it, show the link in a field. Returns whether it is copied. */
   async function copy(link, field) {
+    field.value = link
     try {
       await navigator.clipboard.writeText(link)
     } catch {
-      field.value = link
       field.hidden = false
       field.select()
       return false
