@@ -27,7 +27,7 @@ def address():
 
 @pytest.fixture
 def page(browser, address):
-    with open_pages(browser) as open_new:
+    with open_pages(browser, ignored=["status of 400"]) as open_new:  # what is refused says why on the page
         yield open_new("about:blank", own=f"{address}/")
 
 
