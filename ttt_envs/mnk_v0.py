@@ -36,7 +36,7 @@ from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import NumbaGames
+from ttt_envs.envs.engine import GameBatch
 from ttt_envs.envs.kernels import FORFEIT
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
@@ -110,7 +110,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.possible_agents = list(PLAYERS)
         self._is_phantom = isinstance(self.game, PhantomGame)
-        self._games = NumbaGames(config, 1)
+        self._games = GameBatch(config, 1)
         self._out, self._num_actions = self._games.output(), self._games.num_actions
         self._row = np.zeros(1, np.int64)
         builders = [ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance) for _ in PLAYERS]

@@ -17,7 +17,7 @@ from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import NumbaGames, Output
+from ttt_envs.envs.engine import GameBatch, Output
 from ttt_envs.envs.single_env import make_scene, parse_reset_options
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import ChanceOutcome
@@ -92,7 +92,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         # a game has less than 4 steps for each cell: a stone, an attempt in phantom games, an illegal action
         limit = config.max_episode_steps or 0
         self._limit = limit if 0 < limit < 4 * self.game.cells else None
-        self._games = NumbaGames(config, count)
+        self._games = GameBatch(config, count)
         self._reused = None if config.copy else self._games.output()
         self.single_observation_space = config.observations.observation_space
         self.single_action_space = config.observations.action_space
