@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ttt_envs.game.phantom import PhantomGame
     from ttt_envs.game.rules import chance_outcomes
 
-__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/package_conflicts.py
+__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py
 
 PLACES = {
     "Boards": "game.boards",

@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.packages import install_command
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
 from ttt_envs.game.game import Game

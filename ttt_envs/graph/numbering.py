@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
-from ttt_envs.core.threads import map_threads
+from ttt_envs.core.work import map_threads
 from ttt_envs.game.bits import count_bits, count_bits_of
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries

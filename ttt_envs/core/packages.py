@@ -1,0 +1,55 @@
+"""Packages: what hides those of this project, how to install optional ones, and how TensorFlow and torch get along.
+
+``baselines`` and ``learners`` are also other projects' distributions on the package index, and an installer overwrites
+files of the same name without a warning. So each package of this project marks itself in its ``__init__``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
+MARKER = b"__ttt_envs__ = True"
+ROOT = Path(__file__).resolve().parents[2]
+"""Folder of the imported packages: a checkout, or ``site-packages``."""
+
+
+def find_conflict() -> str | None:
+    """Return a sentence on the first package that is not this project's, with the remedy; None if all are."""
+    for package in PACKAGES:
+        spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
+        place = own if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        if Path(place).resolve() != own or MARKER not in own.read_bytes():
+            return (
+                f"{place} is not the package {package} of ttt_envs: run from another folder, or install ttt_envs in an "
+                f"environment of its own"
+            )
+    return None
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: from the checkout, if the packages are imported from one."""
+    return f'pip install -e "{ROOT}[{extra}]"' if (ROOT / "setup.cfg").is_file() else f'pip install "ttt_envs[{extra}]"'
+
+
+def avoid_triton_crash() -> None:
+    """Make TensorFlow and torch safe in one process; call it before importing either. TensorFlow logs errors only.
+
+    torch's packages for Linux bring triton, which torch imports when it makes the first optimizer. TensorFlow and
+    triton each contain LLVM. A process that loads triton after TensorFlow ends by a segmentation fault (TensorFlow
+    2.21, triton 3.7); the other order works. So triton is imported here. If TensorFlow is loaded already, triton is
+    instead marked as not installed: torch needs it only to compile code for GPUs.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if "triton" in sys.modules or importlib.util.find_spec("tensorflow") is None:
+        return
+    if "tensorflow" in sys.modules:
+        sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    else:
+        with suppress(ImportError):  # torch's CPU builds have no triton, and nothing crashes
+            importlib.import_module("triton")
