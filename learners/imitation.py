@@ -90,7 +90,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, seed: int, number: int) 
         if epsilon > 0 and rng.random() < epsilon:
             moves = np.flatnonzero(legal(game, cells))
         outcome = place(cells, int(mover[0]), int(rng.choice(moves)), len(obs) - 1, game.parameters)
-        mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
+        mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
     result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
     return TrainingExamples(np.array(obs, np.int8), np.array(value), np.full(len(obs), number), np.array([result]))
 

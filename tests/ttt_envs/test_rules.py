@@ -184,9 +184,9 @@ def test_uniform_numbers_are_those_of_the_stream_and_the_ply(key, stream, n):
 
 def test_the_mover_moves_again_when_the_number_is_below_the_skip_chance():
     for mover in (0, 1):
-        assert rules.next_mover(mover, 0.2499, SKIP3.parameters) == mover
-        assert rules.next_mover(mover, 0.25, SKIP3.parameters) == 1 - mover
-        assert rules.next_mover(mover, 0.0, T3.parameters) == 1 - mover
+        assert rules.next_mover(mover, 0.2499, 0.25) == mover
+        assert rules.next_mover(mover, 0.25, 0.25) == 1 - mover
+        assert rules.next_mover(mover, 0.0, 0.0) == 1 - mover
 
 
 @given(st.integers(0, plain.WORD), st.data())

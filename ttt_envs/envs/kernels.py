@@ -21,7 +21,7 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.attempts import FOUND, attempt, is_unknown
 from ttt_envs.game.bits import count_bits, nth_bit
 from ttt_envs.game.lines import has_line
-from ttt_envs.game.parameters import Parameters, has_gravity, with_skip_chance
+from ttt_envs.game.parameters import Parameters, has_gravity
 from ttt_envs.game.rules import (
     ILLEGAL,
     NOT_OVER,
@@ -285,7 +285,7 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
     other_moves = int64(1)
     if rules.skip_chance > 0:  # no random number is needed else
         u = uniform(g.episode_key[b], STREAM_SKIP, g.stones[b])
-        other_moves = next_mover(0, u, with_skip_chance(rules, g.skip_chance[b]))
+        other_moves = next_mover(0, u, g.skip_chance[b])
     stone = bit & -moves
     g.first[b] = first | stone & (player - 1)
     g.second[b] = second | stone & -player
@@ -407,14 +407,14 @@ def cell_of(board: Int8Array, player: int, action: int, s: Settings) -> int:
 @inlined
 def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool:
     """Put the mover's stone on a cell, or find a hidden stone there; return whether it was legal."""
-    rules = with_skip_chance(s.parameters, g.skip_chance[b])
-    mover, stones, episode_key = g.mover[b], g.stones[b], g.episode_key[b]
+    found, rules, skip = board[1], s.parameters, g.skip_chance[b]
+    mover, stones, key = g.mover[b], g.stones[b], g.episode_key[b]
     if s.hidden != VISIBLE:
-        outcome, next_player = attempt(board[0], board[1], mover, cell, stones, episode_key, s.hidden == ABRUPT, rules)
+        outcome, next_player = attempt(board[0], found, mover, cell, stones, key, s.hidden == ABRUPT, rules, skip)
     else:
         outcome, next_player = place(board[0], mover, cell, stones, rules), mover
         if outcome == NOT_OVER:
-            next_player = mover_after(mover, episode_key, stones, rules)
+            next_player = mover_after(mover, key, stones, skip)
     if outcome == ILLEGAL:
         return False
     g.mover[b] = next_player

@@ -132,16 +132,16 @@ def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Para
 
 
 @kernel(forceinline=True)
-def next_mover(mover: int, u: float, parameters: Parameters) -> int:
+def next_mover(mover: int, u: float, skip_chance: float) -> int:
     """Return the next mover after a stone that does not end the game: ``mover`` again when ``u < skip_chance``."""
-    return mover if u < parameters.skip_chance else 1 - mover
+    return mover if u < skip_chance else 1 - mover
 
 
 @kernel(forceinline=True)
-def mover_after(mover: int, episode_key: np.uint64, stones: int, parameters: Parameters) -> int:
+def mover_after(mover: int, episode_key: np.uint64, stones: int, skip_chance: float) -> int:
     """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
-    if parameters.skip_chance > 0:
-        return next_mover(mover, uniform(episode_key, STREAM_SKIP, stones), parameters)
+    if skip_chance > 0:
+        return next_mover(mover, uniform(episode_key, STREAM_SKIP, stones), skip_chance)
     return 1 - mover  # no random number is needed
 
 
@@ -177,7 +177,7 @@ def play(
     own = stones + 1 if parameters.skip_chance > 0 else stones // 2 + 1
     outcome = _put(cells, mover, cell, stones, own, parameters)
     if outcome == NOT_OVER:
-        mover = mover_after(mover, episode_key, stones, parameters)
+        mover = mover_after(mover, episode_key, stones, parameters.skip_chance)
     return outcome, mover
 
 

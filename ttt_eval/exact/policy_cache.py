@@ -39,7 +39,7 @@ class CachedPolicy(Policy):
         self.num_queries = 0
         self._permutations = symmetries(game, "all" if self.symmetric else "none")
         self._inverses = inverse(self._permutations)
-        self._index = KeyIndex(num_words(game) + 1)
+        self._index = KeyIndex(num_words(game.cells) + 1)
         self._answers = np.zeros((0, game.cells))
         """answers on canonical boards, in the order of the index"""
 
