@@ -160,8 +160,9 @@ class Kernel:
     @functools.cached_property
     def _is_cached(self) -> bool:
         """Whether there is machine code of this kernel in the cache."""
-        source = Path(self.py_func.__code__.co_filename)
-        return (source.parent.name, f"{source.stem}.{self.py_func.__qualname__}") in _cached_names(self._package)
+        source, folder = Path(self.py_func.__code__.co_filename), _folder(self._package)
+        files = f"{source.parent.name}_*/{source.stem}.{self.py_func.__qualname__}-*.nbi"
+        return folder is not None and any(folder.glob(files))
 
     @property
     def _numba_type_(self) -> Any:
@@ -292,11 +293,3 @@ def _folder(package: str) -> Path | None:
     except OSError:  # not writable
         return None
     return folder
-
-
-@functools.cache
-def _cached_names(package: str) -> frozenset[tuple[str, str]]:
-    """Return the folders and names of the functions for which numba has stored machine code."""
-    folder = _folder(package)
-    files = [] if folder is None else folder.glob("*/*.nbi")
-    return frozenset((file.parent.name.rpartition("_")[0], file.name.rpartition("-")[0]) for file in files)

@@ -76,12 +76,10 @@ class CachedPolicy(Policy):
         """Add answers to the cache as long as there is room."""
         room = MAX_CACHE_BYTES // (self.game.cells * 8) - self._index.size
         keys, answers = keys[: max(0, room)], answers[: max(0, room)]
-        needed, capacity = self._index.size + len(keys), len(self._answers)
-        if needed > capacity:
-            capacity = max(1024, needed, 2 * capacity)
-            self._index.reserve(capacity)
-            self._answers = extend_rows(self._answers, capacity)
-        self._answers[self._index.rows(keys)] = answers
+        rows = self._index.rows(keys)
+        if len(self._answers) < len(self._index.keys):
+            self._answers = extend_rows(self._answers, len(self._index.keys))
+        self._answers[rows] = answers
 
     def __str__(self) -> str:
         return str(self.policy)
