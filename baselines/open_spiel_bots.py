@@ -78,7 +78,7 @@ class OpenSpielBot(Named):
             raise ValueError("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
         load_game(self.game)  # raises errors for unknown games early
 
-    @property
+    @property  # type: ignore[override]  # computed
     def pure(self) -> bool:
         """Whether the policy draws no random numbers."""
         return self.algorithm != "mcts"

@@ -214,12 +214,6 @@ class EnvConfig(BoardConfig):
             for opponent, _ in self.schedule
         )
 
-    @property
-    def plays_uniformly(self) -> bool:
-        """Whether all opponents are uniformly random over legal moves."""
-        policies = [policy for stage in self.opponents for policy in stage]
-        return all(policy.plays_uniformly for policy in policies)
-
 
 def check_schedule(schedule: Sequence[Any]) -> list[tuple[Any, int]]:
     """Return a schedule of opponents as a list of pairs.

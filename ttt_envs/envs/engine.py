@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.simple import Random
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import splitmix64, uniforms
 from ttt_envs.envs import kernels
@@ -97,8 +98,8 @@ class GameBatch:
         self._skip_chances = np.array([game.skip_chance for game in config.games])
         # whether Python draws something where episodes begin
         self._draws = config.opening_positions is not None or len(config.games) > 1 or len(self._starts) > 1
-        is_uniform = players is not None and players.plays_uniformly and not self._draws
-        replies = kernels.REPLY_RANDOM if is_uniform else kernels.REPLY_POLICY
+        is_uniform = all(type(policy) is Random for stage in self._opponents for policy in stage)
+        replies = kernels.REPLY_RANDOM if is_uniform and not self._draws else kernels.REPLY_POLICY
         self._replies = kernels.REPLY_NONE if self.is_self_play else replies
         self._steps_at_once = self._replies != kernels.REPLY_POLICY and not self._draws
         seats, illegal_action = kernels.NOBODY, kernels.LOSE

@@ -34,24 +34,14 @@ class CachedPolicy(Policy):
     """
 
     def __init__(self, policy: Policy, game: AnyGame) -> None:
-        self.policy = policy
-        self.game = game
+        self.policy, self.game = policy, game
+        self.symmetric, self.colour_blind = policy.symmetric, policy.colour_blind
         self.num_queries = 0
         self._permutations = symmetries(game, "all" if self.symmetric else "none")
         self._inverses = inverse(self._permutations)
         self._index = KeyIndex(num_words(game.cells) + 1)
         self._answers = np.zeros((0, game.cells))
         """answers on canonical boards, in the order of the index"""
-
-    @property
-    def symmetric(self) -> bool:
-        """As of the policy."""
-        return self.policy.symmetric
-
-    @property
-    def colour_blind(self) -> bool:
-        """As of the policy."""
-        return self.policy.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
