@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ttt_envs.core.files import delete_temporary_files, read_json, write_atomically
-from ttt_envs.core.subprocesses import subprocess_environment
+from ttt_envs.core.packages import subprocess_environment
 from ttt_eval.cost import ProcessFailed, Usage, measure_usage
 from ttt_eval.run_files import RunDirectory
 

@@ -113,9 +113,9 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._games = GameBatch(config, 1)
         self._out, self._num_actions = self._games.output(), self._games.num_actions
         self._row = np.zeros(1, np.int64)
-        builders = [ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance) for _ in PLAYERS]
-        self.observation_spaces = {a: builder.observation_space for a, builder in zip(PLAYERS, builders, strict=True)}
-        self.action_spaces = {a: builder.action_space for a, builder in zip(PLAYERS, builders, strict=True)}
+        builders = {a: ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance) for a in PLAYERS}
+        self.observation_spaces = {a: builder.observation_space for a, builder in builders.items()}
+        self.action_spaces = {a: builder.action_space for a, builder in builders.items()}
         num_planes = 4 if self._is_phantom else 3
         self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, num_planes), np.int8)
         self._no_mask = np.zeros(self._num_actions, np.int8)

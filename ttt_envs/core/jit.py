@@ -22,9 +22,9 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
@@ -115,14 +115,12 @@ def pasted(function: Function) -> Function:
 # When to compile
 
 
-@contextmanager
-def compile_at_once() -> Iterator[None]:
+def compile_at_once() -> AbstractContextManager[None]:
     """Compile kernels at their first call within this context, in this process and in child processes.
 
     For workloads long enough to repay compilation, and for measurements.
     """
-    with environment_variables({INTERPRET: "0"}):
-        yield
+    return environment_variables({INTERPRET: "0"})
 
 
 class Kernel:

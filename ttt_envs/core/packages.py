@@ -37,6 +37,11 @@ def install_command(extra: str) -> str:
     return f'pip install -e "{ROOT}[{extra}]"' if (ROOT / "setup.cfg").is_file() else f'pip install "ttt_envs[{extra}]"'
 
 
+def subprocess_environment() -> dict[str, str]:
+    """Return the environment of a process of Python that imports the same packages, installed or in a checkout."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
 def avoid_triton_crash() -> None:
     """Make TensorFlow and torch safe in one process; call it before importing either. TensorFlow logs errors only.
 

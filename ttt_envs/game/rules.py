@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, Bits, to_bits
 from ttt_envs.game.game import Position
 from ttt_envs.game.lines import completes_line, completing_bits, has_line, makes_line
 from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
@@ -89,7 +89,7 @@ def landing_cell(cells: Int8Array, column: int, parameters: Parameters) -> int:
 
 
 @inlined
-def legal_bits(first: int, second: int, parameters: Parameters) -> int:
+def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
     """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
     rows, columns = parameters.rows, parameters.columns
     taken = first | second

@@ -26,6 +26,7 @@ from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.work import map_threads
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal_bits
 from ttt_envs.game.symmetry import inverse, symmetries
 
 Values = NDArray[Any]
@@ -192,10 +193,8 @@ class Numbering:
 
     def legal_cells(self, stones: int) -> Int64Array:
         """Return the cells where a stone may be put beside each of the layer's sets, as bits: int64[L]."""
-        game, taken = self.game, self.layer(stones).sets
-        empty = ~taken & (1 << game.cells) - 1
-        floor = ((1 << game.columns) - 1) << (game.cells - game.columns)
-        return empty & (taken >> game.columns | floor) if game.gravity else empty
+        taken = self.layer(stones).sets
+        return legal_bits(taken, taken, self.game.parameters)
 
     def positions(self, stones: int) -> tuple[Int64Array, Int64Array]:
         """Return the stones of the last mover and of the other player in every position of a layer: int64[N] each."""
