@@ -258,19 +258,6 @@ def finish(g: Block, n: int, s: Settings, start: int, out: Outputs) -> int:
     return num_ended
 
 
-@inlined
-def out_of_range(actions: Int64Array, s: Settings) -> int:
-    """Return the first game whose action is out of range, -1 for none."""
-    lowest, highest = int64(0), int64(0)
-    for b in range(len(actions)):
-        lowest, highest = min(lowest, actions[b]), max(highest, actions[b])
-    if lowest < 0 or highest >= s.num_actions:
-        for b in range(len(actions)):
-            if actions[b] < 0 or actions[b] >= s.num_actions:
-                return b
-    return -1
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Stones as bits: boards up to 63 cells
 
@@ -424,14 +411,6 @@ def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool
 
 
 @inlined
-def clear_boards(g: Block, n: int, boards: Int8Array) -> None:
-    """Empty the boards of games that begin."""
-    for b in range(n):
-        if g.begins[b]:
-            boards[b] = 0
-
-
-@inlined
 def move_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
     """Make the caller's moves."""
     for b in range(n):
@@ -498,10 +477,10 @@ def first_invalid(
     blocks: Block, permutations: Int64Array, boards: Int8Array | None, actions: Int64Array, mode: int, s: Settings
 ) -> int:
     """Return the first game with an action out of range or, where those are errors, an illegal one; -1 for none."""
-    invalid = out_of_range(actions, s)
-    if invalid >= 0 or s.illegal_action != RAISE:
-        return invalid
     for b in range(len(actions)):
+        if actions[b] < 0 or actions[b] >= s.num_actions:
+            return b
+    for b in range(len(actions) if s.illegal_action == RAISE else 0):
         g, lane = blocks[b // LANES], b % LANES
         is_ignored = g.outcome[lane] != NOT_OVER or (mode == MOVE_OR_RESET and g.is_over[lane] != 0)
         action = permutations[g.symmetry[lane], actions[b]]
@@ -560,7 +539,9 @@ def step(
         if begins:
             begin_episodes(g, n, s, len(permutations))
             if boards is not None:
-                clear_boards(g, n, boards[start:])
+                for b in range(n):
+                    if g.begins[b]:
+                        boards[start + b] = 0
         if acts:
             read_actions(g, n, s, actions[start:], permutations)
             if boards is None:

@@ -68,10 +68,8 @@ class Boards(NamedTuple):
     def own_first(self) -> Int8Array:
         """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)
-        cells, mover = self.cells, self.mover
-        if not (cells.flags.writeable and mover.flags.writeable):  # the kernel is compiled for one kind of arrays
-            cells, mover = cells.copy(), mover.copy()
-        own_first_rows(np.ascontiguousarray(cells), mover, out)
+        # copies, because the kernel is compiled for one kind of arrays: contiguous and writeable
+        own_first_rows(self.cells.copy(), self.mover.copy(), out)
         return out
 
 
