@@ -16,9 +16,6 @@ from ttt_envs.game.phantom import AnyGame
 Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]
 
-SKIP_CHANCE_SPACE = spaces.Box(0, 1, (1,), np.float32)
-"""space of the skip chance in observations that are dicts"""
-
 
 class ObservationBuilder:
     """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, actions].
@@ -48,7 +45,7 @@ class ObservationBuilder:
         self.observation_space: spaces.Space[Any] = stones
         if observation == "dict":
             mask = spaces.Box(0, 1, (num_actions(game),), np.int8)
-            skip_chance = {"skip_chance": SKIP_CHANCE_SPACE} if observe_skip_chance else {}
+            skip_chance = {"skip_chance": spaces.Box(0, 1, (1,), np.float32)} if observe_skip_chance else {}
             self.observation_space = spaces.Dict({"observation": stones, "action_mask": mask, **skip_chance})
 
     def build(self, planes: Int8Array, mask: Int8Array, skip_chances: Float64Array | None = None) -> Any:

@@ -216,14 +216,8 @@ class Traversal:
         game, policy = self.game, self.players[mover]
         width = min(game.columns, game.cells) if game.gravity else game.cells
         limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
-        nodes = Nodes(
-            mover,
-            rows,
-            np.empty(len(rows), np.int32),
-            np.empty(limit, np.int32),
-            np.empty(limit, np.uint8),
-            np.empty(0 if policy is None else limit),
-        )
+        ends, child, action = np.empty(len(rows), np.int32), np.empty(limit, np.int32), np.empty(limit, np.uint8)
+        nodes = Nodes(mover, rows, ends, child, action, np.empty(0 if policy is None else limit))
         p = np.empty((0, game.cells))
         boards = None
         if policy is not None:
