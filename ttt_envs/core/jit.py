@@ -32,8 +32,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from ttt_envs.core.packages import PACKAGES, ROOT
-from ttt_envs.core.subprocesses import environment_variables
+from ttt_envs.core.packages import PACKAGES, ROOT, environment_variables
 from ttt_envs.version import __version__
 
 Int8Array = NDArray[np.int8]

@@ -1,4 +1,4 @@
-"""Packages: what hides those of this project, how to install optional ones, and how TensorFlow and torch get along.
+"""Packages and processes of Python: what hides our packages, how to install optional ones, how processes end.
 
 ``baselines`` and ``learners`` are also other projects' distributions on the package index, and an installer overwrites
 files of the same name without a warning. So each package of this project marks itself in its ``__init__``.
@@ -10,7 +10,9 @@ import importlib
 import importlib.util
 import os
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
@@ -40,6 +42,35 @@ def install_command(extra: str) -> str:
 def subprocess_environment() -> dict[str, str]:
     """Return the environment of a process of Python that imports the same packages, installed or in a checkout."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
+@contextmanager
+def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables within this context, for this process and those that it starts.
+
+    Variables that were not set are empty afterwards.
+    """
+    before = {name: os.environ.get(name, "") for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+
+
+def end_with_stdin() -> None:
+    """From now on, end this process when its standard input ends.
+
+    A process whose input is a pipe from its parent does not outlive it, however the parent ends.
+    """
+    threading.Thread(target=_exit_after_stdin, name="stdin", daemon=True).start()
+
+
+def _exit_after_stdin() -> None:
+    with suppress(OSError):
+        while os.read(0, 1 << 16):  # sys.stdin has a lock, and Python aborts at its end if a thread still holds it
+            pass
+    os._exit(1)
 
 
 def avoid_triton_crash() -> None:

@@ -25,8 +25,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ttt_envs.core.packages import install_command
-from ttt_envs.core.subprocesses import environment_variables
+from ttt_envs.core.packages import environment_variables, install_command
 from ttt_envs.core.work import count_threads
 
 Result = TypeVar("Result")
