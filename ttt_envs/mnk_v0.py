@@ -280,10 +280,6 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
                 info["skip_chance"] = float(self._games.column("skip_chance")[0])
         return info
 
-    def _mask_of(self, agent: str) -> Int8Array:
-        is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
-        return (self._mask if is_on_move else self._no_mask).copy()
-
     def observe(self, agent: str) -> dict[str, Any]:
         """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[actions] of ``agent``.
 
@@ -293,7 +289,8 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         planes = self._views[agent].copy()
         if self._is_phantom:
             planes[:, :, 1] &= self._to_view(self._games.found()[0])
-        observation = {"observation": planes, "action_mask": self._mask_of(agent)}
+        is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
+        observation = {"observation": planes, "action_mask": (self._mask if is_on_move else self._no_mask).copy()}
         if self.config.observe_skip_chance:
             observation["skip_chance"] = self._games.column("skip_chance").astype(np.float32)
         return observation

@@ -77,17 +77,14 @@ def _find_slot(key: UInt64Array, row_keys: UInt64Array, slots: Int64Array) -> in
     for word in range(1, len(key)):
         mixed = splitmix64(mixed, 0) ^ key[word]
     slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
-    while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], key):
+    while slots[slot] >= 0:
+        num_equal = 0
+        while num_equal < len(key) and row_keys[slots[slot], num_equal] == key[num_equal]:
+            num_equal += 1
+        if num_equal == len(key):
+            break
         slot = (slot + 1) & (len(slots) - 1)
     return slot
-
-
-@inlined
-def _equal(a: UInt64Array, b: UInt64Array) -> bool:
-    for word in range(len(a)):
-        if a[word] != b[word]:
-            return False
-    return True
 
 
 @kernel(nogil=True)
