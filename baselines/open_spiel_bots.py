@@ -78,8 +78,8 @@ class OpenSpielBot(Named):
             raise ValueError("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
         load_game(self.game)  # raises errors for unknown games early
 
-    @property  # type: ignore[override]  # computed
-    def pure(self) -> bool:
+    @property
+    def pure(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy draws no random numbers."""
         return self.algorithm != "mcts"
 

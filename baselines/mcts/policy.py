@@ -59,8 +59,8 @@ class MCTS(Named):
         count_threads(self.threads)
         self._leaf, self._database  # noqa: B018  # raise errors early
 
-    @cached_property  # type: ignore[override]  # computed
-    def pure(self) -> bool:
+    @cached_property
+    def pure(self) -> bool:  # type: ignore[override]  # computed
         """Whether a network guides the search, which then draws no random numbers."""
         return self._leaf is not None and isinstance(self._leaf, Evaluator)
 
