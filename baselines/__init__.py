@@ -1,3 +1,3 @@
 """Policies without learning."""
 
-__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/package_conflicts.py
+__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py

@@ -79,7 +79,7 @@ class OpenSpielBot(Named):
         load_game(self.game)  # raises errors for unknown games early
 
     @property
-    def pure(self) -> bool:
+    def pure(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy draws no random numbers."""
         return self.algorithm != "mcts"
 

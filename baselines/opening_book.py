@@ -267,7 +267,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     if minimum < 1:
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
     num_games = 0
-    total = np.zeros((0, num_words(game)), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
+    total = np.zeros((0, num_words(game.cells)), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
     for boards, actions, results, games in played:
         num_games += games
         early = np.count_nonzero(boards.cells, axis=1) < plies

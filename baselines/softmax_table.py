@@ -38,7 +38,7 @@ class PositionIndex:
     def __init__(self, game: AnyGame, boards: Boards) -> None:
         self.game = game
         self.boards = boards
-        self._index = KeyIndex(num_words(game) + 1, len(boards.mover))
+        self._index = KeyIndex(num_words(game.cells) + 1)
         self._index.rows(self._keys(boards))
         if self._index.size != len(boards.mover):
             raise ValueError(f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once")

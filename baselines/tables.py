@@ -366,12 +366,12 @@ class TablePolicy(NamedSoftmax):
     """random, optimal, or the spec string of a policy with values, as in (run:PATH)"""
 
     @property
-    def symmetric(self) -> bool:
+    def symmetric(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
         return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or self._source_policy.symmetric)
 
     @property
-    def colour_blind(self) -> bool:
+    def colour_blind(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy is colour-blind, by the same conditions."""
         return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or self._source_policy.colour_blind)
 

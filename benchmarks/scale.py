@@ -30,7 +30,7 @@ from rich.table import Table
 
 from learners.imitation import play_training_games
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.parallel import Cluster, Jobs, map_blocks
+from ttt_envs.core.parallel import Jobs, map_blocks
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
 from ttt_eval.matches.match import play_pairs
@@ -122,7 +122,7 @@ class Ray:
         self._machines.shutdown()
 
 
-def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, Any]:
+def measured(cluster: str | None, rounds: int, job_s: float) -> dict[str, Any]:
     """Return all measurements, JSON-ready."""
     kinds: dict[str, Jobs] = {"joblib": 2} | ({} if cluster is None else {"Ray": cluster})
     few, many = [(n,) for n in range(10)], [(n,) for n in range(1_000)]
@@ -200,7 +200,7 @@ def main() -> None:
         found = measure(None)
     else:
         with Ray() as machines:
-            found = {**measure(Cluster()), "connect_s": machines.connect_s}
+            found = {**measure("auto"), "connect_s": machines.connect_s}
     console = Console(width=160)
     console.print(
         f"{found['cpu']}; simulated: the efficiency of so many workers at a job of {JOB_S / 3600:g} CPU hours"

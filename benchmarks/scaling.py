@@ -33,7 +33,7 @@ from baselines import exact  # noqa: E402
 from baselines.mcts import MCTSSearch  # noqa: E402
 from learners.alpha_zero import AlphaZeroConfig  # noqa: E402
 from learners.alpha_zero.self_play import play_games  # noqa: E402
-from ttt_envs.core.threads import map_threads  # noqa: E402
+from ttt_envs.core.work import map_threads  # noqa: E402
 from ttt_envs.envs.vector_env import MNKVectorEnv  # noqa: E402
 from ttt_envs.game.boards import Boards  # noqa: E402
 from ttt_envs.game.game import Game  # noqa: E402

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/package_conflicts.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
 
 CONFIG = "config.json"
 """File of a run with its game and settings."""

@@ -16,7 +16,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import subfolder
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks, results_in_order
+from ttt_envs.core.parallel import Jobs, check_jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, visible
@@ -90,7 +90,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, seed: int, number: int) 
         if epsilon > 0 and rng.random() < epsilon:
             moves = np.flatnonzero(legal(game, cells))
         outcome = place(cells, int(mover[0]), int(rng.choice(moves)), len(obs) - 1, game.parameters)
-        mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
+        mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
     result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
     return TrainingExamples(np.array(obs, np.int8), np.array(value), np.full(len(obs), number), np.array([result]))
 
@@ -114,7 +114,7 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     Raises:
         ValueError: a teacher that does not score moves, games on disk that are damaged.
     """
-    workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
+    workers: Jobs = task.cluster or jobs
     check_jobs(workers)
     path = subfolder(task.run, TEACHER_FOLDER) / FILE
     provenance = to_bytes({"game": task.game.to_dict(), "teacher": teacher, "epsilon": epsilon, "seed": task.seed})

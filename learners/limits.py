@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 
-from ttt_envs.core.threads import MAX_THREADS, Threads
+from ttt_envs.core.work import MAX_THREADS, Threads
 
 
 class Limit(NamedTuple):

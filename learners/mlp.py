@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from learners.base import Arrays
-from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
-from ttt_envs.core.silence import avoid_triton_crash
+from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.game.phantom import AnyGame
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]

@@ -32,9 +32,8 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.silence import avoid_triton_crash
+from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.envs.config import SELF, IllegalAction, Symmetry, game_keywords
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.actions import num_actions

@@ -30,7 +30,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
-from ttt_envs.envs.engine import NumbaGames
+from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
@@ -364,7 +364,7 @@ class Trainer(TrainingLoop):
         count = min(batch, max(1, games))
         self._pool = opponent if isinstance(opponent, Pool) else None
         config = EnvConfig(**game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise")
-        self._games = NumbaGames(config, count, observes=False)
+        self._games = GameBatch(config, count, observes=False)
         self._games.seed(np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
         self._decisions = Decisions(learner, count, make_exploration_rng(seed))

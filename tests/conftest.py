@@ -124,7 +124,7 @@ def no_waiting_for_the_disk():
 @pytest.fixture(scope="session", autouse=True)
 def tensorflow_and_torch_in_any_order():
     """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which imports TensorFlow."""
-    from ttt_envs.core.silence import avoid_triton_crash
+    from ttt_envs.core.packages import avoid_triton_crash
 
     avoid_triton_crash()
 
@@ -183,13 +183,11 @@ def cluster():
     import ray
     from ray import cluster_utils
 
-    from ttt_envs.core.parallel import Cluster
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, FOLDERS)))
         small = {"num_cpus": 2, "include_dashboard": False, "include_log_monitor": False}
         machines = cluster_utils.Cluster(True, head_node_args=small)
-    yield Cluster(machines.address)
+    yield machines.address
     ray.shutdown()
     machines.shutdown()
 

@@ -123,7 +123,15 @@ def attempt_rows(cells, found, mover, stones, episode_keys, actions, abrupt, par
     """Attempt a cell in each of B games, in place."""
     for b in range(len(cells)):
         outcomes[b], after = attempt(
-            cells[b], found[b], mover[b], actions[b], stones[b], episode_keys[b], abrupt, parameters
+            cells[b],
+            found[b],
+            mover[b],
+            actions[b],
+            stones[b],
+            episode_keys[b],
+            abrupt,
+            parameters,
+            parameters.skip_chance,
         )
         if outcomes[b] != ILLEGAL:
             mover[b] = after

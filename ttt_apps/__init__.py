@@ -2,7 +2,7 @@
 
 import sys
 
-__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/package_conflicts.py
+__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
 
 from ttt_apps.signals import silent_interrupts
 
@@ -10,7 +10,7 @@ from ttt_apps.signals import silent_interrupts
 def _refuse_conflicts() -> None:
     """Exit with one sentence if a package is not ours: the commands need all packages, and import them at once."""
     try:
-        from ttt_envs.core.package_conflicts import find_conflict
+        from ttt_envs.core.packages import find_conflict
     except ModuleNotFoundError as problem:
         if problem.name != "ttt_envs.core":
             raise

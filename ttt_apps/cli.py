@@ -305,12 +305,11 @@ class WorkOptions:
         Raises:
             ValueError: an invalid number.
         """
-        from ttt_envs.core.parallel import Cluster, check_jobs
+        from ttt_envs.core.parallel import check_jobs
 
-        if self.cluster:
-            return Cluster(self.cluster)
-        check_jobs(self.jobs)
-        return self.jobs
+        workers = self.cluster or self.jobs
+        check_jobs(workers)
+        return workers
 
 
 @dataclass(frozen=True)
@@ -327,7 +326,7 @@ class ThreadOptions:
         Raises:
             ValueError: an invalid number.
         """
-        from ttt_envs.core.threads import Threads, count_threads
+        from ttt_envs.core.work import Threads, count_threads
 
         threads = int(self.threads) if self.threads.isdecimal() else self.threads
         return count_threads(cast(Threads, threads), jobs if isinstance(jobs, int) else -1)

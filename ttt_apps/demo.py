@@ -16,7 +16,7 @@ from rich.table import Table
 
 from ttt_apps.cli import command_words, inherited_options, new_table, print_output, print_table, run_command
 from ttt_apps.evaluate.match import score_table
-from ttt_envs.core.extras import install_command
+from ttt_envs.core.packages import install_command
 from ttt_envs.game.game import Game
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import LOSS_LABELS

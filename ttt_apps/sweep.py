@@ -32,7 +32,6 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, trusted
 from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomically
-from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
@@ -120,7 +119,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         provenance = make_provenance()
         for unit in units:
             _check_folder(folder, provenance, unit)
-        far = isinstance(workers, Cluster)
+        far = isinstance(workers, str)
         work = partial(train_unit, None if far else str((folder / RUNS).absolute()), provenance)
         with report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ttt_envs.core.files import delete_temporary_files, read_json, write_atomically
-from ttt_envs.core.subprocesses import subprocess_environment
+from ttt_envs.core.packages import subprocess_environment
 from ttt_eval.cost import ProcessFailed, Usage, measure_usage
 from ttt_eval.run_files import RunDirectory
 
@@ -18,7 +18,7 @@ TRAIN = "from ttt_apps.train import main; main()"
 """Code of a process that trains."""
 MEASURE = "import sys; from ttt_apps.sweep import write_numbers; write_numbers(*sys.argv[1:])"
 """Code of a process that measures an agent."""
-END_WITH_PARENT = "from ttt_envs.core.subprocesses import end_with_stdin; end_with_stdin()"
+END_WITH_PARENT = "from ttt_envs.core.packages import end_with_stdin; end_with_stdin()"
 """Code that comes before: a killed command leaves no process behind that holds the lock of a run."""
 
 

@@ -14,16 +14,20 @@ from ttt_envs.envs import registration as registration
 from ttt_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from ttt_envs import mnk_v0
-    from ttt_envs.agents.adapters import as_policy
-    from ttt_envs.agents.policy import Policy, act
-    from ttt_envs.agents.specs import make_policy
-    from ttt_envs.game.boards import Boards, from_text, to_text
-    from ttt_envs.game.game import Game, Position
-    from ttt_envs.game.phantom import PhantomGame
-    from ttt_envs.game.rules import chance_outcomes
+    from ttt_envs import mnk_v0 as mnk_v0
+    from ttt_envs.agents.adapters import as_policy as as_policy
+    from ttt_envs.agents.policy import Policy as Policy
+    from ttt_envs.agents.policy import act as act
+    from ttt_envs.agents.specs import make_policy as make_policy
+    from ttt_envs.game.boards import Boards as Boards
+    from ttt_envs.game.boards import from_text as from_text
+    from ttt_envs.game.boards import to_text as to_text
+    from ttt_envs.game.game import Game as Game
+    from ttt_envs.game.game import Position as Position
+    from ttt_envs.game.phantom import PhantomGame as PhantomGame
+    from ttt_envs.game.rules import chance_outcomes as chance_outcomes
 
-__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/package_conflicts.py
+__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py
 
 PLACES = {
     "Boards": "game.boards",
@@ -41,20 +45,7 @@ PLACES = {
 """public name -> module that defines it; imported on first access, because compiled code takes half a second to import,
 which registering the environments or printing help does not need"""
 
-__all__ = [
-    "Boards",
-    "Game",
-    "PhantomGame",
-    "Policy",
-    "Position",
-    "act",
-    "as_policy",
-    "chance_outcomes",
-    "from_text",
-    "make_policy",
-    "mnk_v0",
-    "to_text",
-]
+__all__ = sorted([*PLACES, "mnk_v0"])
 
 
 def __getattr__(name: str) -> Any:

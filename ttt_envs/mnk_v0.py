@@ -36,7 +36,7 @@ from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import NumbaGames
+from ttt_envs.envs.engine import GameBatch
 from ttt_envs.envs.kernels import FORFEIT
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
@@ -110,12 +110,12 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.possible_agents = list(PLAYERS)
         self._is_phantom = isinstance(self.game, PhantomGame)
-        self._games = NumbaGames(config, 1)
+        self._games = GameBatch(config, 1)
         self._out, self._num_actions = self._games.output(), self._games.num_actions
         self._row = np.zeros(1, np.int64)
-        builders = [ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance) for _ in PLAYERS]
-        self.observation_spaces = {a: builder.observation_space for a, builder in zip(PLAYERS, builders, strict=True)}
-        self.action_spaces = {a: builder.action_space for a, builder in zip(PLAYERS, builders, strict=True)}
+        builders = {a: ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance) for a in PLAYERS}
+        self.observation_spaces = {a: builder.observation_space for a, builder in builders.items()}
+        self.action_spaces = {a: builder.action_space for a, builder in builders.items()}
         num_planes = 4 if self._is_phantom else 3
         self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, num_planes), np.int8)
         self._no_mask = np.zeros(self._num_actions, np.int8)
@@ -280,10 +280,6 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
                 info["skip_chance"] = float(self._games.column("skip_chance")[0])
         return info
 
-    def _mask_of(self, agent: str) -> Int8Array:
-        is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
-        return (self._mask if is_on_move else self._no_mask).copy()
-
     def observe(self, agent: str) -> dict[str, Any]:
         """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[actions] of ``agent``.
 
@@ -293,7 +289,8 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         planes = self._views[agent].copy()
         if self._is_phantom:
             planes[:, :, 1] &= self._to_view(self._games.found()[0])
-        observation = {"observation": planes, "action_mask": self._mask_of(agent)}
+        is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
+        observation = {"observation": planes, "action_mask": (self._mask if is_on_move else self._no_mask).copy()}
         if self.config.observe_skip_chance:
             observation["skip_chance"] = self._games.column("skip_chance").astype(np.float32)
         return observation

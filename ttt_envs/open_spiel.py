@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game, Position
@@ -102,66 +102,51 @@ def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
 
 
 def _history(game: Game, position: Position) -> list[int]:
-    """Return cells whose stones lead to a position, where possible in order; a final winning stone comes last."""
-    text = to_text(position, game)
+    """Return cells whose stones lead to a position; a final winning stone comes last."""
     cells, mover = position
-    stones = [np.flatnonzero(cells == stone).tolist() for stone in (1, 2)]
-    first, second = map(len, stones)
+    first, second = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
     last = 1 - (first + second) % 2  # the player of the last stone, who remains the mover after the end
     lines = game.line_cells
     own, others = (lines[(cells[lines] == stone).all(axis=1)] for stone in (last + 1, 2 - last))
     over = len(own) > 0 or first + second == game.cells
-    ends = np.flatnonzero(np.bincount(own.ravel(), minlength=game.cells) == len(own)).tolist() if len(own) else []
-    wrong = None
+    in_lines = np.bincount(own.ravel(), minlength=game.cells) == len(own) if len(own) else cells == last + 1
+    history = None
     if first - second not in (0, 1):
         wrong = f"{first} and {second} stones do not come by turns"
     elif mover == last and not over:
         wrong = f"it is player_{1 - mover}'s turn"
-    elif len(others) or (len(own) and not ends):
+    elif len(others) or (len(own) and not in_lines.any()):
         wrong = "it was over before its last stone"
-    fallen = _falling_history(game, cells, ends) if game.gravity and wrong is None else []
-    if fallen is None:
+    else:
         wrong = "its stones cannot have fallen by turns"
-    if wrong is not None:
-        raise ValueError(f"{text!r} is no position of OpenSpiel's: {wrong}")
-    if game.gravity:
-        return fallen or []
-    if ends:
-        stones[last].remove(ends[0])
-        stones[last].append(ends[0])
-    return [stones[turn % 2][turn // 2] for turn in range(first + second)]
+        history = _take_back(game, cells, in_lines, set())
+    if history is None:
+        raise ValueError(f"{to_text(position, game)!r} is no position of OpenSpiel's: {wrong}")
+    return history
 
 
-def _falling_history(game: Game, cells: Int8Array, ends: list[int]) -> list[int] | None:
-    """Return the cells of the stones in an order in which they fall by turns; None if there is none.
+def _take_back(game: Game, cells: Int8Array, allowed: BoolArray, failed: set[bytes]) -> list[int] | None:
+    """Return the cells of the stones in an order in which they are put by turns; None if there is none.
 
-    Stones are taken back from the tops of the columns, depth first.
+    Stones are taken back one by one, depth first; with gravity from the tops of the columns.
 
     Args:
-        game: with gravity.
+        game: the game.
         cells: int8[rows * columns].
-        ends: cells of which the last stone must be one; empty for any.
+        allowed: bool[rows * columns]: cells of which the last stone must be one.
+        failed: boards without such an order.
     """
-    failed: set[tuple[int, ...]] = set()
-
-    def before(heights: tuple[int, ...], stones: int) -> list[int] | None:
-        if not stones:
-            return []
-        if heights in failed:
-            return None
-        for column, height in enumerate(heights):
-            cell = (game.rows - height) * game.columns + column
-            if not height or cells[cell] != 1 + (stones - 1) % 2:
-                continue
-            if stones == total and ends and cell not in ends:
-                continue
-            lower = (*heights[:column], height - 1, *heights[column + 1 :])
-            found = before(lower, stones - 1)
-            if found is not None:
-                return [*found, cell]
-        failed.add(heights)
-        return None
-
-    counts = np.count_nonzero(cells.reshape(game.rows, game.columns), axis=0).tolist()
-    total = sum(counts)
-    return before(tuple(counts), total)
+    stones = np.count_nonzero(cells)
+    if not stones or cells.tobytes() in failed:
+        return None if stones else []
+    last = (cells == 2 - stones % 2) & allowed
+    if game.gravity:
+        last[game.columns :] &= cells[: -game.columns] == 0
+    for cell in np.flatnonzero(last)[::-1].tolist():
+        lower = cells.copy()
+        lower[cell] = 0
+        history = _take_back(game, lower, np.ones_like(allowed), failed)
+        if history is not None:
+            return [*history, cell]
+    failed.add(cells.tobytes())
+    return None

@@ -19,8 +19,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.extras import install_command
-from ttt_envs.core.silence import avoid_triton_crash
+from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv, parse_reset_options
 from ttt_envs.envs.vector_env import MNKVectorEnv

@@ -137,7 +137,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     there the process is polled every :data:`POLL_S`, and usage after the last poll is missing.
 
     An interrupt of this process stops the new one. If this process is killed, the standard input of the new one ends:
-    see :func:`ttt_envs.core.subprocesses.end_with_stdin`.
+    see :func:`ttt_envs.core.packages.end_with_stdin`.
 
     Raises:
         ProcessFailed: the process failed.

@@ -15,7 +15,7 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded, write_atomically
-from ttt_envs.core.silence import avoid_triton_crash
+from ttt_envs.core.packages import avoid_triton_crash
 from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import make_pure

@@ -11,7 +11,7 @@ from ttt_envs.core.jit import Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import NOT_OVER, is_legal, terminal_outcome_inline
+from ttt_envs.game.rules import NOT_OVER, is_legal, terminal_outcome
 from ttt_envs.graph.numbering import Layer, Numbering, Values, carry, expand, find_entry, find_set, move_set
 
 MAX_CELLS_OF_GAMES = 16
@@ -165,7 +165,7 @@ def _mark_reachable(cells: Int8Array, parameters: Parameters, made: NDArray[np.u
         for cell in range(len(cells)):
             cells[cell] = rest % 3
             rest //= 3
-        outcome = terminal_outcome_inline(cells, parameters)
+        outcome = terminal_outcome(cells, parameters)
         again = makers if parameters.skip_chance > 0 and board > 0 else 0
         made[board] = makers >> 1 | (makers & 1) << 1 | again if outcome == NOT_OVER else WON << outcome
         for mover in range(2):

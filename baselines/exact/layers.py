@@ -15,8 +15,7 @@ import psutil
 
 from baselines.exact.folder import Folder, dtype_of
 from baselines.exact.solution import LayeredSolution
-from ttt_envs.core.threads import count_threads
-from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.core.work import DEFAULT_WORK, Work, count_threads
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Numbering, Values
 

@@ -19,7 +19,7 @@ from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, terminal_outcome_inline
+from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, terminal_outcome
 from ttt_envs.graph.numbering import WON, Layer, Numbering, SetTables, Values, rank
 
 Fields = tuple[Any, ...]
@@ -208,7 +208,7 @@ def _look_up(cells: Int8Array, mover: Int8Array, stones: int, rules: Fields, fie
         if count_bits(own | other) != stones:
             continue
         out[b] = np.nan
-        outcome = terminal_outcome_inline(cells[b], parameters)
+        outcome = terminal_outcome(cells[b], parameters)
         if outcome != NOT_OVER:
             out[b, size] = 0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
         elif number == stones:

@@ -642,7 +642,7 @@ class Search:
         self.nodes[:] = nodes
         boards = Boards(self._leaves.cells, self._leaves.mover)
         state_keys = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
-        index = KeyIndex(state_keys.shape[1], len(state_keys))
+        index = KeyIndex(state_keys.shape[1])
         _, first, row = np.unique(index.rows(state_keys), return_index=True, return_inverse=True)
         parts = [part for part in np.array_split(first, 1 + len(first) // BATCH) if len(part)]
         self._leaves.values[:] = np.concatenate([np.zeros(0), *(leaf.values(boards.take(part)) for part in parts)])[row]

@@ -13,7 +13,7 @@ from baselines.mcts.select import SelectionParams, scan_children
 from baselines.mcts.tree import Tree, is_solved
 from ttt_envs.agents.policy import Evaluator, best_shares
 from ttt_envs.core.jit import Float64Array, int64, kernel
-from ttt_envs.core.threads import Threads
+from ttt_envs.core.work import Threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 

@@ -15,7 +15,7 @@ from baselines.mcts.tree import Tree
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, sample
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
-from ttt_envs.core.threads import Threads, count_threads
+from ttt_envs.core.work import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 
@@ -60,7 +60,7 @@ class MCTS(Named):
         self._leaf, self._database  # noqa: B018  # raise errors early
 
     @cached_property
-    def pure(self) -> bool:
+    def pure(self) -> bool:  # type: ignore[override]  # computed
         """Whether a network guides the search, which then draws no random numbers."""
         return self._leaf is not None and isinstance(self._leaf, Evaluator)
 

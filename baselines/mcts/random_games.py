@@ -55,7 +55,7 @@ def _play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float
         outcome = place(board, mover, cell, stones, parameters)
         if outcome != NOT_OVER:
             return 0.0 if outcome == DRAW else (1.0 if outcome == first else -1.0)
-        mover = mover_after(mover, key, stones, parameters)
+        mover = mover_after(mover, key, stones, parameters.skip_chance)
         stones += 1
         value = probe_value(board, mover, stones, True, tree.probe, parameters)
         if not math.isnan(value):

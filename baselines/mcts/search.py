@@ -16,7 +16,7 @@ from baselines.mcts.simulate import backup_all, simulate_all
 from baselines.mcts.tree import Tree, children_of, copy_subtree, find_node
 from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array, int64, kernel
-from ttt_envs.core.threads import Threads, count_threads, map_threads
+from ttt_envs.core.work import Threads, count_threads, map_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -71,7 +71,7 @@ class MCTSSearch:
             not contain the position is ignored. See :meth:`Tree.rows`.
         endgame: a database, whose positions count as solved.
         room: number of simulations for which memory is allocated at once; trees grow as needed.
-        threads: number of threads for the simulations, see :mod:`ttt_envs.core.threads`; results do not depend on it.
+        threads: number of threads for the simulations, see :mod:`ttt_envs.core.work`; results do not depend on it.
             It has no effect with a ``leaf`` that is not a :class:`FusedEvaluator`, because such a leaf evaluates all
             trees in one call.
 

@@ -17,7 +17,7 @@ from learners.checkpoint import RunPolicy
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.threads import Threads, count_threads
+from ttt_envs.core.work import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 

@@ -13,7 +13,7 @@ from learners.base import Arrays, with_prefix
 from learners.mlp import MAX_FLOAT32, Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
+from ttt_envs.core.parallel import Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
 
 BLOCK = 64
@@ -46,10 +46,9 @@ class SelfPlay(TrainingLoop):
     def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "") -> None:
         super().__init__(learner, games, batch)
         self._seed = seed
-        self._workers: Jobs = learner.config.jobs
+        self._workers: Jobs = cluster or learner.config.jobs
         if cluster:
-            self._workers = Cluster(cluster)
-            connect(self._workers)  # once, not in every step
+            connect(cluster)  # once, not in every step
         config, cells = learner.config, learner.game.cells
         hidden: list[Activation] = ["relu"]
         activations: list[Activation] = hidden * len(config.layers_for(learner.game)) + ["linear"]

@@ -159,7 +159,7 @@ class DiesOnce(Random):
 @pytest.mark.needs("ray")
 def test_standard_output_is_json_when_a_cluster_worker_dies(cluster, tmp_path):
     player = f"test_match_command:DiesOnce:path={tmp_path / 'died'}"
-    words = ("evaluate.py", "match", player, "random", "--games=20", "--json", f"--cluster={cluster.address}")
+    words = ("evaluate.py", "match", player, "random", "--games=20", "--json", f"--cluster={cluster}")
     done = run_python(*words, PYTHONPATH=python_path(ROOT, ROOT / "tests", ROOT / "tests" / "ttt_apps"))
     assert (tmp_path / "died").exists()
     assert json.loads(done.stdout)["games"] == 20

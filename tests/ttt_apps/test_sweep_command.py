@@ -118,7 +118,7 @@ def test_two_workers_give_the_same_results(once, tmp_path):
 @pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
 def test_cluster_gives_the_same_results_and_sends_the_runs_back(once, tmp_path, cluster):
-    assert run_sweep(once, tmp_path / "out", "--cluster", cluster.address) == results_of(once / "out")
+    assert run_sweep(once, tmp_path / "out", "--cluster", cluster) == results_of(once / "out")
 
 
 @pytest.mark.usefixtures("at_once")

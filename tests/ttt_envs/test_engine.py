@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from ttt_envs import Game
 from ttt_envs.envs.config import SELF, EnvConfig, game_keywords
-from ttt_envs.envs.engine import NumbaGames
+from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.rules import DRAW, NOT_OVER
 
@@ -19,7 +19,7 @@ GAMES = [Game(3, 3, 3, 0.25), Game(4, 5, 3, 0.1), Game(8, 8, 5, 0.5)]
 
 def new_games(game, count, **settings):
     config = EnvConfig(**game_keywords(game), **{"opponent": SELF, "illegal_action": "raise", **settings})
-    games = NumbaGames(config, count)
+    games = GameBatch(config, count)
     out = games.output()
     games.reset(np.arange(count), out, keys=np.random.default_rng(0).integers(0, 1 << 63, count, dtype=np.uint64))
     return games, out
@@ -66,7 +66,7 @@ def test_games_agree_with_a_plain_reading(game):
 @pytest.mark.parametrize("opponent", [SELF, "random", "win-or-block"])
 def test_steps_without_observations_are_the_same(opponent, size):
     config = EnvConfig(size, skip_chance=0.25, opponent=opponent, seat="random")
-    both = [NumbaGames(config, 100, observes=observes) for observes in (True, False)]
+    both = [GameBatch(config, 100, observes=observes) for observes in (True, False)]
     outs = [games.output() for games in both]
     assert [len(out.planes) for out in outs] == [len(out.mask) for out in outs] == [100, 0]
     for games, out in zip(both, outs, strict=True):

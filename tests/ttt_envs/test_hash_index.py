@@ -18,7 +18,6 @@ def keys_of(rng, count, words):
 def test_keys_are_numbered_in_order_of_insertion(words):
     rng, index, numbers = np.random.default_rng(0), KeyIndex(words), {}
     for count in (1, 40, 300, 7):
-        index.reserve(index.size + count)
         asked = keys_of(rng, count, words)
         expected = [numbers.setdefault(key, len(numbers)) for key in map(bytes, asked)]
         assert_array_equal(index.rows(asked), expected)
@@ -29,29 +28,14 @@ def test_keys_are_numbered_in_order_of_insertion(words):
     assert_array_equal(index.keys[: index.size], [np.frombuffer(key, np.uint64) for key in numbers])
 
 
-def test_capacity_is_the_reserved_one():
-    index = KeyIndex(1)
-    keys = np.arange(20, dtype=np.uint64)[:, None]
-    with pytest.raises(AssertionError):
-        index.rows(keys)
-    index.reserve(20)
-    assert len(index.keys) == 20
-    index.rows(keys)
-    with pytest.raises(AssertionError):
-        index.rows(keys[:1])
-
-
-def test_packed_index_is_usable_after_reserve():
+def test_packed_index_numbers_as_before():
     index = KeyIndex(2)
     keys = np.random.default_rng(1).integers(0, 1 << 63, (50, 2), dtype=np.uint64)
-    index.reserve(500)
     index.rows(keys)
     index.pack()
     assert_array_equal(index.keys, keys)
-    index.reserve(103)
-    assert_array_equal(
-        index.rows(np.concatenate([keys[::-1], keys[:3] + np.uint64(1)])), [*range(49, -1, -1), 50, 51, 52]
-    )
+    more = np.concatenate([keys[::-1], keys[:3] + np.uint64(1)])
+    assert_array_equal(index.rows(more), [*range(49, -1, -1), 50, 51, 52])
 
 
 @given(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 40)))

@@ -100,7 +100,6 @@ def play_games():
             sample(policy.probabilities(batch), rng.random(8))
         boards.keys(batch.own_first())
         rules.winner(game, batch.cells[0])
-        rules.perft(game, 2)
         start = Boards.start(game).position(0)
         chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
     for game in (Game(), Game(2, 4, 3, 0.25)):

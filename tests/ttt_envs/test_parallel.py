@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ttt_envs.core.parallel import MAX_ATTEMPTS, MAX_JOBS, Cluster, check_jobs, map_blocks, results_in_order
+from ttt_envs.core.parallel import MAX_ATTEMPTS, MAX_JOBS, check_jobs, map_blocks, results_in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVE_UP_S = 120
@@ -191,7 +191,7 @@ def test_interrupts_while_workers_start_print_no_traceback(delay_s, tmp_path):
 @pytest.mark.needs("ray")
 def test_missing_cluster_is_a_one_line_error():
     with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
-        list(map_blocks(square, [(1,)], Cluster("127.0.0.1:1")))
+        list(map_blocks(square, [(1,)], "127.0.0.1:1"))
 
 
 @pytest.mark.needs("ray")

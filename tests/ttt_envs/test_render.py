@@ -246,7 +246,7 @@ def test_a_window_without_pygame_says_how_to_get_it(monkeypatch):
 
 def pixels_of(env):
     pygame = pytest.importorskip("pygame")
-    return pygame.surfarray.array3d(env._renderer._screen._window.get_surface()).transpose(1, 0, 2)
+    return pygame.surfarray.array3d(env._renderer._window.get_surface()).transpose(1, 0, 2)
 
 
 def test_two_windows_show_their_pictures(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from processes import run_python
 
 from ttt_envs.core.parallel import map_blocks
-from ttt_envs.core.threads import MAX_THREADS, count_threads, map_threads
+from ttt_envs.core.work import MAX_THREADS, count_threads, map_threads
 
 NUMBERS = (1, 2, 3, 7)
 
@@ -81,7 +81,7 @@ USES_THREADS = """
 import os, signal, sys, time
 from baselines.exact.layers import Work, start_value
 from ttt_envs import Game
-from ttt_envs.core.threads import map_threads
+from ttt_envs.core.work import map_threads
 
 GAME = Game(3, 4, 3, 0.25)
 

@@ -117,7 +117,7 @@ class ExplorerApi:
         if cell is None or cell not in choices:
             where = "lowest empty cell of a column" if game.gravity else "empty cell"
             raise ValueError(f"cell={cell} is no {where}: choose one of {cell_names(choices, game)}")
-        mover = mover_after(position.mover, key, int(np.count_nonzero(position.cells)), game.parameters)
+        mover = mover_after(position.mover, key, int(np.count_nonzero(position.cells)), game.skip_chance)
         after = position.cells.copy()
         after[cell] = position.mover + 1
         skipped = winner(game, after) is None and mover == position.mover

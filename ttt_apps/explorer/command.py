@@ -18,7 +18,7 @@ import tyro
 
 from ttt_apps.cli import DATABASES, Count, parse, print_output
 from ttt_apps.messages import installed_names
-from ttt_envs.core.extras import install_command
+from ttt_envs.core.packages import install_command
 
 NEEDED = ("fastapi", "uvicorn")
 HOST = "127.0.0.1"

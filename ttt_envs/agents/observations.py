@@ -16,9 +16,6 @@ from ttt_envs.game.phantom import AnyGame
 Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]
 
-SKIP_CHANCE_SPACE = spaces.Box(0, 1, (1,), np.float32)
-"""space of the skip chance in observations that are dicts"""
-
 
 class ObservationBuilder:
     """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, actions].
@@ -48,7 +45,7 @@ class ObservationBuilder:
         self.observation_space: spaces.Space[Any] = stones
         if observation == "dict":
             mask = spaces.Box(0, 1, (num_actions(game),), np.int8)
-            skip_chance = {"skip_chance": SKIP_CHANCE_SPACE} if observe_skip_chance else {}
+            skip_chance = {"skip_chance": spaces.Box(0, 1, (1,), np.float32)} if observe_skip_chance else {}
             self.observation_space = spaces.Dict({"observation": stones, "action_mask": mask, **skip_chance})
 
     def build(self, planes: Int8Array, mask: Int8Array, skip_chances: Float64Array | None = None) -> Any:
@@ -57,24 +54,21 @@ class ObservationBuilder:
         ``skip_chances`` are float64[B], by default those of the game; they are used with ``observe_skip_chance`` only.
         """
         count, rows, columns = len(planes), self.game.rows, self.game.columns
-        stones: np.ndarray[Any, Any]
-        if self.kind == "flat":
-            stones = planes.reshape(count, 2 * rows * columns)
-        elif self.kind == "channels":
-            stones = planes.reshape(count, 2, rows, columns)
-        else:
-            stones = np.ascontiguousarray(planes.transpose(0, 2, 1)).reshape(count, rows, columns, 2)
-        if self.dtype != np.int8:
-            stones = stones.astype(self.dtype)
+        stones: np.ndarray[Any, Any] = planes if self.dtype == np.int8 else planes.astype(self.dtype)
         if self.observe_skip_chance:
             values = np.full(count, self.game.skip_chance) if skip_chances is None else skip_chances
             chances = values.astype(np.float32).reshape(count, 1)
+        if self.kind == "flat":
+            stones = stones.reshape(count, 2 * rows * columns)
+            return np.concatenate([stones, chances], axis=1) if self._appends else stones
         if self._appends:
-            axis = 1 if self.kind in ("flat", "channels") else 3
-            shape = (*stones.shape[:axis], 1, *stones.shape[axis + 1 :])
-            plane = np.broadcast_to(chances.reshape(count, *[1] * (stones.ndim - 1)), shape)
-            stones = np.concatenate([stones, plane], axis=axis)
-        if self.kind != "dict":
+            plane = np.broadcast_to(chances[:, :, None], (count, 1, rows * columns))
+            stones = np.concatenate([stones, plane], axis=1)
+        stones = stones.reshape(count, stones.shape[1], rows, columns)
+        if self.kind == "channels":
+            return stones
+        stones = np.ascontiguousarray(stones.transpose(0, 2, 3, 1))
+        if self.kind == "planes":
             return stones
         observation = {"observation": stones, "action_mask": mask.copy()}
         return observation | {"skip_chance": chances} if self.observe_skip_chance else observation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,28 +37,16 @@ class Policy:
     override: as class attributes, properties, methods, or on the instance.
     """
 
-    if TYPE_CHECKING:  # properties may be overridden by attributes as well
-
-        @property
-        def pure(self) -> bool: ...  # noqa: D102
-        @property
-        def symmetric(self) -> bool: ...  # noqa: D102
-        @property
-        def colour_blind(self) -> bool: ...  # noqa: D102
-    else:
-        pure = True
-        """Whether ``probabilities`` is a function of the boards alone, so that the policy can be evaluated exactly."""
-        symmetric = False
-        """Whether a pure policy is equivariant: its probabilities for a position transformed by a symmetry of the
-        board (``symmetry.symmetries``) are the transformed probabilities, within :data:`SHARE_TOLERANCE`. Exact
-        evaluation relies on this and evaluates one of eight symmetric positions; ``wrappers.check_symmetric`` tests
-        it."""
-        colour_blind = False
-        """Whether a pure policy depends only on own and opponent stones, not on the first player: for two reachable
-        positions that differ only by exchanged stones and mover, its probabilities are the same, within
-        :data:`SHARE_TOLERANCE`; ``wrappers.check_colour_blind`` tests it."""
-    plays_uniformly: ClassVar[bool] = False
-    """Whether the policy is uniformly random over legal moves, so that environments may sample in its place."""
+    pure: bool = True
+    """Whether ``probabilities`` is a function of the boards alone, so that the policy can be evaluated exactly."""
+    symmetric: bool = False
+    """Whether a pure policy is equivariant: its probabilities for a position transformed by a symmetry of the board
+    (``symmetry.symmetries``) are the transformed probabilities, within :data:`SHARE_TOLERANCE`. Exact evaluation relies
+    on this and evaluates one of eight symmetric positions; ``wrappers.check_symmetric`` tests it."""
+    colour_blind: bool = False
+    """Whether a pure policy depends only on own and opponent stones, not on the first player: for two reachable
+    positions that differ only by exchanged stones and mover, its probabilities are the same, within
+    :data:`SHARE_TOLERANCE`; ``wrappers.check_colour_blind`` tests it."""
     quick: ClassVar[bool] = False
     """Whether a cache would take as long as its answers."""
     peeks: ClassVar[bool] = False

@@ -23,7 +23,7 @@ class Random(Named):
     """Plays every legal move with equal probability."""
 
     name: ClassVar[str] = "random"
-    symmetric = colour_blind = plays_uniformly = quick = plays_hidden = True
+    symmetric = colour_blind = quick = plays_hidden = True
     variants = ALL_VARIANTS
 
     game: Game

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Uniforms, best_shares
+from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -22,22 +22,15 @@ class Peeking(Policy):
     """
 
     peeks = True
-    pure: bool
 
     def __init__(self, policy: Policy) -> None:
-        self.policy, self.pure = policy, policy.pure
+        self.policy = policy
+        for name in ("pure", "probabilities", "act"):
+            setattr(self, name, getattr(policy, name))
 
     def __str__(self) -> str:
         spec = str(self.policy)
         return f"{spec}{',' if ':' in spec else ':'}peeking=true"
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells] in positions, with all stones."""
-        return self.policy.probabilities(boards, rng)
-
-    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
-        """Return int64[B] in positions, with all stones."""
-        return self.policy.act(boards, rng)
 
 
 class SymmetrizedPolicy(Policy):

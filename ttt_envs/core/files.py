@@ -147,10 +147,9 @@ def lock(descriptor: int, *, wait: bool) -> bool:
     """
     from filelock import lock_descriptor
 
-    try:
+    with suppress(OSError):
         return lock_descriptor(descriptor, blocking=wait, poll_interval=0.01)
-    except OSError:
-        return True
+    return True
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -221,10 +220,9 @@ def subfolder(folder: Path, name: str) -> Path:
 
 def closest_path(path: Path, kind: Callable[[Path], bool] = Path.exists) -> Path | None:
     """Return the path of this kind in the same folder with the closest name, None if there is none."""
-    try:
+    names = list[str]()
+    with suppress(OSError):
         names = [name for name in os.listdir(path.parent) if name != path.name and kind(path.parent / name)]
-    except OSError:
-        return None
     near = closest_name(path.name, names, 0.6)
     return None if near is None else path.parent / near
 

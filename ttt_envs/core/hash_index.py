@@ -32,30 +32,23 @@ def extend_rows(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 class KeyIndex:
-    """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing.
+    """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing, which grows.
 
     Args:
         words: number of 64-bit words of a key.
-        capacity: maximum number of keys, see :meth:`reserve`.
 
     Attributes:
         keys: uint64[capacity, words], of which ``size`` rows are in use.
         size: number of keys.
     """
 
-    def __init__(self, words: int, capacity: int = 0) -> None:
+    def __init__(self, words: int) -> None:
         self.keys: UInt64Array = np.zeros((0, words), np.uint64)
         self.size = 0
-        self.reserve(capacity)
-
-    def reserve(self, capacity: int) -> None:
-        """Set the capacity to exactly ``capacity`` keys in total."""
-        self.keys = extend_rows(self.keys[: self.size], capacity)
-        self._slots = np.full(1 << max(4, (2 * int(capacity) - 1).bit_length()), -1)
-        _insert(self.keys[: self.size], self.keys, self._slots, 0, np.empty(self.size, np.int64))
+        self.pack()
 
     def pack(self) -> None:
-        """Free all memory except the keys'; :meth:`reserve` makes the index usable again."""
+        """Free all memory except the keys'; no key is found until :meth:`rows` inserts again."""
         self.keys = self.keys[: self.size].copy()
         self._slots = np.full(16, -1)
 
@@ -66,8 +59,12 @@ class KeyIndex:
         return out
 
     def rows(self, wanted: UInt64Array) -> Int64Array:
-        """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys; B more must fit."""
-        assert self.size + len(wanted) <= len(self.keys)
+        """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys."""
+        needed, capacity = self.size + len(wanted), len(self.keys)
+        if needed > capacity:
+            self.keys = extend_rows(self.keys[: self.size], max(needed, 2 * capacity, 64))
+            self._slots = np.full(1 << (2 * len(self.keys) - 1).bit_length(), -1)
+            _insert(self.keys[: self.size], self.keys, self._slots, 0, np.empty(self.size, np.int64))
         out = np.empty(len(wanted), np.int64)
         self.size = _insert(wanted, self.keys, self._slots, self.size, out)
         return out
@@ -80,17 +77,14 @@ def _find_slot(key: UInt64Array, row_keys: UInt64Array, slots: Int64Array) -> in
     for word in range(1, len(key)):
         mixed = splitmix64(mixed, 0) ^ key[word]
     slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
-    while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], key):
+    while slots[slot] >= 0:
+        num_equal = 0
+        while num_equal < len(key) and row_keys[slots[slot], num_equal] == key[num_equal]:
+            num_equal += 1
+        if num_equal == len(key):
+            break
         slot = (slot + 1) & (len(slots) - 1)
     return slot
-
-
-@inlined
-def _equal(a: UInt64Array, b: UInt64Array) -> bool:
-    for word in range(len(a)):
-        if a[word] != b[word]:
-            return False
-    return True
 
 
 @kernel(nogil=True)

@@ -22,9 +22,9 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
@@ -32,8 +32,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from ttt_envs.core.package_conflicts import PACKAGES, ROOT
-from ttt_envs.core.subprocesses import environment_variables
+from ttt_envs.core.packages import PACKAGES, ROOT, environment_variables
 from ttt_envs.version import __version__
 
 Int8Array = NDArray[np.int8]
@@ -115,14 +114,12 @@ def pasted(function: Function) -> Function:
 # When to compile
 
 
-@contextmanager
-def compile_at_once() -> Iterator[None]:
+def compile_at_once() -> AbstractContextManager[None]:
     """Compile kernels at their first call within this context, in this process and in child processes.
 
     For workloads long enough to repay compilation, and for measurements.
     """
-    with environment_variables({INTERPRET: "0"}):
-        yield
+    return environment_variables({INTERPRET: "0"})
 
 
 class Kernel:
@@ -160,8 +157,9 @@ class Kernel:
     @functools.cached_property
     def _is_cached(self) -> bool:
         """Whether there is machine code of this kernel in the cache."""
-        source = Path(self.py_func.__code__.co_filename)
-        return (source.parent.name, f"{source.stem}.{self.py_func.__qualname__}") in _cached_names(self._package)
+        source, folder = Path(self.py_func.__code__.co_filename), _folder(self._package)
+        files = f"{source.parent.name}_*/{source.stem}.{self.py_func.__qualname__}-*.nbi"
+        return folder is not None and any(folder.glob(files))
 
     @property
     def _numba_type_(self) -> Any:
@@ -292,11 +290,3 @@ def _folder(package: str) -> Path | None:
     except OSError:  # not writable
         return None
     return folder
-
-
-@functools.cache
-def _cached_names(package: str) -> frozenset[tuple[str, str]]:
-    """Return the folders and names of the functions for which numba has stored machine code."""
-    folder = _folder(package)
-    files = [] if folder is None else folder.glob("*/*.nbi")
-    return frozenset((file.parent.name.rpartition("_")[0], file.name.rpartition("-")[0]) for file in files)

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pickle import PicklingError
 from typing import Any, TypeVar
@@ -26,9 +25,8 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ttt_envs.core.extras import install_command
-from ttt_envs.core.subprocesses import environment_variables
-from ttt_envs.core.threads import count_threads
+from ttt_envs.core.packages import environment_variables, install_command
+from ttt_envs.core.work import count_threads
 
 Result = TypeVar("Result")
 Block = Sequence[Any]
@@ -42,16 +40,10 @@ PARENT_CHECK_S = 0.5
 """Interval in seconds at which a worker checks whether its parent is alive."""
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Machines that run Ray; ttt_envs must be installed on each of them, in the same version."""
-
-    address: str = "auto"
-    """address of the head, ``host:port``; ``"auto"`` is the one started on this machine"""
-
-
-Jobs = int | Cluster
-"""workers: a number of local processes, -1 for one per core, 1 for this process itself; or a cluster"""
+Jobs = int | str
+"""workers: a number of local processes, -1 for one per core, 1 for this process itself; or a cluster of machines that
+run Ray, by the address of its head, ``host:port``, or ``"auto"`` for the one started on this machine. ttt_envs must be
+installed on each of them, in the same version"""
 
 
 def check_jobs(jobs: Jobs) -> None:
@@ -80,7 +72,7 @@ def map_blocks(
     """
     check_jobs(jobs)
     numbered = enumerate(blocks)
-    if isinstance(jobs, Cluster):
+    if isinstance(jobs, str):
         return _on_cluster(function, numbered, jobs)
     if jobs == 1 or (jobs == -1 and os.cpu_count() == 1):
         return ((number, function(*block)) for number, block in numbered)
@@ -180,7 +172,7 @@ def _start_workers(jobs: int) -> None:
 # On a cluster
 
 
-def connect(cluster: Cluster) -> Any:
+def connect(address: str) -> Any:
     """Connect to a cluster until this process exits, unless it is connected already, and return the module ``ray``.
 
     Raises:
@@ -194,23 +186,23 @@ def connect(cluster: Cluster) -> Any:
         raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
     try:
         if not ray.is_initialized():
-            host, _, port = cluster.address.rpartition(":")
+            host, _, port = address.rpartition(":")
             if host and "://" not in host:
                 socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would retry for minutes
-            ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         raise ValueError(
-            f"there is no Ray cluster at {cluster.address!r} ({type(problem).__name__}): start one here with "
+            f"there is no Ray cluster at {address!r} ({type(problem).__name__}): start one here with "
             f'"ray start --head", or write the address of its head, host:port'
         ) from None
     return ray
 
 
 def _on_cluster(
-    function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], cluster: Cluster
+    function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], address: str
 ) -> Generator[tuple[int, Result], None, None]:
     """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers."""
-    ray = connect(cluster)
+    ray = connect(address)
     task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run_on_one_core)
     under_way: list[Any] = []
     try:
@@ -226,7 +218,7 @@ def _on_cluster(
     except ray.exceptions.RayError as problem:
         cause = getattr(problem, "cause", None)  # the function's own exception
         raise cause or ValueError(
-            f"the cluster at {cluster.address!r} failed ({type(problem).__name__}): give each task more memory"
+            f"the cluster at {address!r} failed ({type(problem).__name__}): give each task more memory"
         ) from None
     except TypeError:
         raise ValueError(_NOT_PICKLABLE) from None

@@ -1,21 +1,32 @@
-"""How long computations are done: threads, memory, positions per query, progress."""
+"""How long computations are done: threads, memory, positions per query, progress.
+
+Threads are for kernels that release the interpreter's lock. Callers cut their work into blocks whose results do not
+depend on each other, so results are bit-identical for every number of threads. :mod:`ttt_envs.core.parallel` spreads
+work over processes and machines, and also serves Python code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, NamedTuple, TypeVar
 
-from ttt_envs.core.threads import Threads
-
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+Threads = int | Literal["auto"]
+"""number of threads; ``"auto"`` is one for each core of this process, see :func:`count_threads`"""
 Progress = Callable[[float], None]
 """called with the fraction of work done, 0 to 1"""
+
+MAX_THREADS = 1024
+"""Maximum number of threads."""
 
 
 class Work(NamedTuple):
     """Resources of a long computation. No result depends on them but by rounding."""
 
     threads: Threads = 1
-    """number of threads of solving, see :mod:`ttt_envs.core.threads`"""
+    """number of threads of solving"""
     memory: int | None = None
     """maximum memory in bytes; None for all free memory"""
     progress: Progress | None = None
@@ -31,3 +42,38 @@ class Work(NamedTuple):
 
 
 DEFAULT_WORK = Work()
+
+
+def count_threads(threads: Threads, jobs: int = 1) -> int:
+    """Return the number of threads.
+
+    Args:
+        threads: a number, or ``"auto"`` for the cores of this process, divided by the number of processes that share
+            them, but at least 1. A limit on the cores of a process or container counts, and ``LOKY_MAX_CPU_COUNT``.
+        jobs: number of such processes, -1 for one per core.
+
+    Raises:
+        ValueError: ``threads`` is neither 1 to ``MAX_THREADS`` nor ``"auto"``.
+    """
+    if threads == "auto":
+        import joblib
+
+        cores = int(joblib.cpu_count())
+        return max(1, cores // (cores if jobs == -1 else jobs))
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
+    return threads
+
+
+def map_threads(function: Callable[[Block], Result], blocks: Iterable[Block], threads: int) -> list[Result]:
+    """Run a function for each block of work, and return the results in the order of the blocks.
+
+    Ctrl-C and exceptions stop the work after the blocks that have begun, so a block should take a fraction of a second.
+
+    Raises:
+        Exception: that of the first block that failed.
+    """
+    if threads == 1:
+        return list(map(function, blocks))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, blocks))

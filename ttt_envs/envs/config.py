@@ -189,7 +189,7 @@ class EnvConfig(BoardConfig):
 
     @property
     def schedule(self) -> list[tuple[Any, int]]:
-        """The pairs of ``opponent`` and start; none in self-play.
+        """The pairs of ``opponent`` and the number of steps after which it plays; none in self-play.
 
         Raises:
             TypeError, ValueError: an entry is no pair, or the starts do not increase from 0.
@@ -198,7 +198,16 @@ class EnvConfig(BoardConfig):
             return []
         if isinstance(self.opponent, Policy) or not isinstance(self.opponent, (list, tuple)):
             return [(self.opponent, 0)]
-        return check_schedule(self.opponent)
+        example = "write for example opponent=[('random', 0), ('win-or-block', 20000)]"
+        for pair in self.opponent:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or type(pair[1]) is not int:
+                raise TypeError(f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}")
+            if isinstance(pair[0], str) and pair[0] == SELF:
+                raise ValueError("a schedule of opponents cannot hold 'self': self-play is opponent='self' alone")
+        starts = [start for _, start in self.opponent]
+        if starts != sorted({0, *starts}):
+            raise ValueError(f"the starts {starts} of a schedule of opponents must increase from 0: {example}")
+        return [(opponent, start) for opponent, start in self.opponent]
 
     @functools.cached_property
     def opponents(self) -> tuple[tuple[Policy, ...], ...]:
@@ -213,31 +222,6 @@ class EnvConfig(BoardConfig):
             )
             for opponent, _ in self.schedule
         )
-
-    @property
-    def plays_uniformly(self) -> bool:
-        """Whether all opponents are uniformly random over legal moves."""
-        policies = [policy for stage in self.opponents for policy in stage]
-        return all(policy.plays_uniformly for policy in policies)
-
-
-def check_schedule(schedule: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return a schedule of opponents as a list of pairs.
-
-    Raises:
-        TypeError, ValueError: an entry is no pair of an opponent and the number of steps after which it plays, or the
-            numbers do not increase from 0.
-    """
-    example = "write for example opponent=[('random', 0), ('win-or-block', 20000)]"
-    for pair in schedule:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or type(pair[1]) is not int:
-            raise TypeError(f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}")
-        if isinstance(pair[0], str) and pair[0] == SELF:
-            raise ValueError("a schedule of opponents cannot hold 'self': self-play is opponent='self' alone")
-    starts = [start for _, start in schedule]
-    if starts != sorted({0, *starts}):
-        raise ValueError(f"the starts {starts} of a schedule of opponents must increase from 0: {example}")
-    return [(opponent, start) for opponent, start in schedule]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

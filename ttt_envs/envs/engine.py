@@ -1,17 +1,19 @@
 """B simultaneous games of one configuration: the engine of all environments.
 
-Environments know only the six methods of :class:`GameBatch` and what they return, so another engine is one file.
+Environments and training make a :class:`GameBatch` and call its methods: another engine is another class of this
+name.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.simple import Random
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import splitmix64, uniforms
 from ttt_envs.envs import kernels
@@ -72,70 +74,13 @@ class Output(NamedTuple):
 _INT8, _INT64, _FLOAT64, _BOOL = map(np.dtype, (np.int8, np.int64, np.float64, np.bool_))
 
 
-class GameBatch(Protocol):
-    """B simultaneous games."""
-
-    def reset(
-        self,
-        rows: Int64Array,
-        out: Output,
-        *,
-        keys: UInt64Array | None = None,
-        position: Position | None = None,
-        seat: int | None = None,
-    ) -> None:
-        """Begin the next episode in the games ``rows`` int64[R], including the opponent's opening moves.
-
-        Args:
-            rows: the games.
-            out: its ``planes``, ``mask`` and ``info`` are written, for all games.
-            keys: uint64[R], seed keys: the episode is number 0 of that key. None continues with the next episodes.
-            position: initial position; by default an opening, or the empty board without openings.
-            seat: the caller's seat; by default as configured.
-        """
-
-    def step(self, actions: Int64Array, out: Output, *, begin_over: bool = False) -> int:
-        """Make the caller's move in every game, let the opponent reply, and write the resulting state.
-
-        Args:
-            actions: int64[B], in the caller's view. Ignored where a game begins, and where the game is over.
-            out: written.
-            begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
-
-        Returns:
-            The number of games that have ended.
-
-        Raises:
-            ValueError: an action is out of range, or is illegal with ``illegal_action="raise"``; no game has changed.
-        """
-
-    def observe(self, out: Output) -> None:
-        """Write ``planes``, ``mask`` and ``info``."""
-
-    def clone(self, include_rng: bool = False) -> dict[str, Any]:
-        """Return a copy of all games as arrays by name, and ``games``, those of the configuration.
-
-        Without ``include_rng``, arrays that determine future random numbers are left out.
-        """
-
-    def restore(self, state: dict[str, Any], keys: UInt64Array | None = None) -> None:
-        """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
-
-        Raises:
-            ValueError: the state has other games or another number, or there are neither stored nor new keys.
-        """
-
-    def end(self, rows: BoolArray) -> None:
-        """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
-
-
 _RANDOM = ("key", "episode_key", "episode")
 """Columns that determine future random numbers."""
 _STATE = tuple(name for name in (*kernels.COLUMNS, "skip_chance") if name != "episode")
 
 
-class NumbaGames:
-    """:class:`GameBatch` by the kernels of :mod:`ttt_envs.envs.kernels`.
+class GameBatch:
+    """B simultaneous games, which the kernels of :mod:`ttt_envs.envs.kernels` play.
 
     Args:
         config: of the environment. With a :class:`BoardConfig` alone, the caller moves for both players, and planes are
@@ -153,8 +98,8 @@ class NumbaGames:
         self._skip_chances = np.array([game.skip_chance for game in config.games])
         # whether Python draws something where episodes begin
         self._draws = config.opening_positions is not None or len(config.games) > 1 or len(self._starts) > 1
-        is_uniform = players is not None and players.plays_uniformly and not self._draws
-        replies = kernels.REPLY_RANDOM if is_uniform else kernels.REPLY_POLICY
+        is_uniform = all(type(policy) is Random for stage in self._opponents for policy in stage)
+        replies = kernels.REPLY_RANDOM if is_uniform and not self._draws else kernels.REPLY_POLICY
         self._replies = kernels.REPLY_NONE if self.is_self_play else replies
         self._steps_at_once = self._replies != kernels.REPLY_POLICY and not self._draws
         seats, illegal_action = kernels.NOBODY, kernels.LOSE
@@ -223,7 +168,15 @@ class NumbaGames:
         position: Position | None = None,
         seat: int | None = None,
     ) -> None:
-        """See :class:`GameBatch`."""
+        """Begin the next episode in the games ``rows`` int64[R], including the opponent's opening moves.
+
+        Args:
+            rows: the games.
+            out: its ``planes``, ``mask`` and ``info`` are written, for all games.
+            keys: uint64[R], seed keys: the episode is number 0 of that key. None continues with the next episodes.
+            position: initial position; by default an opening, or the empty board without openings.
+            seat: the caller's seat; by default as configured.
+        """
         if keys is not None:
             self.seed(rows, keys)
         kernels.step(*self._arguments, rows, kernels.RESET, out.memory)
@@ -263,7 +216,19 @@ class NumbaGames:
         return openings.take(self._draw(rows, STREAM_OPENING, len(openings.mover)))
 
     def step(self, actions: Int64Array, out: Output, *, begin_over: bool = False) -> int:
-        """See :class:`GameBatch`."""
+        """Make the caller's move in every game, let the opponent reply, and write the resulting state.
+
+        Args:
+            actions: int64[B], in the caller's view. Ignored where a game begins, and where the game is over.
+            out: written.
+            begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
+
+        Returns:
+            The number of games that have ended.
+
+        Raises:
+            ValueError: an action is out of range, or is illegal with ``illegal_action="raise"``; no game has changed.
+        """
         mode = kernels.MOVE_OR_RESET if begin_over else kernels.MOVE
         num_ended = kernels.step(*self._arguments, actions, mode, out.memory)
         if num_ended < 0:
@@ -353,21 +318,28 @@ class NumbaGames:
         return self._boards[:, 1].copy()
 
     def observe(self, out: Output) -> None:
-        """See :class:`GameBatch`."""
+        """Write ``planes``, ``mask`` and ``info``."""
         kernels.step(*self._arguments, self._waiting, kernels.OBSERVE, out.memory)
 
     def end(self, rows: BoolArray) -> None:
-        """See :class:`GameBatch`."""
+        """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
         self.set_column("is_over", np.flatnonzero(rows), 1)
 
     def clone(self, include_rng: bool = False) -> dict[str, Any]:
-        """See :class:`GameBatch`."""
+        """Return a copy of all games as arrays by name, and ``games``, those of the configuration.
+
+        Without ``include_rng``, arrays that determine future random numbers are left out.
+        """
         columns = {name: self.column(name) for name in (*_STATE, *(_RANDOM if include_rng else ()))}
         hidden = {"found": self.found()} if isinstance(self.game, PhantomGame) else {}
         return {"games": self.config.games, "cells": self.boards().cells, **hidden, **columns}
 
     def restore(self, state: dict[str, Any], keys: UInt64Array | None = None) -> None:
-        """See :class:`GameBatch`."""
+        """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
+
+        Raises:
+            ValueError: the state has other games or another number, or there are neither stored nor new keys.
+        """
         if state["games"] != self.config.games:
             games = " or ".join(map(str, state["games"]))
             raise ValueError(f"a state of the game {games} cannot be restored in the game {self.game}: make that first")

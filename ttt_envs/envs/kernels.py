@@ -21,7 +21,7 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.attempts import FOUND, attempt, is_unknown
 from ttt_envs.game.bits import count_bits, nth_bit
 from ttt_envs.game.lines import has_line
-from ttt_envs.game.parameters import Parameters, has_gravity, with_skip_chance
+from ttt_envs.game.parameters import Parameters, has_gravity
 from ttt_envs.game.rules import (
     ILLEGAL,
     NOT_OVER,
@@ -258,19 +258,6 @@ def finish(g: Block, n: int, s: Settings, start: int, out: Outputs) -> int:
     return num_ended
 
 
-@inlined
-def out_of_range(actions: Int64Array, s: Settings) -> int:
-    """Return the first game whose action is out of range, -1 for none."""
-    lowest, highest = int64(0), int64(0)
-    for b in range(len(actions)):
-        lowest, highest = min(lowest, actions[b]), max(highest, actions[b])
-    if lowest < 0 or highest >= s.num_actions:
-        for b in range(len(actions)):
-            if actions[b] < 0 or actions[b] >= s.num_actions:
-                return b
-    return -1
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Stones as bits: boards up to 63 cells
 
@@ -285,7 +272,7 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
     other_moves = int64(1)
     if rules.skip_chance > 0:  # no random number is needed else
         u = uniform(g.episode_key[b], STREAM_SKIP, g.stones[b])
-        other_moves = next_mover(0, u, with_skip_chance(rules, g.skip_chance[b]))
+        other_moves = next_mover(0, u, g.skip_chance[b])
     stone = bit & -moves
     g.first[b] = first | stone & (player - 1)
     g.second[b] = second | stone & -player
@@ -407,28 +394,20 @@ def cell_of(board: Int8Array, player: int, action: int, s: Settings) -> int:
 @inlined
 def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool:
     """Put the mover's stone on a cell, or find a hidden stone there; return whether it was legal."""
-    rules = with_skip_chance(s.parameters, g.skip_chance[b])
-    mover, stones, episode_key = g.mover[b], g.stones[b], g.episode_key[b]
+    found, rules, skip = board[1], s.parameters, g.skip_chance[b]
+    mover, stones, key = g.mover[b], g.stones[b], g.episode_key[b]
     if s.hidden != VISIBLE:
-        outcome, next_player = attempt(board[0], board[1], mover, cell, stones, episode_key, s.hidden == ABRUPT, rules)
+        outcome, next_player = attempt(board[0], found, mover, cell, stones, key, s.hidden == ABRUPT, rules, skip)
     else:
         outcome, next_player = place(board[0], mover, cell, stones, rules), mover
         if outcome == NOT_OVER:
-            next_player = mover_after(mover, episode_key, stones, rules)
+            next_player = mover_after(mover, key, stones, skip)
     if outcome == ILLEGAL:
         return False
     g.mover[b] = next_player
     g.stones[b] += int64(outcome != FOUND)
     g.outcome[b] = NOT_OVER if outcome == FOUND else outcome
     return True
-
-
-@inlined
-def clear_boards(g: Block, n: int, boards: Int8Array) -> None:
-    """Empty the boards of games that begin."""
-    for b in range(n):
-        if g.begins[b]:
-            boards[b] = 0
 
 
 @inlined
@@ -498,10 +477,10 @@ def first_invalid(
     blocks: Block, permutations: Int64Array, boards: Int8Array | None, actions: Int64Array, mode: int, s: Settings
 ) -> int:
     """Return the first game with an action out of range or, where those are errors, an illegal one; -1 for none."""
-    invalid = out_of_range(actions, s)
-    if invalid >= 0 or s.illegal_action != RAISE:
-        return invalid
     for b in range(len(actions)):
+        if actions[b] < 0 or actions[b] >= s.num_actions:
+            return b
+    for b in range(len(actions) if s.illegal_action == RAISE else 0):
         g, lane = blocks[b // LANES], b % LANES
         is_ignored = g.outcome[lane] != NOT_OVER or (mode == MOVE_OR_RESET and g.is_over[lane] != 0)
         action = permutations[g.symmetry[lane], actions[b]]
@@ -560,7 +539,9 @@ def step(
         if begins:
             begin_episodes(g, n, s, len(permutations))
             if boards is not None:
-                clear_boards(g, n, boards[start:])
+                for b in range(n):
+                    if g.begins[b]:
+                        boards[start + b] = 0
         if acts:
             read_actions(g, n, s, actions[start:], permutations)
             if boards is None:

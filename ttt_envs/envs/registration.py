@@ -25,8 +25,6 @@ PRESETS: dict[str, dict[str, object]] = {
 MAX_EPISODE_STEPS = 2_000
 """Registered bound on steps, which some libraries ask for: it cuts no game of any size, whatever its arguments."""
 
-TEXT_ID = "ttt/Text-v0"
-"""Gymnasium id of the text environment"""
 
 PETTINGZOO_PRESETS = {name.lower(): kwargs for name, kwargs in PRESETS.items()}
 """the same for PettingZoo, in lower case as its ids are"""
@@ -42,7 +40,7 @@ def register_all() -> None:
             max_episode_steps=MAX_EPISODE_STEPS,
             kwargs=dict(kwargs),
         )
-    gymnasium.register(TEXT_ID, entry_point="ttt_envs.text.text_env:TextEnv")
+    gymnasium.register("ttt/Text-v0", entry_point="ttt_envs.text.text_env:TextEnv")
     try:
         from pettingzoo import register
     except ImportError:

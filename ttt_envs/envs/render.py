@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.packages import install_command
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
@@ -173,40 +173,6 @@ def _write(out: Picture, words: str, y: int, x: int) -> None:
     out[top : top + glyphs.shape[0], left : left + glyphs.shape[1]][glyphs] = _LINE
 
 
-class Screen:
-    """A window that shows a board; the only user of pygame.
-
-    Raises:
-        gymnasium.error.DependencyNotInstalled: pygame is not installed.
-    """
-
-    def __init__(self, game: Game) -> None:
-        try:
-            import pygame
-        except ImportError:
-            raise gymnasium.error.DependencyNotInstalled(
-                f'render_mode="human" needs pygame: {install_command("render")}, or take render_mode="ansi" or '
-                '"rgb_array"'
-            ) from None
-        self._pygame = pygame
-        pygame.display.init()
-        height, width, _ = picture(game, Scene(np.zeros(game.cells, np.int8), 0)).shape
-        self._window = pygame.Window(f"tic-tac-toe, {game}", (width, height))  # one window per environment
-        self._clock = pygame.time.Clock()
-
-    def show(self, pixels: Picture) -> None:
-        """Show a picture and keep the frame rate."""
-        self._pygame.event.pump()
-        surface = self._pygame.surfarray.make_surface(pixels.transpose(1, 0, 2))
-        self._window.get_surface().blit(surface, (0, 0))
-        self._window.flip()
-        self._clock.tick(FPS)
-
-    def close(self) -> None:
-        """Close this window only."""
-        self._window.destroy()
-
-
 class Renderer:
     """Renders scenes in one mode; owns the window, if any, which a copy does not share.
 
@@ -217,10 +183,10 @@ class Renderer:
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, mode
-        self._screen: Screen | None = None
+        self._window: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_screen": None}
+        return {**self.__dict__, "_window": None, "_clock": None}
 
     def render(self, scene: Scene) -> Any:
         """Return the result of ``render()``: str, a picture, or None with the window updated."""
@@ -235,12 +201,34 @@ class Renderer:
         pixels = picture(self._game, scene)
         if self._mode == "rgb_array":
             return pixels
-        self._screen = self._screen or Screen(self._game)
-        self._screen.show(pixels)
+        self._show(pixels)
         return None
 
+    def _show(self, pixels: Picture) -> None:
+        """Show a picture in the window, and keep the frame rate.
+
+        Raises:
+            gymnasium.error.DependencyNotInstalled: pygame is not installed.
+        """
+        try:
+            import pygame
+        except ImportError:
+            raise gymnasium.error.DependencyNotInstalled(
+                f'render_mode="human" needs pygame: {install_command("render")}, or take render_mode="ansi" or '
+                '"rgb_array"'
+            ) from None
+        if self._window is None:
+            pygame.display.init()
+            height, width, _ = pixels.shape
+            self._window = pygame.Window(f"tic-tac-toe, {self._game}", (width, height))  # one window per environment
+            self._clock = pygame.time.Clock()
+        pygame.event.pump()
+        self._window.get_surface().blit(pygame.surfarray.make_surface(pixels.transpose(1, 0, 2)), (0, 0))
+        self._window.flip()
+        self._clock.tick(FPS)
+
     def close(self) -> None:
-        """Close the window, if any."""
-        if self._screen is not None:
-            self._screen.close()
-            self._screen = None
+        """Close the window, if any; those of others stay."""
+        if self._window is not None:
+            self._window.destroy()
+            self._window = None

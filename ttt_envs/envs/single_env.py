@@ -27,7 +27,7 @@ from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import NumbaGames
+from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.actions import check_action
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import visible
@@ -71,7 +71,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.observation_space = config.observations.observation_space
         self.action_space = config.observations.action_space
-        self._games = NumbaGames(config, 1)
+        self._games = GameBatch(config, 1)
         self._out = self._games.output()
         self._action, self._row = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._is_over, self._seeded = True, False
@@ -247,7 +247,7 @@ def parse_reset_options(config: EnvConfig, options: Mapping[str, Any] | None) ->
     return position, None if seat is None else int(seat)
 
 
-def make_scene(games: NumbaGames, row: int, before: Int8Array, refused: int | None) -> render.Scene:
+def make_scene(games: GameBatch, row: int, before: Int8Array, refused: int | None) -> render.Scene:
     """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an illegal action."""
     cells, mover = games.boards(np.array([row])).position(0)
     before, cells = games.to_caller_view(row, before), games.to_caller_view(row, cells)

@@ -17,7 +17,7 @@ from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import NumbaGames, Output
+from ttt_envs.envs.engine import GameBatch, Output
 from ttt_envs.envs.single_env import make_scene, parse_reset_options
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import ChanceOutcome
@@ -88,22 +88,18 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         check_choice("render_mode", config.render_mode, (None, *self.render_modes))
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.num_envs = count = int(config.num_envs)
-        self.autoreset_mode = AutoresetMode(config.autoreset_mode)
+        self.autoreset_mode = mode = AutoresetMode(config.autoreset_mode)
         # a game has less than 4 steps for each cell: a stone, an attempt in phantom games, an illegal action
         limit = config.max_episode_steps or 0
         self._limit = limit if 0 < limit < 4 * self.game.cells else None
-        self._games = NumbaGames(config, count)
+        self._games = GameBatch(config, count)
         self._reused = None if config.copy else self._games.output()
         self.single_observation_space = config.observations.observation_space
         self.single_action_space = config.observations.action_space
         self.observation_space = batch_space(self.single_observation_space, count)
         self.action_space = batch_space(self.single_action_space, count)
         # an instance attribute, because environments may differ in their mode
-        self.metadata = {
-            "render_modes": list(self.render_modes),
-            "render_fps": render.FPS,
-            "autoreset_mode": self.autoreset_mode,
-        }
+        self.metadata = {"render_modes": list(self.render_modes), "render_fps": render.FPS, "autoreset_mode": mode}
         self._steps = np.zeros(count, np.int64)  # of the episodes, counted if there is a limit
         self._every, self._seeded = np.ones(count, np.bool_), False
         # for rendering: the boards before the last step, and its actions

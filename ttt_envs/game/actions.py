@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import action_index, column_index, illegal_message, legal
+from ttt_envs.game.rules import action_index, illegal_message, legal
 
 
 def num_actions(game: AnyGame) -> int:
@@ -24,7 +24,7 @@ def check_action(game: AnyGame, action: object) -> int:
         TypeError: the action is not an integer.
         ValueError: the action is not a cell of the board, or with gravity a column.
     """
-    return column_index(game, action) if game.gravity else action_index(game, action)
+    return action_index(game, action, "column" if game.gravity else "cell")
 
 
 def legal_actions(game: AnyGame, cells: Int8Array) -> BoolArray:

@@ -46,6 +46,7 @@ def attempt(
     episode_key: np.uint64,
     abrupt: bool,
     parameters: Parameters,
+    skip_chance: float,
 ) -> tuple[int, int]:
     """Attempt a cell, in place: put a stone, or find the opponent's.
 
@@ -58,6 +59,7 @@ def attempt(
         episode_key: of the episode.
         abrupt: whether a failed attempt ends the turn.
         parameters: of the visible game, ``PhantomGame.game``.
+        skip_chance: of the episode.
 
     Returns:
         ``FOUND``, or the outcome of a stone (``ILLEGAL`` on a cell that the mover knows to be taken, and then nothing
@@ -68,5 +70,5 @@ def attempt(
         return FOUND, 1 - mover if abrupt else mover
     outcome = place(cells, mover, cell, stones, parameters)  # not `play`, which expects as many stones of each player
     if outcome == NOT_OVER:
-        mover = mover_after(mover, episode_key, stones, parameters)
+        mover = mover_after(mover, episode_key, stones, skip_chance)
     return outcome, mover

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeVar
 
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
+
+Bits = TypeVar("Bits", int, Int64Array)
 
 MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
@@ -41,8 +43,8 @@ def nth_bit(bits: int, n: int) -> int:
 
 
 @inlined
-def count_bits(bits: int) -> int:
-    """Return the number of set bits."""
+def count_bits(bits: Bits) -> Bits:
+    """Return the number of set bits; outside of kernels also of each integer of an array, as numpy 2 does."""
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
     return (((bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101) >> 56 & 127
@@ -54,11 +56,3 @@ def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
     here = (counts >> at) & ((2 << width) - 1)
     further = int64(n >= here)
     return n - here * further, at + (further << width)
-
-
-def count_bits_of(sets: Int64Array) -> Int64Array:
-    """Return the number of set bits of each integer of at most 63 bits: ``np.bitwise_count``, which numpy 1 lacks."""
-    pairs = sets - (sets >> 1 & 0x5555555555555555)
-    nibbles = (pairs & 0x3333333333333333) + (pairs >> 2 & 0x3333333333333333)
-    octets = nibbles + (nibbles >> 4) & 0x0F0F0F0F0F0F0F0F
-    return np.asarray(octets * 0x0101010101010101 >> 56)

@@ -68,10 +68,8 @@ class Boards(NamedTuple):
     def own_first(self) -> Int8Array:
         """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)
-        cells, mover = self.cells, self.mover
-        if not (cells.flags.writeable and mover.flags.writeable):  # the kernel is compiled for one kind of arrays
-            cells, mover = cells.copy(), mover.copy()
-        own_first_rows(np.ascontiguousarray(cells), mover, out)
+        # copies, because the kernel is compiled for one kind of arrays: contiguous and writeable
+        own_first_rows(self.cells.copy(), self.mover.copy(), out)
         return out
 
 
@@ -129,7 +127,7 @@ def keys(cells: Int8Array) -> UInt64Array:
         out = np.empty(len(cells), np.uint64)
         _base_3(np.ascontiguousarray(cells), out)
         return out
-    words = _num_words(size)
+    words = num_words(size)
     planes = np.zeros((len(cells), 2, words * 32), np.bool_)
     planes[:, 0, :size] = cells == 1
     planes[:, 1, :size] = cells == 2
@@ -147,13 +145,9 @@ def from_position_keys(key: UInt64Array, game: AnyGame) -> Boards:
     return Boards(from_keys(key // np.uint64(2), game), (key % np.uint64(2)).astype(np.int8))
 
 
-def num_words(game: AnyGame) -> int:
-    """Return the number of 64-bit words of a key: 1 up to 40 cells."""
-    return _num_words(game.cells)
-
-
-def _num_words(size: int) -> int:
-    return 1 if size <= MAX_CELLS_BASE_3 else 2 * -(-size // 64)
+def num_words(cells: int) -> int:
+    """Return the number of 64-bit words of a key of so many cells: 1 up to 40 cells."""
+    return 1 if cells <= MAX_CELLS_BASE_3 else 2 * -(-cells // 64)
 
 
 @kernel

@@ -92,15 +92,7 @@ class Game:
 
     @classmethod
     def of_size(
-        cls,
-        size: int | tuple[int, int] = 3,
-        win_length: int | None = None,
-        skip_chance: float = 0.0,
-        *,
-        gravity: bool = False,
-        overlines: bool = True,
-        misere: bool = False,
-        torus: bool = False,
+        cls, size: int | tuple[int, int] = 3, win_length: int | None = None, skip_chance: float = 0.0, **rules: bool
     ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
 
@@ -108,7 +100,7 @@ class Game:
             size: edge of the board, or (rows, columns).
             win_length: stones in a line needed to win; by default :func:`default_win_length`.
             skip_chance: probability of a skipped turn.
-            gravity, overlines, misere, torus: as of the class.
+            rules: ``gravity``, ``overlines``, ``misere`` and ``torus``, as of the class.
 
         Raises:
             TypeError, ValueError: as the class.
@@ -123,7 +115,7 @@ class Game:
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
-        return cls(rows, columns, win_length, skip_chance, gravity, overlines, misere, torus)
+        return cls(rows, columns, win_length, skip_chance, **rules)
 
     @cached_property
     def cells(self) -> int:

@@ -36,22 +36,6 @@ class Parameters(NamedTuple):
 
 
 @inlined
-def with_skip_chance(parameters: Parameters, skip_chance: float) -> Parameters:
-    """Return the same rules with another skip chance."""
-    return Parameters(
-        parameters.rows,
-        parameters.columns,
-        parameters.win_length,
-        skip_chance,
-        parameters.variants,
-        parameters.row_starts,
-        parameters.falling_starts,
-        parameters.rising_starts,
-        parameters.lines,
-    )
-
-
-@inlined
 def has_gravity(parameters: Parameters) -> bool:
     """Return whether stones fall to the lowest empty cell of their column."""
     return parameters.variants & GRAVITY != 0

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import operator
 from enum import IntEnum
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
-from ttt_envs.game.game import Game, Position
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, Bits, to_bits
+from ttt_envs.game.game import Position
 from ttt_envs.game.lines import completes_line, completing_bits, has_line, makes_line
 from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
 from ttt_envs.game.phantom import AnyGame
@@ -89,7 +89,7 @@ def landing_cell(cells: Int8Array, column: int, parameters: Parameters) -> int:
 
 
 @inlined
-def legal_bits(first: int, second: int, parameters: Parameters) -> int:
+def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
     """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
     rows, columns = parameters.rows, parameters.columns
     taken = first | second
@@ -132,16 +132,16 @@ def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Para
 
 
 @kernel(forceinline=True)
-def next_mover(mover: int, u: float, parameters: Parameters) -> int:
+def next_mover(mover: int, u: float, skip_chance: float) -> int:
     """Return the next mover after a stone that does not end the game: ``mover`` again when ``u < skip_chance``."""
-    return mover if u < parameters.skip_chance else 1 - mover
+    return mover if u < skip_chance else 1 - mover
 
 
 @kernel(forceinline=True)
-def mover_after(mover: int, episode_key: np.uint64, stones: int, parameters: Parameters) -> int:
+def mover_after(mover: int, episode_key: np.uint64, stones: int, skip_chance: float) -> int:
     """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
-    if parameters.skip_chance > 0:
-        return next_mover(mover, uniform(episode_key, STREAM_SKIP, stones), parameters)
+    if skip_chance > 0:
+        return next_mover(mover, uniform(episode_key, STREAM_SKIP, stones), skip_chance)
     return 1 - mover  # no random number is needed
 
 
@@ -177,7 +177,7 @@ def play(
     own = stones + 1 if parameters.skip_chance > 0 else stones // 2 + 1
     outcome = _put(cells, mover, cell, stones, own, parameters)
     if outcome == NOT_OVER:
-        mover = mover_after(mover, episode_key, stones, parameters)
+        mover = mover_after(mover, episode_key, stones, parameters.skip_chance)
     return outcome, mover
 
 
@@ -223,8 +223,8 @@ def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: 
         out[cell] = is_legal(cells, cell, parameters) and line
 
 
-@inlined
-def terminal_outcome_inline(cells: Int8Array, parameters: Parameters) -> int:
+@kernel(forceinline=True)
+def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
     """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
     outcome = DRAW
     for cell in range(len(cells)):
@@ -237,12 +237,6 @@ def terminal_outcome_inline(cells: Int8Array, parameters: Parameters) -> int:
             if has_line(to_bits(cells, int8(player + 1)), parameters):
                 return outcome_of_move(True, player, 0, parameters)
     return outcome
-
-
-@kernel
-def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
-    """Like :func:`terminal_outcome_inline`, for calls from Python."""
-    return terminal_outcome_inline(cells, parameters)
 
 
 @kernel
@@ -273,24 +267,6 @@ def play_rows(
             stones[b] += 1
 
 
-@inlined
-def begin(
-    b: int,
-    cells: Int8Array,
-    mover: Int8Array,
-    stones: Int64Array,
-    episode_keys: UInt64Array,
-    key: np.uint64,
-    episode: int,
-) -> None:
-    """Start an episode in game ``b`` of a batch, from the seed's key and the episode number; see :func:`play_rows`."""
-    for cell in range(cells.shape[1]):
-        cells[b, cell] = 0
-    mover[b] = 0
-    stones[b] = 0
-    episode_keys[b] = splitmix64(key, episode)
-
-
 @kernel
 def begin_rows(
     cells: Int8Array,
@@ -300,9 +276,10 @@ def begin_rows(
     key: np.uint64,
     episodes: Int64Array,
 ) -> None:
-    """Start episode ``episodes[b]`` in every game b, see :func:`begin`."""
+    """Start episode ``episodes[b]`` of the seed's key in every game b of a batch, see :func:`play_rows`."""
+    cells[:], mover[:], stones[:] = 0, 0, 0
     for b in range(len(cells)):
-        begin(b, cells, mover, stones, episode_keys, key, episodes[b])
+        episode_keys[b] = splitmix64(key, episodes[b])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -322,40 +299,27 @@ def check_cells(game: AnyGame, cells: Int8Array) -> None:
         raise ValueError("cells holds a stone above an empty cell: with gravity, stones fall to the lowest one")
 
 
-def action_index(game: AnyGame, action: object) -> int:
+def action_index(game: AnyGame, action: object, kind: Literal["cell", "column"] = "cell") -> int:
     """Return ``action`` as an int, checked for type and range.
 
     Raises:
         TypeError: the action is not an integer.
-        ValueError: the action is not a cell of the board.
+        ValueError: the action is not a cell, or not a column, of the board.
     """
-    return _check_index(game, action, "cell", game.cells)
-
-
-def column_index(game: AnyGame, action: object) -> int:
-    """Return ``action`` as an int, checked for type and range.
-
-    Raises:
-        TypeError: the action is not an integer.
-        ValueError: the action is not a column of the board.
-    """
-    return _check_index(game, action, "column", game.columns)
-
-
-def _check_index(game: AnyGame, action: object, what: str, count: int) -> int:
+    count = game.cells if kind == "cell" else game.columns
     try:
         if isinstance(action, (bool, np.bool_)):
             raise TypeError
-        action = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
+        index = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
     except TypeError:
         raise TypeError(
-            f"action {action!r} is not a whole number: an action is the index of a {what}, 0 to {count - 1}"
+            f"action {action!r} is not a whole number: an action is the index of a {kind}, 0 to {count - 1}"
         ) from None
-    if not 0 <= action < count:
+    if not 0 <= index < count:
         raise ValueError(
-            f"action {action} is no {what} of a board of {game.rows} x {game.columns}: choose 0 to {count - 1}"
+            f"action {index} is no {kind} of a board of {game.rows} x {game.columns}: choose 0 to {count - 1}"
         )
-    return action
+    return index
 
 
 def legal(game: AnyGame, cells: Int8Array) -> NDArray[np.bool_]:
@@ -423,33 +387,3 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
     if game.skip_chance == 0:
         return [turn]
     return [turn, ChanceOutcome(game.skip_chance, Position(cells.copy(), mover), None)]
-
-
-def perft(game: Game, plies: int) -> int:
-    """Return the number of move sequences of length ``plies`` without skips, from the empty board.
-
-    This is perft as in chess: games that end at ply ``plies`` count, games that end earlier do not.
-
-    Raises:
-        ValueError: ``plies`` is negative or exceeds the number of cells.
-    """
-    if not 0 <= plies <= game.cells:
-        raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")
-    return int(_perft(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
-
-
-@kernel(interpreted=False)
-def _perft(cells: Int8Array, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
-    if plies == 0:
-        return 1
-    total = 0
-    for cell in range(len(cells)):
-        outcome = place(cells, mover, cell, stones, parameters)
-        if outcome == ILLEGAL:
-            continue
-        if outcome == NOT_OVER:
-            total += _perft(cells, 1 - mover, stones + 1, plies - 1, parameters)
-        elif plies == 1:
-            total += 1
-        cells[cell] = 0
-    return total

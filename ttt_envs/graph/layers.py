@@ -108,13 +108,12 @@ class Layer:
         self.nodes: list[Nodes] = []
         self.mass: Float64Array = np.zeros((0, 2))
 
-    def reserve(self, count: int) -> None:
-        """Make room for more boards."""
-        needed, capacity = self.index.size + count, len(self.index.keys)
-        if needed > capacity:
-            capacity = max(needed, 2 * capacity, 64)
-            self.index.reserve(capacity)
-            self.reach = extend_rows(self.reach, capacity)
+    def rows(self, keys: UInt64Array) -> Int64Array:
+        """Return int64[B]: the boards with keys uint64[B, 1], adding unknown ones."""
+        rows = self.index.rows(keys)
+        if len(self.reach) < len(self.index.keys):
+            self.reach = extend_rows(self.reach, len(self.index.keys))
+        return rows
 
     def pack(self) -> None:
         """Free the memory that only more boards need."""
@@ -180,8 +179,7 @@ class Traversal:
             ValueError: a policy that does not play by the rules.
         """
         kept, layer = 0, Layer(0)
-        layer.reserve(1)
-        layer.index.rows(np.zeros((1, 1), np.uint64))
+        layer.rows(np.zeros((1, 1), np.uint64))
         layer.reach[0, list(self.starts)] = ON_POLICY
         while layer.index.size:
             following = Layer(layer.depth + 1)
@@ -202,7 +200,6 @@ class Traversal:
         """Return nodes with their edges, made again if they were dropped."""
         if len(nodes.ends) == len(nodes.rows):
             return nodes
-        following.reserve(1)  # restores the index
         return self._expand(layer, following, nodes.mover, nodes.rows)
 
     def boards(self, layer: Layer, nodes: Nodes) -> Boards:
@@ -219,14 +216,8 @@ class Traversal:
         game, policy = self.game, self.players[mover]
         width = min(game.columns, game.cells) if game.gravity else game.cells
         limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
-        nodes = Nodes(
-            mover,
-            rows,
-            np.empty(len(rows), np.int32),
-            np.empty(limit, np.int32),
-            np.empty(limit, np.uint8),
-            np.empty(0 if policy is None else limit),
-        )
+        ends, child, action = np.empty(len(rows), np.int32), np.empty(limit, np.int32), np.empty(limit, np.uint8)
+        nodes = Nodes(mover, rows, ends, child, action, np.empty(0 if policy is None else limit))
         p = np.empty((0, game.cells))
         boards = None
         if policy is not None:
@@ -246,8 +237,8 @@ class Traversal:
             )
         edges: list[Any] = [array[:num_edges].copy() for array in nodes[3:]]
         nodes = Nodes(mover, rows, nodes.ends, *edges)
-        following.reserve(num_keys)
-        _link(nodes, following.index.rows(keys[:num_keys]), marks, game.skip_chance, following.reach)
+        numbers = following.rows(keys[:num_keys])  # before `reach`, which it may replace
+        _link(nodes, numbers, marks, game.skip_chance, following.reach)
         return nodes
 
     def _query(self, policy: Policy, boards: Boards) -> Float64Array:

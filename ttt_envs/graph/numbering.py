@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
-from ttt_envs.core.threads import map_threads
-from ttt_envs.game.bits import count_bits, count_bits_of
+from ttt_envs.core.work import map_threads
+from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal_bits
 from ttt_envs.game.symmetry import inverse, symmetries
 
 Values = NDArray[Any]
@@ -113,7 +114,7 @@ class Numbering:
 
     def _all_sets(self, stones: int) -> Int64Array:
         if self._column_sets is not None:
-            return np.asarray(self._column_sets[count_bits_of(self._column_sets) == stones])
+            return np.asarray(self._column_sets[count_bits(self._column_sets) == stones])
         return _sets_of_size(self.game.cells, stones)
 
     def _canonical(self, sets: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -156,7 +157,7 @@ class Numbering:
             self._tables = self._tables._replace(codes=self._make_codes())
         sets = self.sets(stones)
         index = self._mark(sets, stones)
-        counts = count_bits_of(index)
+        counts = count_bits(index)
         ends = np.cumsum(counts)
         if len(ends) and ends[-1] >= MAX_ENTRIES:
             raise ValueError(
@@ -186,16 +187,14 @@ class Numbering:
         words = len(sets) * num_words(stones)
         if size is None:
             sample = sets[:: max(1, words // MAX_SAMPLED_WORDS)]
-            marks = int(count_bits_of(self._mark(sample, stones)).sum())
+            marks = int(count_bits(self._mark(sample, stones)).sum())
             size = marks * len(sets) // max(1, len(sample))
         return size, 8 * words
 
     def legal_cells(self, stones: int) -> Int64Array:
         """Return the cells where a stone may be put beside each of the layer's sets, as bits: int64[L]."""
-        game, taken = self.game, self.layer(stones).sets
-        empty = ~taken & (1 << game.cells) - 1
-        floor = ((1 << game.columns) - 1) << (game.cells - game.columns)
-        return empty & (taken >> game.columns | floor) if game.gravity else empty
+        taken = self.layer(stones).sets
+        return legal_bits(taken, taken, self.game.parameters)
 
     def positions(self, stones: int) -> tuple[Int64Array, Int64Array]:
         """Return the stones of the last mover and of the other player in every position of a layer: int64[N] each."""
@@ -290,7 +289,7 @@ def _sets_of_columns(game: Game) -> Int64Array:
 def _words_of_patterns() -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return sets of patterns of 5 bits as words: int64[32] those that contain x, that avoid x; [6] those of x bits."""
     patterns, x = np.arange(32), np.arange(32)[:, None]
-    kinds = patterns & x == x, patterns & x == 0, count_bits_of(patterns) == x[:6]
+    kinds = patterns & x == x, patterns & x == 0, count_bits(patterns) == x[:6]
     contain, avoid, of_size = ((kind << patterns).sum(axis=1) for kind in kinds)
     return contain, avoid, of_size
 
@@ -388,21 +387,11 @@ def find_set(taken: int, layer: Layer) -> tuple[int, int]:
 
 
 @inlined
-def count_marks(word: int) -> int:
-    """Return the number of set bits of a number below 2**32."""
-    marks = np.uint64(word)
-    marks -= marks >> np.uint64(1) & np.uint64(0x5555555555555555)
-    marks = (marks & np.uint64(0x3333333333333333)) + (marks >> np.uint64(2) & np.uint64(0x3333333333333333))
-    marks = marks + (marks >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int64(marks * np.uint64(0x0101010101010101) >> np.uint64(56))
-
-
-@inlined
 def find_entry(row: int, pattern: int, index: Int64Array) -> int:
     """Return the entry of a pattern, -1 if it is not numbered; ``row`` is the first word of its set."""
     word = index[row + (pattern >> 5)]
     bit = int64(1) << (pattern & 31)
-    return (word >> 32 & 0xFFFFFFFF) + count_marks(word & (bit - 1)) if word & bit else int64(-1)
+    return (word >> 32 & 0xFFFFFFFF) + count_bits(word & (bit - 1)) if word & bit else int64(-1)
 
 
 @kernel(forceinline=True)
@@ -429,7 +418,7 @@ def unrank(entry: int, layer: Layer) -> tuple[int, int]:
     for _ in range(entry - (layer.words[first] >> 32 & 0xFFFFFFFF)):
         marks &= marks - 1
     row = max(1, (1 << layer.stones) >> 5)
-    pattern = (first % row << 5) + count_marks((marks & -marks) - 1)
+    pattern = (first % row << 5) + count_bits((marks & -marks) - 1)
     taken = layer.sets[first // row]
     own = expand(pattern, taken)
     return own, taken ^ own
@@ -473,7 +462,7 @@ def list_patterns(words: Int64Array, start: int, stop: int, out: Int32Array) -> 
     for word in range(start, stop):
         marks = words[word] & 0xFFFFFFFF
         while marks:
-            out[count] = (word - start << 5) + count_marks((marks & -marks) - 1)
+            out[count] = (word - start << 5) + count_bits((marks & -marks) - 1)
             marks &= marks - 1
             count += 1
     return count

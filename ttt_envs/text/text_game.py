@@ -220,10 +220,10 @@ class TextGame:
 
     def _move(self, action: int, by: By) -> None:
         """Make a legal move, and draw the chance event that follows."""
-        mover, cells, parameters = self.mover, self.position.cells.copy(), self.game.parameters
+        mover, cells, game, key = self.mover, self.position.cells.copy(), self.game, self._episode_key
         stones = int(np.count_nonzero(cells))
-        outcome = Outcome(int(place(cells, mover, action, stones, parameters)))
-        next_mover = int(mover_after(mover, self._episode_key, stones, parameters)) if outcome == NOT_OVER else mover
+        outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
+        next_mover = int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover
         self._end_turn(action, Position(cells, next_mover), outcome, by)
         self._remarks[1 - mover].append(f"The other player chose {self.presentation.move_name(action)}.")
         if self.turns[-1].skip:

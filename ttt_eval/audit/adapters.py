@@ -69,7 +69,7 @@ def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> Float64Array:
         batch: the episodes.
         lam: its ``gae_lambda``.
     """
-    from ttt_envs.core.silence import avoid_triton_crash
+    from ttt_envs.core.packages import avoid_triton_crash
 
     avoid_triton_crash()
     import torch

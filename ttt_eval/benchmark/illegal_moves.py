@@ -34,12 +34,7 @@ class Unmasked(Policy):
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-
-    @property
-    def pure(self) -> bool:
-        """As of the policy."""
-        return self.policy.pure
+        self.policy, self.pure = policy, policy.pure
 
     def __str__(self) -> str:
         return f"{self.policy} without masks"

@@ -34,24 +34,14 @@ class CachedPolicy(Policy):
     """
 
     def __init__(self, policy: Policy, game: AnyGame) -> None:
-        self.policy = policy
-        self.game = game
+        self.policy, self.game = policy, game
+        self.symmetric, self.colour_blind = policy.symmetric, policy.colour_blind
         self.num_queries = 0
         self._permutations = symmetries(game, "all" if self.symmetric else "none")
         self._inverses = inverse(self._permutations)
-        self._index = KeyIndex(num_words(game) + 1)
+        self._index = KeyIndex(num_words(game.cells) + 1)
         self._answers = np.zeros((0, game.cells))
         """answers on canonical boards, in the order of the index"""
-
-    @property
-    def symmetric(self) -> bool:
-        """As of the policy."""
-        return self.policy.symmetric
-
-    @property
-    def colour_blind(self) -> bool:
-        """As of the policy."""
-        return self.policy.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
@@ -76,12 +66,10 @@ class CachedPolicy(Policy):
         """Add answers to the cache as long as there is room."""
         room = MAX_CACHE_BYTES // (self.game.cells * 8) - self._index.size
         keys, answers = keys[: max(0, room)], answers[: max(0, room)]
-        needed, capacity = self._index.size + len(keys), len(self._answers)
-        if needed > capacity:
-            capacity = max(1024, needed, 2 * capacity)
-            self._index.reserve(capacity)
-            self._answers = extend_rows(self._answers, capacity)
-        self._answers[self._index.rows(keys)] = answers
+        rows = self._index.rows(keys)
+        if len(self._answers) < len(self._index.keys):
+            self._answers = extend_rows(self._answers, len(self._index.keys))
+        self._answers[rows] = answers
 
     def __str__(self) -> str:
         return str(self.policy)

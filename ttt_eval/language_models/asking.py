@@ -18,8 +18,8 @@ from typing import IO, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from ttt_envs.core.checks import truncate
-from ttt_envs.core.extras import install_command
 from ttt_envs.core.files import locked, open_to_write, parse_json
+from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH
 
 Result = TypeVar("Result")

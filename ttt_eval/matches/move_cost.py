@@ -16,7 +16,7 @@ from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import read_json, write_json
 from ttt_envs.core.jit import compile_at_once
-from ttt_envs.core.subprocesses import end_with_stdin, subprocess_environment
+from ttt_envs.core.packages import end_with_stdin, subprocess_environment
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.cost import Usage, measure_usage

@@ -118,7 +118,7 @@ def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: 
                 if cell < 0:
                     break
                 board[cell] = player + 1
-                player = mover_after(player, own, ply, parameters)
+                player = mover_after(player, own, ply, parameters.skip_chance)
                 ply += 1
             mover[b] = player
             if ply == plies:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ttt_envs.core.checks import truncate
-from ttt_envs.core.extras import install_command
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.packages import install_command
 from ttt_eval.statistics import Interval
 
 if TYPE_CHECKING:
