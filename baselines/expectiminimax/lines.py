@@ -1,4 +1,4 @@
-"""The lines of the board: their stones, and the tallies of open ones for each player.
+"""The lines of the board: their stones, the tallies of open ones for each player, and the moves that they suggest.
 
 A line with stones of one player only is open to that player. The lines through a cell are updated incrementally with
 each stone (:func:`put`), so that the board is never rescanned.
@@ -24,6 +24,8 @@ row, column or main diagonal; ``"consecutive"`` the longest run of stones in one
 maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board. Where lines wrap
 there are no corners and no ends, and all three are ``"all-diagonals"``"""
 
+NUM_SORTED_MOVES = 8
+"""Number of moves that are sorted; the rest stays in order of cells."""
 SCORED, COUNTED = range(2)
 """kinds of lines: those that the heuristic scores, and the others, whose stones are counted; if the heuristic does not
 count stones, the latter are all lines"""
@@ -96,10 +98,9 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 @inlined
 def put(cell: int, mover: int, before: int, after: int, lines: LineArrays, board: Board) -> None:
-    """Put a stone on an empty cell; the tallies ``after`` become those ``before`` plus the stone."""
+    """Count a stone in the lines through its cell; the tallies ``after`` become those ``before`` plus the stone."""
     through, scores = lines.through, lines.scores
-    cells, masks, tally, best = board
-    cells[cell] = mover + 1
+    _, masks, tally, best = board
     start = int64(1)
     for kind in range(2):
         own, other = tally[after, kind, mover], tally[after, kind, 1 - mover]
@@ -132,7 +133,6 @@ def largest(tally: Int64Array) -> int:
 def take(cell: int, mover: int, lines: LineArrays, board: Board) -> None:
     """Undo :func:`put`."""
     through, masks = lines.through, board.masks
-    board.cells[cell] = 0
     for i in range(1, int64(through[cell, 0, COUNTED])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
@@ -155,3 +155,72 @@ def completes_line(cell: int, mover: int, depth: int, board: Board, parameters: 
 def horizon(mine: int, theirs: int, parameters: Parameters) -> float:
     """Return the score at the horizon of the player whose best line has ``mine``: -1, no line, counts as 0."""
     return 0.5 * line_sign(parameters) * (int64(mine > max(theirs, 0)) - int64(theirs > max(mine, 0)))
+
+
+@inlined
+def read_last_stone(
+    cell: int, mover: int, lines: LineArrays, board: Board, parameters: Parameters
+) -> tuple[bool, int, int]:
+    """Return whether a stone at the last ply makes a line, and the best lines of its player and of the other after it.
+
+    The stone is on the board, but not counted in its lines: most last stones change only what is read here.
+    """
+    through, masks, full = lines.through[cell], board.masks, (1 << parameters.win_length) - 1
+    mine, theirs = board.best[1, SCORED, mover], board.best[1, SCORED, 1 - mover]
+    is_full, num_closed = False, 0
+    for i in range(1, int64(through[0, COUNTED]) if most_stones(mover, 1, board) >= parameters.win_length - 1 else 1):
+        is_full |= masks[mover, through[i, 0]] | through[i, 1] == full
+    if is_full and (parameters.variants == 0 or makes_line(board.cells, cell, parameters)):
+        return True, mine, theirs
+    for i in range(1, int64(through[0, SCORED])):
+        line = through[i, 0]
+        own, against = masks[mover, line], masks[1 - mover, line]
+        if against == 0:
+            mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]))
+        elif own == 0:
+            num_closed += int64(lines.scores[SCORED, against] == theirs)
+    if theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]:
+        put(cell, mover, 1, 0, lines, board)
+        theirs = board.best[0, SCORED, 1 - mover]
+        take(cell, mover, lines, board)
+    return False, mine, theirs
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moves
+
+
+@inlined
+def sort_moves(hint: int, lines: LineArrays, board: Board, moves: Int64Array, weight: Int64Array, count: int) -> None:
+    """Sort the first of ``count`` moves: those through heavy lines first, but ``hint`` before all, -1 for none.
+
+    Every stone in a line quadruples its weight, as long as it is open to a player. ``weight`` int64[cells] is scratch.
+    """
+    masks = board.masks
+    weight[:] = 0
+    for line in range(len(lines.cells)):
+        if masks[0, line] == 0 or masks[1, line] == 0:
+            line_weight = 1 << 2 * int64(lines.scores[COUNTED, masks[0, line] | masks[1, line]])
+            for cell in lines.cells[line]:
+                weight[cell] += line_weight
+    if hint >= 0:
+        weight[hint] = 1 << 60
+    for i in range(min(NUM_SORTED_MOVES, count)):
+        move, heaviest = moves[i], weight[moves[i]]
+        for j in range(i + 1, count):
+            if weight[moves[j]] > heaviest:
+                moves[j], move, heaviest = move, moves[j], weight[moves[j]]
+        moves[i] = move
+
+
+@inlined
+def write_blocks(player: int, lines: LineArrays, board: Board, moves: Int64Array) -> int:
+    """Write the empty cells of one of a player's best lines before the last ply into ``moves``; return their number."""
+    masks, best, line, count = board.masks, board.best[1, SCORED, player], 0, 0
+    while masks[1 - player, line] != 0 or lines.scores[SCORED, masks[player, line]] != best:
+        line += 1
+    for cell in lines.cells[line]:
+        if board.cells[cell] == 0:
+            moves[count] = cell
+            count += 1
+    return count
