@@ -98,9 +98,10 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 @inlined
 def put(cell: int, mover: int, before: int, after: int, lines: LineArrays, board: Board) -> None:
-    """Count a stone in the lines through its cell; the tallies ``after`` become those ``before`` plus the stone."""
+    """Put a stone on an empty cell; the tallies ``after`` become those ``before`` plus the stone."""
     through, scores = lines.through, lines.scores
-    _, masks, tally, best = board
+    cells, masks, tally, best = board
+    cells[cell] = mover + 1
     start = int64(1)
     for kind in range(2):
         own, other = tally[after, kind, mover], tally[after, kind, 1 - mover]
@@ -133,6 +134,7 @@ def largest(tally: Int64Array) -> int:
 def take(cell: int, mover: int, lines: LineArrays, board: Board) -> None:
     """Undo :func:`put`."""
     through, masks = lines.through, board.masks
+    board.cells[cell] = 0
     for i in range(1, int64(through[cell, 0, COUNTED])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
@@ -157,33 +159,43 @@ def horizon(mine: int, theirs: int, parameters: Parameters) -> float:
     return 0.5 * line_sign(parameters) * (int64(mine > max(theirs, 0)) - int64(theirs > max(mine, 0)))
 
 
-@inlined
-def read_last_stone(
-    cell: int, mover: int, lines: LineArrays, board: Board, parameters: Parameters
-) -> tuple[bool, int, int]:
-    """Return whether a stone at the last ply makes a line, and the best lines of its player and of the other after it.
+class LastPly(NamedTuple):
+    """What is the same for all stones of the last ply."""
 
-    The stone is on the board, but not counted in its lines: most last stones change only what is read here.
-    """
-    through, masks, full = lines.through[cell], board.masks, (1 << parameters.win_length) - 1
-    mine, theirs = board.best[1, SCORED, mover], board.best[1, SCORED, 1 - mover]
-    is_full, num_closed = False, 0
-    for i in range(1, int64(through[0, COUNTED]) if most_stones(mover, 1, board) >= parameters.win_length - 1 else 1):
-        is_full |= masks[mover, through[i, 0]] | through[i, 1] == full
-    if is_full and (parameters.variants == 0 or makes_line(board.cells, cell, parameters)):
-        return True, mine, theirs
-    for i in range(1, int64(through[0, SCORED])):
-        line = through[i, 0]
-        own, against = masks[mover, line], masks[1 - mover, line]
-        if against == 0:
-            mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]))
-        elif own == 0:
-            num_closed += int64(lines.scores[SCORED, against] == theirs)
+    mine: int
+    """the mover's best scored line before the stone"""
+    theirs: int
+    """the other player's"""
+    may_fill: bool
+    """whether a stone may fill a line"""
+    is_full: bool
+    """whether the board is full after it"""
+
+
+@inlined
+def value_of_last_stone(
+    cell: int, mover: int, ply: LastPly, lines: LineArrays, board: Board, parameters: Parameters
+) -> float:
+    """Return the score of a stone at the last ply for its player; it is not put: most change only what is read here."""
+    mine, theirs, may_fill, is_full = ply
+    through, masks, is_filled, num_closed = lines.through[cell], board.masks, False, 0
+    for i in range(1, int64(through[0, COUNTED]) if may_fill else 1):
+        is_filled |= masks[mover, through[i, 0]] | through[i, 1] == (1 << parameters.win_length) - 1
+    if is_filled and parameters.variants != 0:  # a line may be too long
+        board.cells[cell] = mover + 1
+        is_filled = makes_line(board.cells, cell, parameters)
+        board.cells[cell] = 0
+    if is_filled or is_full:
+        return float(line_sign(parameters)) if is_filled else 0.0
+    for i in range(1, int64(through[0, SCORED])):  # without branches
+        own, against = masks[mover, through[i, 0]], masks[1 - mover, through[i, 0]]
+        mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]) * int64(against == 0))
+        num_closed += int64(own == 0) & int64(lines.scores[SCORED, against] == theirs)
     if theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]:
         put(cell, mover, 1, 0, lines, board)
         theirs = board.best[0, SCORED, 1 - mover]
         take(cell, mover, lines, board)
-    return False, mine, theirs
+    return horizon(mine, theirs, parameters)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

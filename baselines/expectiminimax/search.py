@@ -22,6 +22,7 @@ from baselines.expectiminimax.lines import (
     SCORED,
     Board,
     Heuristic,
+    LastPly,
     LineArrays,
     completes_line,
     horizon,
@@ -29,9 +30,9 @@ from baselines.expectiminimax.lines import (
     line_arrays,
     most_stones,
     put,
-    read_last_stone,
     sort_moves,
     take,
+    value_of_last_stone,
     write_blocks,
 )
 from baselines.search.canonical import Planes, mark, write_key
@@ -272,7 +273,7 @@ def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Arr
     """
     keys, words, entry, move = path.keys, path.keys.shape[1], -1, int64(-1)
     symmetry = write_key(keys[depth], path.planes)
-    for plies in range(depth - 1, depth + 1):
+    for plies in range(max(depth - 1, 2), depth + 1):
         keys[depth, words - 1] = 2 * plies + mover ^ int64(key)
         entry = find(keys, depth, words, table)
         if entry >= 0:
@@ -294,6 +295,24 @@ def _leaf_value(maker: int, tree: Tree) -> float:
             own, other = (value, other) if turn else (own, -value)
         state.leaf += 1
     return value_over_skip(own, other, skip)
+
+
+@inlined
+def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
+    """Do :func:`_search` for the last ply, where neither a policy nor a database gives values."""
+    rules, lines, board, moves, state = fixed.parameters, fixed.lines, path.board, path.moves[1], path.states[0]
+    scores, ceiling, best, i = board.best[1, SCORED], min(beta, high), -np.inf, 0
+    may_fill = most_stones(mover, 1, board) >= rules.win_length - 1
+    ply = LastPly(scores[mover], scores[1 - mover], may_fill, state.empty == 1)
+    if fixed.pruning != NO_PRUNING and fixed.width == 0 and rules.variants == 0 and lines.counts:
+        best, count = low, write_blocks(1 - mover, lines, board, moves)
+    else:
+        count = write_moves(fixed.width, key, board.cells, moves, rules)
+    while i < count and best < ceiling:
+        best = max(best, value_of_last_stone(moves[i], mover, ply, lines, board, rules))
+        i += 1
+    state.nodes += i
+    return best
 
 
 @inlined
@@ -341,7 +360,7 @@ def _search(
     """
     fixed, path, roots, table, _ = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
-    lines, probe, row, words = fixed.lines, fixed.probe, state.row, path.keys.shape[1]
+    lines, row, words = fixed.lines, state.row, path.keys.shape[1]
     is_root, hint, symmetry, chosen = depth == len(path.moves) - 1, int64(-1), int64(0), int64(-1)
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
@@ -356,37 +375,29 @@ def _search(
             low, high = max(low, values[words + 1]), min(high, values[words + 2])
             if low >= beta or high <= alpha or low >= high:
                 return low if low >= beta else high
-    is_pruned = fixed.pruning != NO_PRUNING and fixed.width == 0
-    if is_pruned and not is_root and lines.counts and _is_plain(depth, fixed, path):
-        best, first, count = low, int64(0), write_blocks(1 - mover, lines, board, moves)
-    else:
-        best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
-        count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
-        if is_root or (depth > 1 and is_pruned):
-            sort_moves(hint, lines, board, moves, path.weight, count)
+    best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
+    count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
+    if is_root or (fixed.pruning != NO_PRUNING and fixed.width == 0):
+        sort_moves(hint, lines, board, moves, path.weight, count)
     for i in range(first, count):
         if is_root:
             alpha = best - fixed.margin
         cell = moves[i]
-        board.cells[cell] = mover + 1
+        put(cell, mover, depth, depth - 1, lines, board)
         state.empty -= 1
         state.nodes += 1
-        if depth > 1:
-            put(cell, mover, depth, depth - 1, lines, board)
-            is_line = completes_line(cell, mover, depth - 1, board, rules)
-            mine = theirs = int64(0)
-        else:
-            is_line, mine, theirs = read_last_stone(cell, mover, lines, board, rules)
         stones = len(board.cells) - state.empty
-        outcome = outcome_of_move(is_line, mover, stones, rules)
+        outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
         if outcome == DRAW:
             value = 0.0
         elif outcome != NOT_OVER:
             value = (1.0 if fixed.by_result else float(depth)) * line_sign(rules)
-        elif stones == probe.stones:
-            value = afterstate_score(board.cells, mover, depth - 1, probe, rules)
+        elif stones == fixed.probe.stones:
+            value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
+        elif depth == 1 and fixed.has_leaves:
+            value = _leaf_value(mover, tree)
         elif depth == 1:
-            value = _leaf_value(mover, tree) if fixed.has_leaves else horizon(mine, theirs, rules)
+            value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
         else:
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
@@ -405,10 +416,13 @@ def _search(
                     next_key = turn_key(key, cell, player) if fixed.width > 0 else key
                     least, most = _window(own, floor, beta, bounds, fixed)
                     bottom, top = bounds[own, LOW], bounds[own, HIGH]
-                    if own:
-                        result = _search(player, depth - 1, least, most, bottom, top, next_key, tree)
+                    lower, upper = (bottom, top) if own else (-top, -bottom)
+                    after, until = (least, most) if own else (-most, -least)
+                    if depth == 2 and not fixed.has_leaves and stones + 1 != fixed.probe.stones:
+                        result = _last_ply(player, until, lower, upper, next_key, fixed, path)
                     else:
-                        result = -_search(player, depth - 1, -most, -least, -top, -bottom, next_key, tree)
+                        result = _search(player, depth - 1, after, until, lower, upper, next_key, tree)
+                    result = result if own else -result
                     if state.stopped != 0:
                         break
                     if result > least:
@@ -420,9 +434,7 @@ def _search(
                 own += 1
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
-        if depth > 1:
-            take(cell, mover, lines, board)
-        board.cells[cell] = 0
+        take(cell, mover, lines, board)
         state.empty += 1
         if state.stopped != 0:
             return best
@@ -448,6 +460,7 @@ def _begin_root(row: int, tree: Tree) -> None:
     """Replace the stones on the board by those of a root."""
     cells, lines, path = tree.roots.cells[row], tree.fixed.lines, tree.path
     board, state, root = path.board, path.states[0], len(path.moves) - 1
+    board.cells[:] = 0
     board.masks[:] = 0
     board.tally[root, :, :, :] = 0
     path.planes.stones[:] = 0
@@ -457,7 +470,6 @@ def _begin_root(row: int, tree: Tree) -> None:
             board.best[root, kind, player] = largest(board.tally[root, kind, player])
     state.empty = len(cells)
     for cell in range(len(cells)):
-        board.cells[cell] = cells[cell]
         if cells[cell] != 0:
             put(cell, int64(cells[cell]) - 1, root, root, lines, board)
             mark(cell, int64(cells[cell]) - 1, path.planes)
