@@ -25,6 +25,6 @@ from __future__ import annotations
 
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.policy import Analysis, Expectiminimax
-from baselines.expectiminimax.search import Pruning, Search, SearchSettings, check_settings
+from baselines.expectiminimax.search import Pruning, Search, check_settings
 
-__all__ = ["Analysis", "Expectiminimax", "Heuristic", "Pruning", "Search", "SearchSettings", "check_settings"]
+__all__ = ["Analysis", "Expectiminimax", "Heuristic", "Pruning", "Search", "check_settings"]
