@@ -10,7 +10,7 @@ from baselines.exact import Work, build, solve
 from baselines.mcts import MCTS, MCTSSearch, gumbel_search, search
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.self_play import play_games
-from ttt_envs.core import threads as threads_module
+from ttt_envs.core import work as work_module
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -115,8 +115,8 @@ def small_blocks(monkeypatch):
 def test_results_do_not_depend_on_threads(work, monkeypatch):
     expected = work(1)
     spread = []
-    pool = threads_module.ThreadPoolExecutor
-    monkeypatch.setattr(threads_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads))
+    pool = work_module.ThreadPoolExecutor
+    monkeypatch.setattr(work_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads))
     for threads in NUMBERS:
         found = work(threads)
         assert len(found) == len(expected)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ttt_envs import Game, as_policy, make_policy
-from ttt_envs.core import extras
+from ttt_envs.core import packages
 from ttt_envs.core.checks import closest_name
 from ttt_eval.exact import exploitability
 
@@ -71,10 +71,10 @@ def test_messages_of_packages_name_no_options():
 
 
 def test_the_command_that_installs_an_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(extras, "ROOT", tmp_path)
-    assert extras.install_command("tf") == 'pip install "ttt_envs[tf]"'
+    monkeypatch.setattr(packages, "ROOT", tmp_path)
+    assert packages.install_command("tf") == 'pip install "ttt_envs[tf]"'
     (tmp_path / "setup.cfg").touch()
-    assert extras.install_command("tf") == f'pip install -e "{tmp_path}[tf]"'
+    assert packages.install_command("tf") == f'pip install -e "{tmp_path}[tf]"'
 
 
 def test_extras_of_messages_exist():
