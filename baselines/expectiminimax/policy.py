@@ -29,7 +29,7 @@ class Analysis(NamedTuple):
     variation: tuple[int, ...]
     """the principal variation: best moves of both players, the first of equals, without skips"""
     nodes: int
-    """number of positions visited: stones put in the search, and positions before the last ply evaluated statically"""
+    """number of positions visited: stones put or tried in the search"""
 
 
 MAX_TABLE_MIB = 1 << 16
