@@ -35,9 +35,8 @@ from typing import Any, ClassVar, Literal, Unpack
 import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from learners.base import Arrays, Checkpointable, get_array
-from learners.config import LearnerConfig, TrainingOptions
-from learners.limits import NonNegative, Positive, PositiveInt
+from learners.base import Arrays, Checkpointable, check_shapes
+from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt, TrainingOptions
 from learners.training import Progress, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
@@ -166,7 +165,8 @@ class ExactPG(Checkpointable):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        self.logits = get_array(arrays, "logits", self.logits.shape, "f8", self.config.name).copy()
+        check_shapes(self.state, arrays, self.config.name)
+        self.logits = arrays["logits"].copy()
 
 
 class ExactTraining(TrainingLoop):

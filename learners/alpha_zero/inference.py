@@ -9,8 +9,8 @@ import numpy as np
 
 from baselines.mcts import SelectionParams, Tree, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
+from learners.base import one_ply_ahead
 from learners.mlp import Packed, evaluate_net
-from learners.one_ply import one_ply_ahead
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, base_3, own_first_row
 from ttt_envs.game.game import Game

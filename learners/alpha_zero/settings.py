@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from learners.config import LearnerConfig
-from learners.limits import (
+from msgspec import Meta
+
+from learners.config import (
     Fraction,
+    Layers,
+    LearnerConfig,
     NonNegative,
     NonNegativeInt,
     NumProcesses,
     NumThreads,
     Positive,
     PositiveInt,
-    layer_sizes,
-    number_range,
 )
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import VARIANTS, Game
@@ -50,7 +51,7 @@ class AlphaZeroSettings(LearnerConfig):
     self_play_games: ClassVar[int] = 8_192
     own_loop: ClassVar[bool] = True
 
-    hidden: Annotated[tuple[int, ...], layer_sizes(8, 4096)] | None = None
+    hidden: Layers | None = None
     """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on boards up to 16
     without skips, where play can become perfect and one wrong reply costs half a game; two of 128 on others"""
     lines: bool = True
@@ -61,7 +62,7 @@ class AlphaZeroSettings(LearnerConfig):
     search: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy (2022); puct:
     Dirichlet noise at the root, moves sampled by visit count; the target is the visit distribution (2018)"""
-    max_num_considered_actions: Annotated[int, number_range(2)] = 16
+    max_num_considered_actions: Annotated[int, Meta(ge=2)] = 16
     """maximum number of root moves that the Gumbel search considers, 2 or more"""
     maxvisit_init: NonNegative = 50.0
     """visits added to the highest visit count when the Gumbel search scales values, 0 or more"""

@@ -12,8 +12,8 @@ from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
 from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
+from learners.base import one_ply_ahead
 from learners.mlp import ADAM_EPSILON, BETA_1, BETA_2
-from learners.one_ply import one_ply_ahead
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.wrappers import check_symmetric

@@ -123,14 +123,11 @@ def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
     assert "Eval num_timesteps=256" in said
 
 
-def test_evaluation_over_our_parallel_games(tmp_path):
-    from learners.sb3 import make_sb3_games
-    from learners.training import Progress, Task
+def test_evaluation_over_our_parallel_games():
+    from ttt_envs.sb3 import make_vec_env as make_our_vec_env
 
-    settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}
-    task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, save=print, **settings)
-    measuring = callback(GAME, eval_freq=4)
-    model_of("maskable-ppo", make_sb3_games(task, "none", "raise", Progress())).learn(64, measuring)
+    measuring, games = callback(GAME, eval_freq=4), make_our_vec_env(n_envs=8, opponent="self", illegal_action="raise")
+    model_of("maskable-ppo", games).learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
     assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
 

@@ -323,7 +323,7 @@ def read_table(task: Task, game: Game, path: Path) -> StoredTable:
     limit = max_table_bytes(game)
     content = read_bounded(path, limit + MAX_OVERHEAD)
     try:
-        arrays = read_arrays(io.BytesIO(content), limit + MAX_OVERHEAD, compressed=True)
+        arrays = read_arrays(io.BytesIO(content), limit + MAX_OVERHEAD, hashed=False)
         for name in arrays:
             if name not in ("codes", "probabilities", "values", "gaps", "shares"):
                 raise ValueError(f"it has an array {name[:80]!r}, which no table has")
