@@ -183,12 +183,12 @@ def test_the_seed_decides_and_callbacks_do_not_interfere(config):
 
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     alone, learned = fit(config)
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     done, measured = fit(config, callbacks=(measure,), every=20)
     other = fit(config, seed=2)[1].state
     assert done == alone
     plain.assert_same_arrays(learned.state, measured.state)
     assert any((array != other[name]).any() for name, array in learned.state.items())
-    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 def test_stochastic_play_has_the_masked_distribution():
