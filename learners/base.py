@@ -45,6 +45,8 @@ class Transition(NamedTuple):
 class Checkpointable(Policy):
     """A trained policy that can be saved as arrays."""
 
+    name: str = "a learner"
+    """By which messages call it."""
     game: AnyGame
     """The game that it learns."""
     symmetric: bool
@@ -60,6 +62,9 @@ class Checkpointable(Policy):
             Setting it raises ValueError for arrays of another shape or dtype, and changes nothing then.
             """
             raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Learner(Checkpointable):
@@ -118,9 +123,6 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
     def training_values(self, boards: Boards) -> Float64Array:
         """Return the action values float64[B, cells] by which it explores, NaN where illegal."""
         return self.action_values(boards)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @kernel

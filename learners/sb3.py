@@ -21,7 +21,7 @@ from msgspec import Meta
 from learners.base import Arrays, Checkpointable, GreedyPolicy
 from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate, TrainingOptions
 from learners.mlp import Activation, Dense, forward, planes
-from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop
+from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
@@ -32,7 +32,7 @@ from ttt_envs.envs.config import SELF, Symmetry, game_keywords
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
-from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
+from ttt_envs.game.phantom import HIDING, AnyGame
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Packages, and their global state
@@ -144,7 +144,8 @@ class SB3Net(Checkpointable):
     """Between layers."""
 
     def __init__(self, config: SB3Config, game: AnyGame) -> None:
-        self.config, self.game, self.stochastic = config, game, getattr(config, "stochastic", False)
+        self.name, self.config, self.game = config.name, config, game
+        self.stochastic = getattr(config, "stochastic", False)
         self._arrays: Arrays = {}
         self._layers: list[list[Dense]] = []  # shared with the actor
 
@@ -251,11 +252,8 @@ class SB3Config(LearnerConfig):
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """See :meth:`LearnerConfig.check_opponent`; refuse self-play if stones are hidden."""
         super().check_opponent(opponent, game)
-        if opponent == SELF and isinstance(game, PhantomGame):
-            raise ValueError(
-                f"{self.name} takes the value for a player as the opposite of the other's, and in the game {game} "
-                f"they see different boards: choose a policy as opponent, such as random, or the learner q-learning"
-            )
+        if opponent == SELF:
+            check_opposite_values(game)
 
     def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> SB3Training:
         """See :meth:`LearnerConfig.training`; at least ``games`` games are finished and learned from.
@@ -293,23 +291,22 @@ class SB3Training(TrainingLoop):
             symmetry=config.symmetry,
             dtype="int8",  # the dtype of the buffers
         )
-        seeds = [
-            np.random.SeedSequence(options["seed"], spawn_key=(key,)) for key in (SPAWN_INITIAL, SPAWN_EXPLORATION)
-        ]
+        seed = options["seed"]
         self._positions, arguments = config.arguments(self.batch)
         self._random_state = RandomState(config.threads)
         with self._random_state:
             self._model = model = algorithm(
                 "MlpPolicy",
                 env,
-                seed=int(seeds[0].generate_state(1)[0]),
+                seed=int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0]),
                 device="cpu",
                 gamma=config.gamma,
                 learning_rate=self._learning_rate if config.anneal_lr else config.learning_rate,
                 policy_kwargs={"net_arch": list(config.hidden)},
                 **arguments,
             )
-        env._seeds = seeds[1].generate_state(self.batch, np.uint64).tolist()  # in place of those of the model
+        seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64)
+        env._seeds = seeds.tolist()  # in place of those of the model
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         if hasattr(model, "exploration_schedule"):
             schedule = model.exploration_schedule
@@ -355,8 +352,9 @@ class SB3Training(TrainingLoop):
         weights = self._model.policy.state_dict().items()
         self.learner.state = {name: tensor.detach().numpy().copy() for name, tensor in weights}
         if not all(np.isfinite(array).all() for array in self.learner.state.values()):
-            name = self.learner.config.name
-            raise ValueError(f"{name} has diverged after {self.done.games} games: choose a smaller learning_rate")
+            raise ValueError(
+                f"{self.learner} has diverged after {self.done.games} games: choose a smaller learning_rate"
+            )
 
     @property
     def logged(self) -> dict[str, float]:
@@ -482,8 +480,7 @@ class ZipPolicy(Named):
     colour_blind = plays_hidden = True
     variants = ("gravity",)  # which shows by the number of actions
     refusals: ClassVar = dict.fromkeys(
-        ("overlines", "misere", "torus"),
-        "a zip does not store the rules of its training, and its spaces do not show them",
+        ("overlines", "misere", "torus"), "a zip does not store the rules of its training"
     )
 
     game: Game

@@ -22,7 +22,7 @@ from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
 from ttt_envs.envs.engine import NumbaGames
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.phantom import PhantomGame
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import NOT_OVER
 
 Callback = Callable[[int, Policy], dict[str, float]]
@@ -68,9 +68,14 @@ class Progress:
         self.draws += int((results == 0).sum())
 
 
+def make_seeds(seed: int, *key: int) -> np.random.SeedSequence:
+    """Return the seeds of a use in a training: ``key`` begins with a spawn key, such as :data:`SPAWN_REPLAY`."""
+    return np.random.SeedSequence(seed, spawn_key=key)
+
+
 def make_rng(seed: int, *key: int) -> np.random.Generator:
-    """Return a generator of a training: ``key`` begins with one of the spawn keys, such as :data:`SPAWN_REPLAY`."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    """Return the generator of a use, see :func:`make_seeds`."""
+    return np.random.default_rng(make_seeds(seed, *key))
 
 
 def make_exploration_rng(seed: int) -> np.random.Generator:
@@ -412,13 +417,19 @@ def check_counts(games: int, batch: int) -> None:
 
 def check_backup(learner: Learner, self_play: bool) -> None:
     """Raise ValueError if a learner that learns from every ply does not play both seats, or cannot see the next ply."""
-    if learner.backup == "negamax" and isinstance(learner.game, PhantomGame):
+    if learner.backup == "negamax":
+        check_opposite_values(learner.game)
+        if not self_play:
+            raise ValueError(
+                'backup="negamax" learns from every ply of a game, which only self-play shows: '
+                'choose self-play, or backup="agent" against another opponent'
+            )
+
+
+def check_opposite_values(game: AnyGame) -> None:
+    """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
+    if isinstance(game, PhantomGame):
         raise ValueError(
-            f'backup="negamax" takes the value of a position for one player as the opposite of the other\'s, and in '
-            f'the game {learner.game} they see different boards: choose backup="agent"'
-        )
-    if learner.backup == "negamax" and not self_play:
-        raise ValueError(
-            'backup="negamax" learns from every ply of a game, which only self-play shows: '
-            'choose self-play, or backup="agent" against another opponent'
+            f"learning from every ply takes the value of a position for one player as the opposite of the other's, and "
+            f'in the game {game} they see different boards: choose backup="agent", or a policy as opponent'
         )

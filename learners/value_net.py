@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
@@ -111,10 +110,7 @@ class ValueNetConfig(LearnerConfig):
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
         """Return the units and activations of the hidden layers."""
         hidden, activations = PRESETS[self.preset]
-        return (
-            hidden if self.hidden is None else self.hidden,
-            activations if self.activations is None else self.activations,
-        )
+        return self.hidden or hidden, self.activations or activations
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> ValueNet:
         """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so are biases."""
@@ -177,6 +173,7 @@ class Imitation(TrainingLoop):
         self._seed, self._rng, self._workers = seed, rng, workers
         self._examples = TrainingExamples.empty(learner.game.cells)
         self._logged: dict[str, float] = {}
+        self._blocks, self._fits = self._play(), self._fit()
 
     @property
     def running(self) -> bool:
@@ -210,14 +207,9 @@ class Imitation(TrainingLoop):
         else:
             self._logged = next(self._fits) | {"positions": len(self._examples.value)}
 
-    @cached_property
-    def _blocks(self) -> Iterator[TrainingExamples]:
+    def _play(self) -> Iterator[TrainingExamples]:
         config, numbers = self.learner.config, range(self.done.games, self.games)
-        return play_blocks(self.learner.game, config.teacher, config.epsilon, self._seed, numbers, self._workers)
-
-    @cached_property
-    def _fits(self) -> Iterator[dict[str, float]]:
-        return self._fit()
+        yield from play_blocks(self.learner.game, config.teacher, config.epsilon, self._seed, numbers, self._workers)
 
     def _fit(self) -> Iterator[dict[str, float]]:
         """Train the net on the teacher's values; yield the errors before, and after every ``log_iterations``."""
@@ -305,6 +297,7 @@ class ValueNet(Checkpointable):
     """
 
     colour_blind = True
+    name = ValueNetConfig.name
     game: Game
 
     def __init__(self, config: ValueNetConfig, game: Game, arrays: Arrays) -> None:
@@ -339,6 +332,3 @@ class ValueNet(Checkpointable):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest value."""
         return best_shares(self.action_values(boards))
-
-    def __str__(self) -> str:
-        return ValueNetConfig.name

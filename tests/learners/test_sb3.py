@@ -234,7 +234,7 @@ def test_divergence_is_reported():
     training = CONFIGS["sb3-dqn"].training(GAME, 100, batch=16, seed=0, opponent="random")
     with torch.no_grad():
         training._model.policy.q_net.q_net[0].bias[0] = np.nan
-    with pytest.raises(ValueError, match=r"sb3-dqn has diverged after \d+ games: choose a smaller learning_rate"):
+    with pytest.raises(ValueError, match=r"sb3-dqn has diverged after \d+ games: lower its learning_rate"):
         training.step()
 
 
