@@ -74,31 +74,29 @@ class TrainingExamples(NamedTuple):
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _play(game: Game, teacher: Teacher, epsilon: float, seed: int, number: int) -> TrainingExamples:
-    """Play one game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
-    rng = make_rng(seed, SPAWN_TEACHER, number)
-    obs, value = [], []
-    boards = Boards.start(game)
-    cells, mover = boards.cells[0], boards.mover
-    outcome = NOT_OVER
-    while outcome == NOT_OVER:
-        scores = teacher.scores(boards, rng)[0]
-        best = np.nanmax(scores)
-        obs.append(boards.own_first()[0])
-        value.append(float(best))
-        moves = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
-        if epsilon > 0 and rng.random() < epsilon:
-            moves = np.flatnonzero(legal(game, cells))
-        outcome = place(cells, int(mover[0]), int(rng.choice(moves)), len(obs) - 1, game.parameters)
-        mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
-    result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
-    return TrainingExamples(np.array(obs, np.int8), np.array(value), np.full(len(obs), number), np.array([result]))
-
-
 def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
-    """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
+    """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone.
+
+    Moves within 1e-9 of the best have equal shares.
+    """
     scorer = Teacher.from_spec(teacher, game)
-    return TrainingExamples.concatenate([_play(game, scorer, epsilon, seed, number) for number in numbers])
+    obs, value, games, results = [], [], [], []
+    for number in numbers:
+        rng, boards, outcome = make_rng(seed, SPAWN_TEACHER, number), Boards.start(game), NOT_OVER
+        cells, mover = boards.cells[0], boards.mover
+        while outcome == NOT_OVER:
+            scores = scorer.scores(boards, rng)[0]
+            best = float(np.nanmax(scores))
+            obs.append(boards.own_first()[0])
+            value.append(best)
+            games.append(number)
+            moves = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
+            if epsilon > 0 and rng.random() < epsilon:
+                moves = np.flatnonzero(legal(game, cells))
+            outcome = place(cells, int(mover[0]), int(rng.choice(moves)), int(np.count_nonzero(cells)), game.parameters)
+            mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
+        results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
+    return TrainingExamples(np.array(obs, np.int8), np.array(value), np.array(games), np.array(results))
 
 
 def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> TrainingExamples:
@@ -119,35 +117,30 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     path = subfolder(task.run, TEACHER_FOLDER) / FILE
     provenance = to_bytes({"game": task.game.to_dict(), "teacher": teacher, "epsilon": epsilon, "seed": task.seed})
     play = partial(play_training_games, visible(task.game), teacher, epsilon, task.seed)
-    examples: list[TrainingExamples] = []
+    parts: list[TrainingExamples] = []
     if path.exists():
         arrays = load_arrays(path)
         if np.array_equal(arrays.pop("provenance"), provenance):
-            examples.append(_first_games(TrainingExamples(**arrays), task.games))
-            done.count(examples[0].results)
+            stored = TrainingExamples(**arrays)
+            first = stored.game < task.games
+            parts.append(TrainingExamples(*(array[first] for array in stored[:3]), stored.results[: task.games]))
+            done.count(parts[0].results)
 
-    def blocks() -> Iterator[tuple[range]]:
-        yield from ((range(start, min(start + BLOCK, task.games)),) for start in range(done.games, task.games, BLOCK))
+    def play_blocks() -> Iterator[TrainingExamples]:
+        """Play the other games here while they are known to take little time, then by the workers."""
+        blocks = [(range(start, min(start + BLOCK, task.games)),) for start in range(done.games, task.games, BLOCK)]
+        for number, block in enumerate(blocks, start=1):
+            begun = time.perf_counter()
+            part = play(*block)
+            seconds = time.perf_counter() - begun
+            yield part
+            if workers != 1 and number > 1 and seconds * (len(blocks) - number) > MIN_SECONDS_FOR_WORKERS:
+                yield from results_in_order(map_blocks(play, blocks[number:], workers))  # the first block compiles
+                return
 
-    def store(block: TrainingExamples) -> None:
-        examples[:] = [TrainingExamples.concatenate([*examples, block])]
-        save_arrays(path, {**examples[0]._asdict(), "provenance": provenance})
-        done.count(block.results)
+    for part in play_blocks():
+        parts.append(part)
+        save_arrays(path, {**TrainingExamples.concatenate(parts)._asdict(), "provenance": provenance})
+        done.count(part.results)
         task.progress(done)
-
-    seconds = 0.0  # of the second block: the first one compiles
-    for number, block in enumerate(list(blocks())):
-        if workers != 1 and number >= 2 and seconds * (task.games - done.games) / BLOCK > MIN_SECONDS_FOR_WORKERS:
-            break
-        start = time.perf_counter()
-        store(play(*block))
-        seconds = time.perf_counter() - start
-    for part in results_in_order(map_blocks(play, blocks(), workers)) if done.games < task.games else ():
-        store(part)
-    return examples[0]
-
-
-def _first_games(examples: TrainingExamples, games: int) -> TrainingExamples:
-    """Return the examples of the games with numbers below ``games``."""
-    first = examples.game < games
-    return TrainingExamples(examples.obs[first], examples.value[first], examples.game[first], examples.results[:games])
+    return TrainingExamples.concatenate(parts)
