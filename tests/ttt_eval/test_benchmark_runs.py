@@ -22,6 +22,7 @@ from numpy.testing import assert_allclose
 from players import FirstEmpty
 from processes import run_python
 
+from learners.alpha_zero.self_play import SelfPlayGames
 from learners.checkpoint import save_arrays
 from ttt_apps.evaluate import main
 from ttt_envs.agents.policy import best_shares
@@ -217,9 +218,7 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
             return observation, reward, over, truncated, info
 
     agent = load_agent("alpha-zero")(task, 0, simulations=2, decisive=False)
-    monkeypatch.setattr(
-        "ttt_eval.benchmark.alpha_zero_agent.make_examples", lambda config, plies, result: results.extend(result)
-    )
+    monkeypatch.setattr(SelfPlayGames, "examples", lambda games, result: results.extend(result))
     agent.learn(Watched(task.make_env(0, **agent.env_options)), 60)
     assert results == [{0: 1, 1: -1, -1: 0}[winner] for winner in winners]
     assert {1, -1} <= set(results[1::2])  # of games in which it moves second
