@@ -251,7 +251,8 @@ class ExactTraining(TrainingLoop):
         second = graph.boards.mover == 1
         arrays = zip(parts[0][:4], parts[-1][:4], strict=True)
         merged: list[Any] = [np.where(second.reshape(-1, *[1] * (one.ndim - 1)), two, one) for one, two in arrays]
-        return GraphEvaluation(*merged, tuple(np.mean(results, axis=0).tolist()))
+        merged.append(tuple(np.mean(results, axis=0).tolist()))
+        return GraphEvaluation(*merged)
 
     def _measure(self, p: Float64Array, exact: GraphEvaluation) -> None:
         """Add the probabilities of the results before an update, and store the metrics."""

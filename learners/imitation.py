@@ -123,7 +123,8 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
         if np.array_equal(arrays.pop("provenance"), provenance):
             stored = TrainingExamples(**arrays)
             first = stored.game < task.games
-            parts.append(TrainingExamples(*(array[first] for array in stored[:3]), stored.results[: task.games]))
+            rows = stored.obs[first], stored.value[first], stored.game[first]
+            parts.append(TrainingExamples(*rows, stored.results[: task.games]))
             done.count(parts[0].results)
 
     def play_blocks() -> Iterator[TrainingExamples]:

@@ -120,7 +120,7 @@ class SelfPlay(TrainingLoop):
         """
         latest = slice(-self.learner.config.buffer_size_for(self.learner.game), None)
         replay = TrainingExamples.concatenate([self.replay, examples._replace(results=np.zeros(0))])
-        self.replay = TrainingExamples(*(array[latest] for array in replay))
+        self.replay = TrainingExamples(replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results)
         rng = make_rng(self._seed, SPAWN_REPLAY, self.done.games)
         self._losses = self.update(self.draw(rng))
         self.learner.weights = self.net.arrays
