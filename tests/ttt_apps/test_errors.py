@@ -130,7 +130,7 @@ EVALUATE = [
     ("bench run --agent random --steps 7", "7 is no number of steps of a run: choose 200 or more"),
     ("bench run --agent random --seeds 101", "101 is no number of seeds: choose 1 to 100"),
     ("bench run --agent random --seeds 0", "--seeds 0 makes no run: choose 1 or more"),
-    ("bench run --agent random --every 0", "every=0 keeps no checkpoint"),
+    ("bench run --agent random --every 0", "--every 0 keeps no checkpoint"),
     ("bench run --agent random --steps 0", "--steps 0 teaches nothing: choose 1 or more"),
     ("match random random --phantom classic", "docs/phantom.md lists, such as evaluate.py exact and exploitability"),
     ("bench score nowhere", "nowhere is no submission: there is no such file"),

@@ -81,6 +81,8 @@ class BenchRun(WorkOptions):
             raise ValueError(f"--seeds {self.seeds} makes no run: choose 1 or more")
         if self.steps is not None and self.steps < 1:
             raise ValueError(f"--steps {self.steps} teaches nothing: choose 1 or more")
+        if self.every < 1:
+            raise ValueError(f"--every {self.every} keeps no checkpoint: choose 1 or more")
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))

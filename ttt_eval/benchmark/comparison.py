@@ -232,9 +232,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
                 "tuning_steps": one.submission.tuning_steps,
                 "cpu_s": one.submission.cpu_s,
                 "peak_rss_bytes": one.submission.peak_rss_bytes,
-                "interquartile_mean": one.interquartile_mean._asdict(),
-                "mean": one.mean._asdict(),
-                "optimality_gap": one.optimality_gap._asdict(),
+                **{name: getattr(one, name)._asdict() for name in ("interquartile_mean", "mean", "optimality_gap")},
                 "axes": {axis: value._asdict() for axis, value in one.axes.items()},
                 "profile": [
                     {"threshold": float(threshold), **value._asdict()}
