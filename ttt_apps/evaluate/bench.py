@@ -20,7 +20,6 @@ from ttt_apps.cli import (
     print_table,
     report_interrupt,
 )
-from ttt_envs.core.files import write_json
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from ttt_eval.benchmark.records import Submission, SubmissionScores
@@ -151,7 +150,7 @@ class BenchScore(JsonOptions):
             OSError: a file cannot be read or written.
             ValueError: one is no submission, something in it is invalid, or the file of ``out`` has other scores.
         """
-        from ttt_eval.benchmark.records import read_scores, to_json
+        from ttt_eval.benchmark.records import read_scores, to_json, write_scores
         from ttt_eval.benchmark.scores import add_runs, score_submission
         from ttt_eval.benchmark.submission import open_submission
 
@@ -170,11 +169,10 @@ class BenchScore(JsonOptions):
                 scores = [add_runs(scores[0], earlier)]
             except ValueError as problem:
                 raise ValueError(f"{self.out} is not extended: {problem}") from None
-        data = to_json(scores)
         if self.out is not None:
-            write_json(self.out, data)
+            write_scores(self.out, scores)
         if self.json:
-            print(json.dumps(data))
+            print(json.dumps(to_json(scores)))
             return
         _print(scores)
 
