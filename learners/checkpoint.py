@@ -30,8 +30,6 @@ from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bou
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
-MAX_OVERHEAD = 1 << 20
-"""Maximum overhead of a file of arrays in bytes."""
 MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
 
@@ -61,19 +59,18 @@ class TrainingConfig(RunConfig):
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays atomically; the zip comment is a hash of all arrays and their names."""
-    write_atomically(path, lambda file: write_arrays(file, arrays))
+    """Write arrays atomically; the zip comment is a hash of all arrays and their names.
 
-
-def write_arrays(file: IO[bytes], arrays: Arrays, *, compress: bool = False) -> None:
-    """Write arrays to an open file, as :func:`save_arrays` does. The same arrays give the same bytes.
-
-    With ``compress`` they are deflated: the same arrays give the same bytes with one version of zlib.
+    The same arrays give the same bytes.
     """
-    save: Any = np.savez_compressed if compress else np.savez
-    save(file, **arrays)
-    with zipfile.ZipFile(file, "a") as archive:
-        archive.comment = _hash(arrays)
+
+    def write(file: IO[bytes]) -> None:
+        save: Any = np.savez
+        save(file, **arrays)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.comment = _hash(arrays)
+
+    write_atomically(path, write)
 
 
 def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
@@ -120,28 +117,22 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
 
     Args:
         path: the file.
-        limit: maximum total size of the arrays in bytes.
+        limit: maximum size of the file, and of the arrays in it, in bytes.
 
     Raises:
         ValueError: a file that is damaged, too large, or holds anything but arrays.
     """
     try:
-        with open_to_read(path, limit + MAX_OVERHEAD) as file:
-            return read_arrays(file, limit)
+        with open_to_read(path, limit) as file, np.load(file, allow_pickle=False) as archive:
+            size = sum(entry.file_size for entry in archive.zip.infolist())
+            if size > limit:
+                raise ValueError(f"it unpacks to {size:,} bytes, and at most {limit:,} are read")
+            arrays = dict(archive)
+            if archive.zip.comment != _hash(arrays):
+                raise ValueError("its arrays are not those that were written")
     except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0] or type(problem).__name__
         raise ValueError(f"{path} cannot be read as a file of arrays: {why}") from None
-
-
-def read_arrays(file: IO[bytes], limit: int, *, hashed: bool = True) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays from an open file, which must have a hash if ``hashed``; a malformed one can raise any exception."""
-    with np.load(file, allow_pickle=False) as archive:
-        size = sum(entry.file_size for entry in archive.zip.infolist())
-        if size > limit:
-            raise ValueError(f"it unpacks to {size:,} bytes, and at most {limit:,} are read")
-        arrays = dict(archive)
-        if (archive.zip.comment or hashed) and archive.zip.comment != _hash(arrays):
-            raise ValueError("its arrays are not those that were written")
     return arrays
 
 
