@@ -93,7 +93,7 @@ clients: $(VENV)/.dev
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
 # docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
 # `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
-# bench-submissions` is this form of all agents on more tasks, and puts small copies into benchmarks/submissions. Agents
+# bench-submissions` is this form of all agents on more tasks, and puts their files into benchmarks/submissions. Agents
 # of other libraries need an environment that has these, such as those of `make clients`:
 # make bench-submissions BENCH_AGENTS=examples.bench_rllib:PPO BENCH_PYTHON=.cache/clients/environments/rllib/bin/python
 # make bench-submissions BENCH_AGENTS="examples.bench_tianshou:DQN examples.bench_torchrl:PPO" \
@@ -127,10 +127,10 @@ bench-quick: $(VENV)/.dev
 	$(call bench,$(BENCH_QUICK_AGENTS),runs/bench-quick,--quick)
 
 bench-submissions: $(VENV)/.dev
-	$(call bench_run,$(BENCH_AGENTS),runs/bench-submissions,--quick --task $(BENCH_TASKS))
-	$(BIN)/python evaluate.py bench shrink $(addprefix runs/bench-submissions/,$(subst :,-,$(BENCH_AGENTS))) \
-		--every 6 --out benchmarks/submissions
-	$(BIN)/python evaluate.py bench report benchmarks/submissions/* --task random chance-25 self-play masks \
+	$(call bench_run,$(BENCH_AGENTS),runs/bench-submissions,--quick --every 6 --task $(BENCH_TASKS))
+	for agent in $(subst :,-,$(BENCH_AGENTS)); do cp runs/bench-submissions/$$agent/submission.npz \
+		benchmarks/submissions/$$agent.npz || exit 1; done
+	$(BIN)/python evaluate.py bench report benchmarks/submissions/*.npz --task random chance-25 self-play masks \
 		--out runs/bench-submissions.html --markdown docs/benchmark/leaderboard.md --section quick
 
 bench-scores: $(VENV)/.dev

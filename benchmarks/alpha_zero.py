@@ -362,7 +362,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         max_num_considered_actions=config.max_num_considered_actions,
         noise=rng.gumbel(size=seen.shape),
         maxvisit_init=config.maxvisit_init,
-        value_scale=config.value_scale_for(learner.game),
+        value_scale=value_scale_for(learner.game, config.value_scale),
     )
     of_a_move = 1.0 if count_moves else num_simulations(search) / len(seen)
     return time_work(lambda: of_a_move * len(play().obs))
@@ -382,7 +382,7 @@ def our_search(simulations: int) -> Stretch:
             max_num_considered_actions=config.max_num_considered_actions,
             noise=rng.gumbel(size=boards.cells.shape),
             maxvisit_init=config.maxvisit_init,
-            value_scale=config.value_scale_for(learner.game),
+            value_scale=value_scale_for(learner.game, config.value_scale),
         )
         return num_simulations(search)
 

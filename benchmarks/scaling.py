@@ -110,7 +110,7 @@ def play_itself(games: int, threads: int) -> float:
     """Play a batch of self-play games; return the number of positions."""
     config = AlphaZeroConfig(threads=threads)
     net = config.build(SKIP_4, np.random.default_rng(0))
-    return float(len(play_games(config, SKIP_4, net, np.uint64(1), range(games)).seen))
+    return float(len(play_games(config, SKIP_4, net, np.uint64(1), range(games)).obs))
 
 
 def fill_layers(game: Game, threads: int) -> float:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.files import parse_json
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, int64, kernel
+from ttt_envs.game.boards import Boards, play_moves
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
+from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
 
 Backup = Literal["agent", "negamax"]
 """Where a transition leads. ``agent``: to the same player's next turn, the opponent is a part of the environment.
@@ -43,6 +45,8 @@ class Transition(NamedTuple):
 class Checkpointable(Policy):
     """A trained policy that can be saved as arrays."""
 
+    name: str = "a learner"
+    """By which messages call it."""
     game: AnyGame
     """The game that it learns."""
     symmetric: bool
@@ -58,6 +62,9 @@ class Checkpointable(Policy):
             Setting it raises ValueError for arrays of another shape or dtype, and changes nothing then.
             """
             raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Learner(Checkpointable):
@@ -76,59 +83,96 @@ class Learner(Checkpointable):
         raise NotImplementedError
 
 
+class GreedyPolicy(Policy):
+    """A policy that plays the moves of highest action value."""
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
+        raise NotImplementedError
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return values float64[B] from the mover's view."""
+        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: equal shares for the moves of highest value."""
+        return best_shares(self.action_values(boards))
+
+
+class EpsilonGreedyLearner(GreedyPolicy, Learner):
+    """A learner that explores by random moves, with the probability ``epsilon[0]``.
+
+    Args:
+        name: of the learner.
+        game: the game.
+        epsilon: the probability at first.
+        epsilon_decay: it is multiplied by 1 - epsilon_decay after each random move.
+    """
+
+    colour_blind = True
+
+    def __init__(self, name: str, game: AnyGame, epsilon: float, epsilon_decay: float) -> None:
+        self.name, self.game, self.epsilon, self.epsilon_decay = name, game, np.array([epsilon]), epsilon_decay
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+        """Return epsilon-greedy moves int64[B]."""
+        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
+        epsilon_greedy(self.training_values(boards), draws, self.epsilon, self.epsilon_decay, actions)
+        return actions
+
+    def training_values(self, boards: Boards) -> Float64Array:
+        """Return the action values float64[B, cells] by which it explores, NaN where illegal."""
+        return self.action_values(boards)
+
+
+@kernel
+def epsilon_greedy(
+    q: Float64Array, draws: Float64Array, epsilon: Float64Array, epsilon_decay: float, actions: Int64Array
+) -> None:
+    """Choose a random legal move where draws[b, 0] < epsilon, else one of highest value.
+
+    ``q`` float64[B, cells] is NaN where illegal, and is changed; draws[b, 1] chooses among equals.
+    """
+    for b in range(len(actions)):
+        explores = draws[b, 0] < epsilon[0]
+        if explores:
+            epsilon[0] *= 1.0 - epsilon_decay
+        best = -np.inf
+        for action in range(q.shape[1]):
+            q[b, action] *= 0.0 if explores else 1.0
+            best = q[b, action] if q[b, action] > best else best
+        num_best = 0
+        for action in range(q.shape[1]):
+            num_best += q[b, action] == best
+        rest = int64(draws[b, 1] * num_best)
+        for action in range(q.shape[1]):
+            is_best = int64(q[b, action] == best)
+            actions[b] = action if (is_best != 0) & (rest == 0) else actions[b]
+            rest -= is_best
+
+
 def final_rewards(rewards: Float64Array, over: BoolArray, kind: str) -> Float64Array:
     """Map final rewards -1, 0 and 1 to 0, 0.5 and 1 where the game is over, if ``kind`` is "report"."""
     return np.where(over, (rewards + 1) / 2, rewards) if kind == "report" else rewards
 
 
-def check_backup(learner: Learner, self_play: bool) -> None:
-    """Raise ValueError if a learner that learns from every ply does not play both seats, or cannot see the next ply."""
-    if learner.backup == "negamax" and isinstance(learner.game, PhantomGame):
-        raise ValueError(
-            f'backup="negamax" takes the value of a position for one player as the opposite of the other\'s, and in '
-            f'the game {learner.game} they see different boards: choose backup="agent"'
-        )
-    if learner.backup == "negamax" and not self_play:
-        raise ValueError(
-            'backup="negamax" learns from every ply of a game, which only self-play shows: '
-            'choose self-play, or backup="agent" against another opponent'
-        )
-
-
-def get_array(
-    arrays: Arrays, name: str, shape: tuple[int | None, ...], kind: str, owner: str, most: int | None = None
-) -> np.ndarray[Any, Any]:
-    """Return the array ``name`` if it has this shape and dtype. A length of None is any length.
-
-    With ``most`` its numbers are from 0 to it: they are places in other arrays, which kernels do not check.
-
-    Raises:
-        ValueError: it is missing or has another shape, dtype or numbers; ``owner`` is in the message.
-    """
-    array = arrays.get(name)
-    lengths = () if array is None else array.shape
-    fits = len(lengths) == len(shape) and all(
-        want in (None, length) for want, length in zip(shape, lengths, strict=True)
-    )
-    if array is None or not fits or array.dtype != np.dtype(kind):
-        found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
-        wanted = f"{np.dtype(kind)}[{', '.join('any' if length is None else str(length) for length in shape)}]"
-        raise ValueError(
-            f"{owner} needs {name} as {wanted}, but there is {found}: these are another game's or learner's, or damaged"
-        )
-    if most is not None and ((array < 0) | (array > most)).any():
-        raise ValueError(f"{owner} needs {name} from 0 to {most}: these numbers are damaged")
-    return array
-
-
 def check_shapes(state: Arrays, arrays: Arrays, owner: str, any_length: tuple[str, ...] = ()) -> None:
     """Raise ValueError unless ``arrays`` has all arrays of a ``state``, with their dtypes and shapes.
 
-    Those whose names begin with one of ``any_length`` may have another first length.
+    Those whose names begin with one of ``any_length`` may have another first length. ``owner`` is for the message.
     """
     for name, array in state.items():
-        shape = (None, *array.shape[1:]) if name.startswith(any_length) else array.shape
-        get_array(arrays, name, shape, array.dtype.str, owner)
+        given, first = arrays.get(name), int(name.startswith(any_length))
+        if given is None or (given.dtype, given.ndim, given.shape[first:]) != (
+            array.dtype,
+            array.ndim,
+            array.shape[first:],
+        ):
+            kind = "nothing" if given is None else f"{given.dtype}{list(given.shape)}"
+            raise ValueError(
+                f"{owner} needs {name} as {array.dtype}{list(array.shape)}, but there is {kind}: these are another "
+                f"game's or learner's, or damaged"
+            )
 
 
 def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -148,3 +192,29 @@ def from_bytes(array: np.ndarray[Any, Any]) -> Any:
 def with_prefix(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:
+    """Return action values float64[B, cells] from the mover's view, NaN where illegal; a move that ends the game has
+    the value of its result.
+
+    Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
+
+    Args:
+        game: the game.
+        boards: B positions that are not over.
+        values: function from positions to values, from their movers' view.
+    """
+    skip = game.skip_chance
+    rows, action = np.nonzero(boards.legal(game))
+    mover = boards.mover[rows]
+    cells, outcome = play_moves(game, boards, rows, action)
+    q = np.where(outcome == DRAW, 0.0, np.where(outcome == mover, 1.0, -1.0))  # in misère a line loses
+    goes_on = outcome == NOT_OVER
+    cells, mover = cells[goes_on], mover[goes_on]
+    other = -values(Boards(cells, 1 - mover))
+    own = values(Boards(cells, mover)) if skip > 0 else other
+    q[goes_on] = values_over_skip(own, other, skip)
+    action_values = np.full(boards.cells.shape, np.nan)
+    action_values[rows, action] = q
+    return action_values

@@ -7,73 +7,70 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 import os
 import warnings
 import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NotRequired, TypedDict
 
 import numpy as np
+from msgspec import convert
 
 from learners import CONFIG as CONFIG
 from learners import OtherGameWarning, is_run
+from learners.base import Arrays
 from learners.config import LearnerConfig, load_learner
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
-from ttt_envs.agents.specs import FromFile, from_file
+from ttt_envs.agents.specs import from_file
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
-from ttt_envs.core.checks import closest_names, quote
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
-TEACHER_FOLDER = "teacher"
-"""Folder of the teacher's games."""
-MAX_OVERHEAD = 1 << 20
-"""Maximum overhead of a file of arrays in bytes."""
 MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
 
-KINDS: dict[type, str] = {
-    dict: "an object",
-    list: "a list",
-    str: "a word",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    type(None): "null",
-}
-"""Names of JSON types, for messages."""
-RUN_FIELDS: dict[str, tuple[type, ...]] = {"game": (dict,), "learner": (str,), "settings": (dict,)}
-"""Fields that every config.json has, with their types."""
-TRAINING_FIELDS: dict[str, tuple[type, ...]] = {"opponent": (str,), "games": (int,), "seed": (int,)}
-"""Fields without which a training cannot be resumed."""
-OTHER_FIELDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("batch", "log_every", "exact_every"), (int, type(None))),
-    **{"seat": (str,), "checkpoint_games": (int,), "checkpoint_seconds": (int, float)},
-    **{"no_report": (bool,), "resumed": (list,)},
-}
-"""Fields of a training that a config.json may lack."""
+
+class RunConfig(TypedDict):
+    """Fields of every config.json, and those of a training that it may lack."""
+
+    game: dict[str, Any]
+    learner: str
+    settings: dict[str, Any]
+    batch: NotRequired[int | None]
+    log_every: NotRequired[int | None]
+    exact_every: NotRequired[int | None]
+    seat: NotRequired[str]
+    checkpoint_games: NotRequired[int]
+    checkpoint_seconds: NotRequired[float]
+    no_report: NotRequired[bool]
+    resumed: NotRequired[list[Any]]
 
 
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays atomically; the zip comment is a hash of all arrays and their names."""
-    write_atomically(path, lambda file: write_arrays(file, arrays))
+class TrainingConfig(RunConfig):
+    """Fields without which a training cannot be resumed."""
+
+    opponent: str
+    games: int
+    seed: int
 
 
-def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], *, compress: bool = False) -> None:
-    """Write arrays to an open file, as :func:`save_arrays` does. The same arrays give the same bytes.
+def save_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays atomically; the zip comment is a hash of all arrays and their names.
 
-    With ``compress`` they are deflated: the same arrays give the same bytes with one version of zlib.
+    The same arrays give the same bytes.
     """
-    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    with zipfile.ZipFile(file, "w", method) as archive:  # as `np.savez`, which in old numpy takes no allow_pickle=False
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
-                np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
-        archive.comment = _hash(arrays)
+
+    def write(file: IO[bytes]) -> None:
+        save: Any = np.savez
+        save(file, **arrays)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.comment = _hash(arrays)
+
+    write_atomically(path, write)
 
 
 def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
@@ -112,80 +109,31 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
     for name, array in load_arrays(run / CHECKPOINT).items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
-        if part == "learner" and array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(f"{run / CHECKPOINT} is damaged: {name} has numbers that are not finite")
     return parts
 
 
 def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
     """Read arrays that :func:`save_arrays` wrote, and check their hash.
 
-    Memory use is bounded by the file size: entries must be uncompressed and must not overlap.
-
     Args:
         path: the file.
-        limit: maximum total size of the arrays in bytes.
+        limit: maximum size of the file, and of the arrays in it, in bytes.
 
     Raises:
-        ValueError: a file that is damaged, too large, or holds anything but arrays of numbers.
+        ValueError: a file that is damaged, too large, or holds anything but arrays.
     """
     try:
-        with open_to_read(path, limit + MAX_OVERHEAD) as file:
-            arrays = read_arrays(file, limit)
+        with open_to_read(path, limit) as file, np.load(file, allow_pickle=False) as archive:
+            size = sum(entry.file_size for entry in archive.zip.infolist())
+            if size > limit:
+                raise ValueError(f"it unpacks to {size:,} bytes, and at most {limit:,} are read")
+            arrays = dict(archive)
+            if archive.zip.comment != _hash(arrays):
+                raise ValueError("its arrays are not those that were written")
     except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0] or type(problem).__name__
         raise ValueError(f"{path} cannot be read as a file of arrays: {why}") from None
     return arrays
-
-
-def read_arrays(file: IO[bytes], limit: int, *, compressed: bool = False) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays from an open file, as :func:`load_arrays` does; a malformed one can raise any exception.
-
-    Only with ``compressed``, as those of other programs, may they be deflated, and lack the hash; also then they have
-    at most ``limit`` bytes.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
-        arrays, stored_hash = _unpack(file, limit, compressed)
-    if (stored_hash or not compressed) and stored_hash != _hash(arrays):
-        raise ValueError("its arrays are not those that were written")
-    return arrays
-
-
-def _unpack(file: IO[bytes], limit: int, compressed: bool) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
-    """Return the arrays in a zip and its comment; raise any exception if it is malformed."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) if compressed else (zipfile.ZIP_STORED,)
-    with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-        stored = sum(entry.file_size for entry in entries)
-        if stored > limit:
-            raise ValueError(f"it unpacks to {stored:,} bytes, and at most {limit:,} are read")
-        if not compressed and stored > file.seek(0, os.SEEK_END):
-            raise ValueError(f"it unpacks to {stored:,} bytes, which are more than it has")
-        for entry in entries:
-            name = entry.filename.removesuffix(".npy")
-            if name == entry.filename or name in arrays or entry.comment or entry.compress_type not in methods:
-                raise ValueError(f"{quote(entry.filename)} in it is no array in the format of these files")
-            with archive.open(entry) as part:
-                arrays[name] = _read_array(part, entry.file_size)
-        return arrays, archive.comment
-
-
-def _read_array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
-    """Return an array of numbers from its ``size`` bytes; raise any exception if it is malformed."""
-    major, _ = np.lib.format.read_magic(part)
-    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(part)
-    if dtype.kind not in "biuf":
-        raise ValueError(f"it holds {dtype}, and not only numbers")
-    if math.prod(shape) * dtype.itemsize != size - part.tell():
-        raise ValueError("the size of an array differs from its header")
-    part.seek(0)
-    array: np.ndarray[Any, Any] = np.lib.format.read_array(part, allow_pickle=False)
-    if part.read(1):  # reading to the end checks the CRC
-        raise ValueError("an array has more bytes than its header says")
-    return array
 
 
 def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
@@ -199,11 +147,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
     for name in settings:
         if name not in known:
             raise ValueError(f"{learner} has no setting {name!r}: {closest_names(name, known)}")
-    try:
-        made = config(**settings)
-    except TypeError as problem:  # for example, a number where a list belongs
-        raise ValueError(f"the settings of {learner} do not work: {problem}") from None
-    return made
+    return config(**settings)
 
 
 def new_config(game: AnyGame, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
@@ -218,38 +162,29 @@ def _hint(path: Path) -> str:
     if near := closest_path(path, is_run):
         return f"Did you mean {near}?"
     try:
-        inside = sorted(str(each) for each in path.iterdir() if is_run(each))
-    except OSError:
-        inside = []
-    if inside:
-        return f"It contains runs: choose one, such as {inside[0]}"
-    return f"Make one with train.py --out {path}"
+        return f"It contains runs: choose one, such as {min(filter(is_run, path.iterdir()))}"
+    except (OSError, ValueError):  # no folder, or no run in it
+        return f"Make one with train.py --out {path}"
 
 
-def read_config(run: Path, required: Mapping[str, tuple[type, ...]] = RUN_FIELDS) -> dict[str, Any]:
+def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
     Raises:
-        ValueError: no such run, or a damaged file, or one without a ``required`` field.
+        ValueError: no such run, or a damaged file, or one without the ``fields``.
     """
     path = run / CONFIG
     if not os.path.lexists(path):
         raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {_hint(run)}")
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
-        data: dict[str, Any] = from_file(parse_json(content))
-        if not isinstance(data, dict):
-            raise ValueError("it is no object")
-        for name, kinds in {**OTHER_FIELDS, **required}.items():
-            if name not in data and name in required:
-                raise ValueError(f"it does not say its {name}")
-            if name in data and type(data[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
-                admissible = " or ".join(KINDS[kind] for kind in kinds)
-                raise ValueError(f"{name} is {quote(data[name])}, and must be {admissible}")
+        data = parse_json(content)
+        convert(data, fields)
         game_from_dict(data["game"])
     except (ValueError, TypeError, RecursionError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
-    return data
+    config: dict[str, Any] = from_file(data)
+    return config
 
 
 def read_training(run: Path) -> dict[str, Any]:
@@ -258,7 +193,7 @@ def read_training(run: Path) -> dict[str, Any]:
     Raises:
         ValueError: no such run, or a damaged file.
     """
-    return read_config(run, {**RUN_FIELDS, **TRAINING_FIELDS})
+    return read_config(run, TrainingConfig)
 
 
 class RunPolicy(PolicyWrapper):
@@ -285,36 +220,28 @@ class RunPolicy(PolicyWrapper):
         run = Path(path)
         config = read_config(run)
         trained = game_from_dict(config["game"])
-        if (trained.rows, trained.columns) != (game.rows, game.columns):
+        if _board_and_rules(trained) != _board_and_rules(game):
             raise ValueError(
-                f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
-                f"and the game here is {game}: play it on its own board"
-            )
-        if trained.variants != game.variants:
-            raise ValueError(f"the run {path} learned {trained}, and the game here is {game}: play it by its own rules")
-        if isinstance(trained, PhantomGame) and not (isinstance(game, PhantomGame) and game.kind == trained.kind):
-            raise ValueError(
-                f"the run {path} learned {trained}, and the game here is {game}: play the game that it learned"
+                f"the run {path} learned {trained}, and the game here is {game}: play it on its own board, by its rules"
             )
         if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
-            warnings.warn(
-                f"run:{path} learned {trained}, and plays {game} here, which it has never seen",
-                OtherGameWarning,
-                stacklevel=2,
-            )
-        settings = build_config(config["learner"], config["settings"])
-        trained_learner = settings.build(trained, np.random.default_rng(0))
-        trained_learner.state = load_checkpoint(run).get("learner", {})
-        learner: Policy = trained_learner
-        if symmetrize and not learner.symmetric:
-            learner = SymmetrizedPolicy(learner, visible(game))
-        super().__init__(learner)
-        self.path, self.learner, self.symmetrize = path, learner, symmetrize
-        if hasattr(learner, "run_simulations"):  # guides searches in one kernel
-            self.run_simulations = learner.run_simulations
+            words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
+            warnings.warn(words, OtherGameWarning, stacklevel=2)
+        learner = build_config(config["learner"], config["settings"]).build(trained, np.random.default_rng(0))
+        learner.state = load_checkpoint(run).get("learner", {})
+        symmetrized = symmetrize and not learner.symmetric
+        self.learner: Policy = SymmetrizedPolicy(learner, visible(game)) if symmetrized else learner
+        super().__init__(self.learner)
+        self.path, self.symmetrize = path, symmetrize
+        if hasattr(self.learner, "run_simulations"):  # guides searches in one kernel
+            self.run_simulations = self.learner.run_simulations
 
     def __str__(self) -> str:
         return policy_name(self.path) + (",symmetrize=true" if self.symmetrize else "")
+
+
+def _board_and_rules(game: AnyGame) -> tuple[object, ...]:
+    return game.rows, game.columns, game.variants, isinstance(game, PhantomGame) and game.kind
 
 
 def policy_name(run: str | Path) -> str:

@@ -1,29 +1,45 @@
-"""The base class of learner settings, the only interface that ``train.py`` uses."""
+"""The base class of learner settings, the only interface that ``train.py`` uses, and types of settings.
+
+A type says which values are admissible, by ``Literal`` or by the limits of msgspec, as ``Fraction`` does.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict, Unpack, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict, Unpack
 
 import numpy as np
+from msgspec import Meta, ValidationError, convert
 
 from learners import LEARNERS
-from learners.limits import describe_mismatch
+from learners.base import Checkpointable
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
-from learners.training import Progress, Task, Trainer, TrainingLoop, make_initial_rng
+from learners.training import Trainer, TrainingLoop, make_initial_rng
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import check_choice, closest_names
+from ttt_envs.core.work import MAX_THREADS
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
 
-if TYPE_CHECKING:
-    from learners.base import Checkpointable
-
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
+NonNegative = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+Rate = Annotated[float, Meta(gt=0, le=1)]
+PositiveInt = Annotated[int, Meta(ge=1)]
+NonNegativeInt = Annotated[int, Meta(ge=0)]
+NumProcesses = Annotated[int, Meta(ge=-1)]
+"""-1 for one for each core; 0 is refused where work begins."""
+NumThreads = Annotated[int, Meta(ge=1, le=MAX_THREADS)] | Literal["auto"]
+"""``"auto"`` for cores / processes."""
+Layers = Annotated[tuple[Annotated[int, Meta(ge=1, le=8192)], ...], Meta(min_length=1, max_length=8)]
+"""Number of units of each hidden layer."""
 TEACHER = "teacher"
 """Opponent name of a learner that is trained on its teacher's games."""
 
@@ -48,9 +64,8 @@ class LearnerConfig:
     """Base class of settings: frozen dataclasses that define the command-line options.
 
     A subclass defines :meth:`build`, and overrides :meth:`training` and :meth:`check_opponent` if the learner has a
-    stepwise loop of its own; one whose loop is another library's is a :class:`FitLearnerConfig`. The class variables
-    suit most learners; a subclass overrides what does not suit it. Values are checked against the types of the fields,
-    such as :data:`~learners.limits.Fraction` or a ``Literal``.
+    :class:`~learners.training.TrainingLoop` of its own. The class variables suit most learners; a subclass overrides
+    what does not suit it. Values are checked against the types of the fields, as :data:`Fraction` or a ``Literal``.
 
     Raises:
         ValueError: a value does not fit its type, or two settings do not fit together.
@@ -72,6 +87,8 @@ class LearnerConfig:
     """Settings of the learner's source, ``batch`` among them, for ``--settings report``; None if there is no such."""
     own_loop: ClassVar[bool] = False
     """Whether the learner has a loop of its own, in place of :class:`~learners.training.Trainer`."""
+    resumes: ClassVar[bool] = True
+    """Whether a stopped training continues, and a finished one to more games; else it starts again."""
     plays_games: ClassVar[bool] = True
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
@@ -80,13 +97,22 @@ class LearnerConfig:
     """Why others are not, by rule, after the word "because"."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self), include_extras=True)
+        hints = typing.get_type_hints(type(self), include_extras=True)
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            as_stored = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
-            if admissible := describe_mismatch(as_stored, hints[field.name]):
-                raise ValueError(f"{field.name}={value!r} does not work for {self.name}: choose {admissible}")
-            object.__setattr__(self, field.name, as_stored)
+            object.__setattr__(self, field.name, self._check(field.name, hints[field.name]))
+
+    def _check(self, name: str, kind: Any) -> Any:
+        """Return the value of a field, in its type: lists as tuples, because JSON has none, and integers as floats."""
+        value = getattr(self, name)
+        if typing.get_origin(kind) is Literal:
+            check_choice(name, value, typing.get_args(kind))
+            return value
+        try:
+            converted = convert(value.item() if isinstance(value, np.generic) else value, kind)
+        except ValidationError as problem:
+            rule = str(problem).replace("Expected", "choose", 1)
+            raise ValueError(f"{name}={value!r} does not work for {self.name}: {rule}") from None
+        return value if isinstance(value, str) else converted  # FromFile is a str
 
     def check_game(self, game: AnyGame) -> None:
         """Raise ValueError if a rule of the game is not supported."""
@@ -123,26 +149,10 @@ class LearnerConfig:
         def build() -> Any:
             return self.build(game, make_initial_rng(options["seed"]))
 
-        opponent = options.get("opponent", SELF)
-        other: str | Policy = opponent
-        if opponent != SELF:
-            other = parse_pool(opponent, build) or make_policy(opponent, game)
+        spec = options.get("opponent", SELF)
+        opponent: str | Policy = parse_pool(spec, build) or spec
         seat = options.get("seat", "alternate")
-        return Trainer(build(), other, games, batch=options["batch"], seed=options["seed"], seat=seat)
-
-
-class FitLearnerConfig(LearnerConfig):
-    """Settings of a learner with a loop of another library, which cannot be saved between two steps: a checkpoint has
-    the policy alone.
-    """
-
-    own_loop: ClassVar[bool] = True
-    resumes: ClassVar[bool] = False
-    """Whether ``fit`` resumes a stopped run, and extends a finished one to more games; else it starts again."""
-
-    def fit(self, task: Task) -> Progress:
-        """Train, and hand the policy to ``task.save``, at the end and perhaps before."""
-        raise NotImplementedError
+        return Trainer(build(), opponent, games, batch=options["batch"], seed=options["seed"], seat=seat)
 
 
 _named: set[str] = set()

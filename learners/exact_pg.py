@@ -29,15 +29,14 @@ opponent the same updates are made in the learner's positions only.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from learners.base import Arrays, Checkpointable, get_array
-from learners.config import LearnerConfig, TrainingOptions
-from learners.limits import NonNegative, Positive, PositiveInt
+from learners.base import Arrays, Checkpointable, check_shapes
+from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt, TrainingOptions
 from learners.training import Progress, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
@@ -48,12 +47,7 @@ from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
 
 Method = Literal[
-    "gradient",
-    "natural-gradient",
-    "optimistic-mirror-descent",
-    "magnetic-mirror-descent",
-    "fictitious-play",
-    "r-nad",
+    "gradient", "natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "fictitious-play", "r-nad"
 ]
 MIN_PROBABILITY = 1e-300
 """Minimum probability of an average policy of which a logarithm is stored."""
@@ -124,37 +118,30 @@ class ExactPGConfig(LearnerConfig):
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """See :meth:`LearnerConfig.check_opponent`."""
         super().check_opponent(opponent, game)
-        if opponent != SELF and make_policy(opponent, game).peeks:
-            raise ValueError(f"{self.name} evaluates policies over views, and {opponent} sees hidden stones")
-        if opponent != SELF and not make_policy(opponent, game).pure:
+        policy = None if opponent == SELF else make_policy(opponent, game)
+        if policy is not None and (policy.peeks or not policy.pure):
             raise ValueError(
-                f"{self.name} evaluates its opponent exactly, but {opponent} is no function of the position alone: "
-                f"choose another opponent"
+                f"{self.name} evaluates its opponent exactly, but {opponent} is no function of the position, or of the "
+                f"view of the player who moves, alone: choose another opponent"
             )
 
 
 class ExactPG(Checkpointable):
-    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits.
+    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where it never plays.
 
     Attributes:
-        logits: float64[N, cells]: logarithms of the probabilities, 0 where illegal.
+        table: the policy, with logits float64[N, cells]: logarithms of the probabilities, 0 where illegal.
     """
 
     def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
-        self.config = config
-        self.game = game
-        self.graph = KeptGraph(game)
-        self.index = PositionIndex(game, self.graph.boards)
+        self.config, self.game, self.graph = config, game, KeptGraph(game)
         shape = self.graph.legal.shape
         initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
-        self.logits = log_softmax(initial, self.graph.legal)
-        self._table: SoftmaxTable | None = None
+        self.table = SoftmaxTable(PositionIndex(game, self.graph.boards), log_softmax(initial, self.graph.legal))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
-        if self._table is None or self._table.logits is not self.logits:
-            self._table = SoftmaxTable(self.index, self.logits)
-        return self._table.probabilities(boards)
+        return self.table.probabilities(boards)
 
     def __str__(self) -> str:
         return self.config.name
@@ -162,11 +149,12 @@ class ExactPG(Checkpointable):
     @property
     def state(self) -> Arrays:
         """See :class:`~learners.base.Checkpointable`."""
-        return {"logits": self.logits.copy()}
+        return {"logits": self.table.logits.copy()}
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        self.logits = get_array(arrays, "logits", self.logits.shape, "f8", self.config.name).copy()
+        check_shapes(self.state, arrays, self.config.name)
+        self.table = replace(self.table, logits=arrays["logits"].copy())
 
 
 class ExactTraining(TrainingLoop):
@@ -196,25 +184,24 @@ class ExactTraining(TrainingLoop):
         self, learner: ExactPG, opponent: str, games: int, *, batch: int = 1, seat: SeatChoice = "alternate"
     ) -> None:
         super().__init__(learner, games, batch)
-        boards = learner.graph.boards
+        boards, logits = learner.graph.boards, learner.table.logits
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
             policy = make_policy(opponent, learner.game)
             self._opponent = np.concatenate([policy.probabilities(part) for part in boards.chunks(QUERY_SIZE)])
             self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
-        self._mover = boards.mover
-        self.updated = np.isin(self._mover, self._seats)
-        self._previous = np.zeros_like(learner.logits)  # action values of the last update
-        self._reference = learner.logits  # those of the regularization policy
-        self._totals = self._logged = np.zeros(3)
+        self.updated = np.isin(boards.mover, self._seats)
+        # sums of results, metrics, action values of the last update, and logits of the regularization policy
+        zeros = {"totals": np.zeros(3), "logged": np.zeros(3), "previous": np.zeros(logits.shape)}
+        self._memory: dict[str, np.ndarray[Any, Any]] = {**zeros, "reference": logits}
 
     @property
     def logged(self) -> dict[str, float]:
         """Exact numbers before the last update: the expected result, the norm of its gradient in the logits, and the
         mean entropy of a decision in nats.
         """
-        return dict(zip(("value", "gradient_norm", "entropy"), self._logged.tolist(), strict=True))
+        return dict(zip(("value", "gradient_norm", "entropy"), self._memory["logged"].tolist(), strict=True))
 
     def step(self) -> None:
         """Make a batch of updates."""
@@ -228,17 +215,19 @@ class ExactTraining(TrainingLoop):
             ValueError: the learning diverges.
         """
         learner, config = self.learner, self.learner.config
-        legal, number = learner.graph.legal, self.done.games
-        p = np.where(legal, np.exp(learner.logits), 0.0)
+        x, legal, number = learner.table.logits, learner.graph.legal, self.done.games
+        p = np.where(legal, np.exp(x), 0.0)
         exact = self._evaluate(p)
         self._measure(p, exact)
         h = config.learning_rate or (10.0 if config.method == "gradient" else 1.0)
         change = getattr(self, f"_{config.method.replace('-', '_')}")(p, exact, h)
-        logits = log_softmax(np.where(self.updated[:, None], learner.logits + change, learner.logits), legal)
+        logits = log_softmax(np.where(self.updated[:, None], x + change, x), legal)
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
             raise ValueError(f"{config.name} has diverged after {number} updates: choose a learning_rate below {h:g}")
-        learner.logits = logits
-        self.done = Progress(number + 1, *_round_counts(self._totals, number + 1))
+        learner.table = replace(learner.table, logits=logits)
+        wins = min(round(float(self._memory["totals"][0])), number + 1)
+        losses = min(round(float(self._memory["totals"][2])), number + 1 - wins)
+        self.done = Progress(number + 1, wins, number + 1 - wins - losses, losses)
 
     def _evaluate(
         self, policy: Float64Array, costs: Float64Array | None = None, *, best_response: bool = False
@@ -249,16 +238,16 @@ class ExactTraining(TrainingLoop):
             The evaluation of each position with the learner in its mover's seat; the results are the learner's, the
             mean over its seats, and in self-play those of player_0.
         """
+        graph, parts, results = self.learner.graph, [], []
         if self._opponent is None and not best_response:
-            return self.learner.graph.evaluate(policy, costs)
-        parts, results = [], []
+            return graph.evaluate(policy, costs)
         for seat in self._seats:
-            own = (self._mover == seat)[:, None]
+            own = (graph.boards.mover == seat)[:, None]
             joint = policy if self._opponent is None else np.where(own, policy, self._opponent)
             paid = None if costs is None else np.where(own, costs, 0.0)
-            parts.append(self.learner.graph.evaluate(joint, paid, seat if best_response else None))
+            parts.append(graph.evaluate(joint, paid, seat if best_response else None))
             results.append(parts[-1].results[:: 1 - 2 * seat])
-        second = self._mover == 1
+        second = graph.boards.mover == 1
         arrays = zip(parts[0][:4], parts[-1][:4], strict=True)
         merged: list[Any] = [np.where(second.reshape(-1, *[1] * (one.ndim - 1)), two, one) for one, two in arrays]
         merged.append(tuple(np.mean(results, axis=0).tolist()))
@@ -267,11 +256,11 @@ class ExactTraining(TrainingLoop):
     def _measure(self, p: Float64Array, exact: GraphEvaluation) -> None:
         """Add the probabilities of the results before an update, and store the metrics."""
         visits = np.where(self.updated, exact.occupancy, 0.0)
-        entropy = -(p * self.learner.logits).sum(axis=1)
+        entropy = -(p * self.learner.table.logits).sum(axis=1)
         norm = math.sqrt(float(np.square(self._gradient(p, exact, 1.0)[self.updated]).sum()))
-        self._totals = self._totals + np.array(exact.results)
-        value = exact.results[0] - exact.results[2]
-        self._logged = np.array([value, norm, float(visits @ entropy) / max(visits.sum(), 1e-300)])
+        self._memory["totals"] = self._memory["totals"] + np.array(exact.results)
+        value, mean_entropy = exact.results[0] - exact.results[2], float(visits @ entropy) / max(visits.sum(), 1e-300)
+        self._memory["logged"] = np.array([value, norm, mean_entropy])
 
     # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action values, advantages and
     # visits, and h is the learning rate.
@@ -287,12 +276,13 @@ class ExactTraining(TrainingLoop):
     def _optimistic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return h (2 q_t - q_(t-1)), and h q_t in the first update."""
         q_t = exact.action_values
-        q_tm1, self._previous = self._previous if self.done.games else q_t, q_t
+        q_tm1 = self._memory["previous"] if self.done.games else q_t
+        self._memory["previous"] = q_t
         return h * (2.0 * q_t - q_tm1)
 
     def _magnetic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return (x + h q) / (1 + h a) - x."""
-        config, x = self.learner.config, self.learner.logits
+        config, x = self.learner.config, self.learner.table.logits
         scale = 1.0 / math.sqrt(self.done.games + 1.0) if config.anneal else 1.0
         h, a = h * scale, config.temperature * scale
         return np.asarray((x + h * exact.action_values) / (1.0 + h * a) - x)
@@ -305,29 +295,23 @@ class ExactTraining(TrainingLoop):
         total = (1.0 - c) * exact.occupancy + d_b
         w = np.divide(d_b, total, out=np.zeros_like(total), where=total > 0)[:, None]
         average = p + w * (best.policy - p)
-        return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.logits)
+        return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.table.logits)
 
     def _r_nad(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return h q~, of rewards minus a (x - x_r), with x_r the logits of the regularization policy."""
-        config, x = self.learner.config, self.learner.logits
+        config, x = self.learner.config, self.learner.table.logits
         if self.done.games % config.reference_interval == 0:
-            self._reference = x
-        return h * self._evaluate(p, config.temperature * (x - self._reference)).action_values
+            self._memory["reference"] = x
+        return h * self._evaluate(p, config.temperature * (x - self._memory["reference"])).action_values
 
     @property
     def arrays(self) -> Arrays:
         """See :class:`~learners.training.TrainingLoop`."""
-        return {
-            "totals": self._totals,
-            "logged": self._logged,
-            "previous": self._previous,
-            "reference": self._reference,
-        }
+        return self._memory
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`~learners.training.TrainingLoop`."""
-        self._totals, self._logged = arrays["totals"], arrays["logged"]
-        self._previous, self._reference = arrays["previous"], arrays["reference"]
+        self._memory = {name: arrays[name] for name in self._memory}
 
 
 def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
@@ -336,10 +320,3 @@ def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
     shifted = masked - masked.max(axis=1, keepdims=True)
     total = np.exp(shifted).sum(axis=1, keepdims=True)
     return np.where(legal, shifted - np.log(total), 0.0)
-
-
-def _round_counts(totals: Float64Array, games: int) -> tuple[int, int, int]:
-    """Return wins, draws and losses that add up to ``games``, near their expected numbers."""
-    wins = min(round(float(totals[0])), games)
-    losses = min(round(float(totals[2])), games - wins)
-    return wins, games - wins - losses, losses

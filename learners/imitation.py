@@ -9,23 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import to_bytes
-from learners.checkpoint import TEACHER_FOLDER, load_arrays, save_arrays
-from learners.training import SPAWN_TEACHER, Progress, Task, make_rng
+from learners.training import SPAWN_TEACHER, make_rng
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.files import subfolder
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.core.parallel import Jobs, check_jobs, map_blocks, results_in_order
+from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, visible
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, place
 
 BLOCK = 4
-"""Number of teacher's games played and stored together; a game depends on its number alone."""
-FILE = "games.npz"
-"""File of the games in :data:`~learners.checkpoint.TEACHER_FOLDER`."""
+"""Number of teacher's games played together; a game depends on its number alone."""
 MIN_SECONDS_FOR_WORKERS = 10.0
 """Minimum seconds of work for which processes are started, as starting them takes time."""
 
@@ -69,85 +64,64 @@ class TrainingExamples(NamedTuple):
     """float64[games], for player_0"""
 
     @classmethod
+    def empty(cls, cells: int) -> TrainingExamples:
+        """Return the examples of no game."""
+        return cls(np.zeros((0, cells), np.int8), np.zeros(0), np.zeros(0, np.int64), np.zeros(0))
+
+    @classmethod
     def concatenate(cls, parts: list[TrainingExamples]) -> TrainingExamples:
         """Concatenate several batches in order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _play(game: Game, teacher: Teacher, epsilon: float, seed: int, number: int) -> TrainingExamples:
-    """Play one game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
-    rng = make_rng(seed, SPAWN_TEACHER, number)
-    obs, value = [], []
-    boards = Boards.start(game)
-    cells, mover = boards.cells[0], boards.mover
-    outcome = NOT_OVER
-    while outcome == NOT_OVER:
-        scores = teacher.scores(boards, rng)[0]
-        best = np.nanmax(scores)
-        obs.append(boards.own_first()[0])
-        value.append(float(best))
-        moves = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
-        if epsilon > 0 and rng.random() < epsilon:
-            moves = np.flatnonzero(legal(game, cells))
-        outcome = place(cells, int(mover[0]), int(rng.choice(moves)), len(obs) - 1, game.parameters)
-        mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
-    result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
-    return TrainingExamples(np.array(obs, np.int8), np.array(value), np.full(len(obs), number), np.array([result]))
-
-
 def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
-    """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
+    """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone.
+
+    Moves within 1e-9 of the best have equal shares.
+    """
     scorer = Teacher.from_spec(teacher, game)
-    return TrainingExamples.concatenate([_play(game, scorer, epsilon, seed, number) for number in numbers])
+    obs, value, games, results = [], [], [], []
+    for number in numbers:
+        rng, boards, outcome = make_rng(seed, SPAWN_TEACHER, number), Boards.start(game), NOT_OVER
+        cells, mover = boards.cells[0], boards.mover
+        while outcome == NOT_OVER:
+            scores = scorer.scores(boards, rng)[0]
+            best = float(np.nanmax(scores))
+            obs.append(boards.own_first()[0])
+            value.append(best)
+            games.append(number)
+            moves = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
+            if epsilon > 0 and rng.random() < epsilon:
+                moves = np.flatnonzero(legal(game, cells))
+            outcome = place(cells, int(mover[0]), int(rng.choice(moves)), int(np.count_nonzero(cells)), game.parameters)
+            mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
+        results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
+    return TrainingExamples(np.array(obs, np.int8), np.array(value), np.array(games), np.array(results))
 
 
-def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> TrainingExamples:
-    """Return the teacher's games in order: load stored ones, and play and store the others.
+def play_blocks(
+    game: Game, teacher: str, epsilon: float, seed: int, games: range, workers: Jobs
+) -> Iterator[TrainingExamples]:
+    """Play the teacher's games with these numbers, and yield the examples of up to :data:`BLOCK` games, in order.
 
     Args:
-        task: gives the game, the number of games, the seed, and the run in which games are stored once played.
+        game: the game.
         teacher: a spec string.
         epsilon: probability of a random move.
-        jobs: number of processes, -1 one for each core; short work takes none. The task's cluster takes precedence.
-        done: finished games are added to it.
+        seed: of the games.
+        games: their numbers.
+        workers: the processes, or a cluster. Games that are known to take little time are played here.
 
     Raises:
-        ValueError: a teacher that does not score moves, games on disk that are damaged.
+        ValueError: a teacher that does not score moves.
     """
-    workers: Jobs = task.cluster or jobs
-    check_jobs(workers)
-    path = subfolder(task.run, TEACHER_FOLDER) / FILE
-    provenance = to_bytes({"game": task.game.to_dict(), "teacher": teacher, "epsilon": epsilon, "seed": task.seed})
-    play = partial(play_training_games, visible(task.game), teacher, epsilon, task.seed)
-    examples: list[TrainingExamples] = []
-    if path.exists():
-        arrays = load_arrays(path)
-        if np.array_equal(arrays.pop("provenance"), provenance):
-            examples.append(_first_games(TrainingExamples(**arrays), task.games))
-            done.count(examples[0].results)
-
-    def blocks() -> Iterator[tuple[range]]:
-        yield from ((range(start, min(start + BLOCK, task.games)),) for start in range(done.games, task.games, BLOCK))
-
-    def store(block: TrainingExamples) -> None:
-        examples[:] = [TrainingExamples.concatenate([*examples, block])]
-        save_arrays(path, {**examples[0]._asdict(), "provenance": provenance})
-        done.count(block.results)
-        task.progress(done)
-
-    seconds = 0.0  # of the second block: the first one compiles
-    for number, block in enumerate(list(blocks())):
-        if workers != 1 and number >= 2 and seconds * (task.games - done.games) / BLOCK > MIN_SECONDS_FOR_WORKERS:
-            break
-        start = time.perf_counter()
-        store(play(*block))
-        seconds = time.perf_counter() - start
-    for part in results_in_order(map_blocks(play, blocks(), workers)) if done.games < task.games else ():
-        store(part)
-    return examples[0]
-
-
-def _first_games(examples: TrainingExamples, games: int) -> TrainingExamples:
-    """Return the examples of the games with numbers below ``games``."""
-    first = examples.game < games
-    return TrainingExamples(examples.obs[first], examples.value[first], examples.game[first], examples.results[:games])
+    play = partial(play_training_games, game, teacher, epsilon, seed)
+    blocks = [(games[start : start + BLOCK],) for start in range(0, len(games), BLOCK)]
+    for number, block in enumerate(blocks, start=1):
+        begun = time.perf_counter()
+        examples = play(*block)
+        seconds = time.perf_counter() - begun
+        yield examples
+        if workers != 1 and number > 1 and seconds * (len(blocks) - number) > MIN_SECONDS_FOR_WORKERS:
+            yield from results_in_order(map_blocks(play, blocks[number:], workers))  # the first block compiles
+            return

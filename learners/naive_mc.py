@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Transition, final_rewards, get_array
-from learners.limits import Fraction
-from learners.q_table import Memory, sum_stones, write_key
-from learners.tabular import StepSizes, TabularConfig, TabularLearner, learn
+from learners.base import Transition, final_rewards
+from learners.config import Fraction
+from learners.q_table import Memory, StepSizes, TabularConfig, TabularLearner, learn, set_key
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.game.phantom import AnyGame
 
@@ -44,42 +43,32 @@ class NaiveMC(TabularLearner):
 
     def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         super().__init__(config, game)
-        self.steps = StepSizes.of(1.0, 1.0)
-        self._waiting = np.zeros((0, 2, game.cells, len(self.table.memory.key)), np.uint64)
-        self._lengths = np.zeros((0, 2), np.int64)
+        self.steps, words = StepSizes.of(1.0, 1.0), len(self.table.memory.key)
+        self.pending = {
+            "waiting": np.zeros((0, 2, game.cells, words), np.uint64),
+            "lengths": np.zeros((0, 2), np.int64),
+        }
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""
-        more = int(transition.game.max(initial=-1)) + 1 - len(self._lengths)
-        if more > 0:
-            self._waiting = np.pad(self._waiting, ((0, more), (0, 0), (0, 0), (0, 0)))
-            self._lengths = np.pad(self._lengths, ((0, more), (0, 0)))
+        more = max(0, int(transition.game.max(initial=-1)) + 1 - len(self.pending["lengths"]))
+        for name, array in self.pending.items():
+            self.pending[name] = np.pad(array, ((0, more), *[(0, 0)] * (array.ndim - 1))) if more else array
         over = transition.discount == 0
         self.table.reserve(int(over.sum()) * self.game.cells)
         rewards = final_rewards(transition.reward, over, self.rewards)
         moves = transition.game, transition.boards.mover, transition.boards.own_first(), transition.action
-        error = mc_update(*moves, over, rewards, self._waiting, self._lengths, self.steps, self.table.memory)
+        waiting, lengths = self.pending["waiting"], self.pending["lengths"]
+        error = mc_update(*moves, over, rewards, waiting, lengths, self.steps, self.table.memory)
         errors = {"error": error} if over.any() else {}
         return {**errors, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
-
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The table, epsilon, and the moves of unfinished games."""
-        return {**super().state, "waiting": self._waiting.copy(), "lengths": self._lengths.copy()}
-
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        waiting = get_array(arrays, "waiting", (None, *self._waiting.shape[1:]), "u8", self.name)
-        lengths = get_array(arrays, "lengths", (len(waiting), 2), "i8", self.name, self.game.cells)
-        self._restore(arrays)
-        self._waiting, self._lengths = waiting.copy(), lengths.copy()
 
 
 @kernel
 def mc_update(
     games: Int64Array,
     movers: Int8Array,
-    seen: Int8Array,
+    obs: Int8Array,
     actions: Int64Array,
     over: BoolArray,
     rewards: Float64Array,
@@ -96,9 +85,8 @@ def mc_update(
     total, count = 0.0, 0
     for b in range(len(actions)):
         game, mover = games[b], int64(movers[b])
-        length = lengths[game, mover] if lengths[game, mover] < seen.shape[1] else 0  # full of games never finished
-        sum_stones(seen[b], table)
-        write_key(actions[b], table)
+        length = lengths[game, mover] if lengths[game, mover] < obs.shape[1] else 0  # full of games never finished
+        set_key(obs[b], actions[b], table)
         for w in range(len(table.words)):
             waiting[game, mover, length, w] = table.key[w]
         lengths[game, mover] = length + 1

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from learners.base import Learner, Transition, check_backup
-from learners.training import Progress, check_counts, make_exploration_rng, training_key
+from learners.base import Learner, Transition
+from learners.training import Progress, check_backup, check_counts, make_exploration_rng, training_key
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Learner, get_array, with_prefix
+from learners.base import Arrays, Learner, with_prefix
 from ttt_envs.agents.policy import Policy, act_in_episodes
-from ttt_envs.agents.specs import parse_spec
+from ttt_envs.agents.specs import convert_value, parse_spec
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import STREAM_POOL
 
 NAME = "pool"
-DIGITS = 15
-"""Maximum number of digits of a pool's numbers."""
 
 
 class Pool(Policy):
@@ -39,28 +37,21 @@ class Pool(Policy):
     pure = False
 
     def __init__(self, build: Callable[[], Learner], every: int = 5_000, size: int = 8) -> None:
-        for name, value in (("every", every), ("size", size)):
-            if value < 1:
-                raise ValueError(f"pool: {name}={value} does not work: choose 1 or more")
-        self.every = every
-        self.size = size
-        self._build = build
+        if every < 1 or size < 1:
+            raise ValueError(f"pool: every={every} and size={size} do not work: choose 1 or more for both")
+        self.every, self.size, self._build = every, size, build
         self._snapshots: dict[int, Learner] = {}
-        self._num_taken = 0
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the mean policy of the newest snapshots, float64[B, cells]; within a game one snapshot plays."""
-        newest = [self._snapshots[number] for number in range(max(0, self._num_taken - self.size), self._num_taken)]
+        newest = [self._snapshots[number] for number in sorted(self._snapshots)[-self.size :]]
         mean: Float64Array = np.mean([snapshot.probabilities(boards) for snapshot in newest], axis=0)
         return mean
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
         """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
-        for number in range(self._num_taken, last // self.every + 1):
-            snapshot = self._build()
-            snapshot.state = {name: array.copy() for name, array in learner.state.items()}
-            self._snapshots[number] = snapshot
-            self._num_taken = number + 1
+        for number in range(max(self._snapshots, default=-1) + 1, last // self.every + 1):
+            self._snapshots[number] = self._copy(learner.state)
         oldest = min(first, running) // self.every + 1 - self.size
         self._snapshots = {number: snapshot for number, snapshot in self._snapshots.items() if number >= oldest}
 
@@ -82,18 +73,20 @@ class Pool(Policy):
     @property
     def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """All snapshots."""
-        arrays: dict[str, np.ndarray[Any, Any]] = {"made": np.array([self._num_taken])}
-        for number, snapshot in self._snapshots.items():
-            arrays |= {f"{number}.{name}": array for name, array in snapshot.state.items()}
-        return arrays
+        parts = {number: snapshot.state for number, snapshot in self._snapshots.items()}
+        return {f"{number}.{name}": array for number, state in parts.items() for name, array in state.items()}
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        self._num_taken = int(get_array(arrays, "made", (1,), "i8", str(self))[0])
-        self._snapshots = {}
-        for number in sorted({int(name.partition(".")[0]) for name in arrays if name != "made"}):
-            self._snapshots[number] = self._build()
-            self._snapshots[number].state = with_prefix(f"{number}.", arrays)
+        numbers = sorted({int(name.partition(".")[0]) for name in arrays})
+        if not numbers:
+            raise ValueError(f"there are no snapshots for {self}: this is the state of another training")
+        self._snapshots = {number: self._copy(with_prefix(f"{number}.", arrays)) for number in numbers}
+
+    def _copy(self, state: Arrays) -> Learner:
+        snapshot = self._build()
+        snapshot.state = {name: array.copy() for name, array in state.items()}
+        return snapshot
 
     def __str__(self) -> str:
         return f"{NAME}:every={self.every},size={self.size}"
@@ -108,11 +101,8 @@ def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
     if spec.partition(":")[0] != NAME:
         return None
     parsed = parse_spec(spec)
-    numbers = {"every": parsed.unkeyed, **parsed.keyed} if parsed.unkeyed else dict(parsed.keyed)
-    for key, value in numbers.items():
-        if key not in ("every", "size") or not value.isdecimal() or len(value) > DIGITS:
-            raise ValueError(
-                f"pool: {key}={value!r} does not work: it takes every and size, whole numbers of up to {DIGITS} "
-                f"digits, such as pool:every=5000,size=8"
-            )
-    return Pool(build, **{key: int(value) for key, value in numbers.items()})
+    numbers = {"every": parsed.unkeyed, **parsed.keyed} if parsed.unkeyed else parsed.keyed
+    for key in numbers:
+        if key not in ("every", "size"):
+            raise ValueError(f"pool has no argument {key!r}: it takes every and size, as in pool:every=5000,size=8")
+    return Pool(build, **{key: convert_value(NAME, key, value, int) for key, value in numbers.items()})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from learners.base import Backup, Transition, final_rewards
-from learners.config import check_rewards
-from learners.limits import Fraction, number_range
-from learners.q_table import Memory, sum_stones, value_of, write_key
-from learners.tabular import StepSizes, TabularConfig, TabularLearner, highest_value, learn
+from learners.config import Fraction, Rate, check_rewards
+from learners.q_table import Memory, StepSizes, TabularConfig, TabularLearner, find, highest_value, learn, set_key
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, kernel
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -29,7 +27,7 @@ class QLearningConfig(TabularConfig):
         "rewards": "report", "values": "afterstate", "target": "sarsa",
     }  # fmt: skip
 
-    step_size: Annotated[float, number_range(0, 1, above=True)] = 1.0
+    step_size: Rate = 1.0
     """learning rate alpha of the first update of an entry, above 0 and at most 1"""
     step_size_power: Fraction = 0.7
     """the learning rate of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps it constant"""
@@ -64,7 +62,7 @@ class QLearning(TabularLearner):
     def __init__(self, config: QLearningConfig, game: AnyGame) -> None:
         super().__init__(config, game, afterstates=config.values == "afterstate")
         self.backup, self.on_policy = config.backup, config.target == "sarsa"
-        self.gamma, self.steps = float(config.gamma), StepSizes.of(config.step_size, config.step_size_power)
+        self.gamma, self.steps = config.gamma, StepSizes.of(config.step_size, config.step_size_power)
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order."""
@@ -84,11 +82,11 @@ class QLearning(TabularLearner):
 class Batch(NamedTuple):
     """Transitions with boards as their movers see them, own stones first: see :class:`~learners.base.Transition`."""
 
-    seen: Int8Array
+    obs: Int8Array
     action: Int64Array
     reward: Float64Array
     discount: Float64Array
-    next_seen: Int8Array
+    next_obs: Int8Array
     next_action: Int64Array
 
 
@@ -100,13 +98,12 @@ def q_update(batch: Batch, gamma: float, steps: StepSizes, parameters: Parameter
         next_value = 0.0
         if batch.discount[b] != 0:
             if batch.next_action[b] >= 0:  # Sarsa
-                sum_stones(batch.next_seen[b], table)
-                next_value = value_of(batch.next_action[b], table)
+                set_key(batch.next_obs[b], batch.next_action[b], table)
+                next_value = table.values[find(table.key, table)]
             else:  # Q-learning
-                next_value = highest_value(batch.next_seen[b], parameters, table, table.q)
+                next_value = highest_value(batch.next_obs[b], parameters, table, table.q)
         td_target = batch.reward[b] + batch.discount[b] * gamma * next_value
 
-        sum_stones(batch.seen[b], table)
-        write_key(batch.action[b], table)
+        set_key(batch.obs[b], batch.action[b], table)
         total += abs(learn(table.key, td_target, steps, table))
     return total / max(1, len(batch.action))

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
-from learners.base import Arrays, Backup, Learner, Transition, check_shapes, final_rewards
-from learners.config import LearnerConfig, check_rewards
-from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, number_range
+from learners.base import Arrays, Backup, EpsilonGreedyLearner, Transition, check_shapes, final_rewards
+from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt, check_rewards
 from learners.mlp import DEVICE, Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
-from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, kernel
+from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
-from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.phantom import HIDING, AnyGame, visible
-from ttt_envs.game.rules import nth_legal_cell
+from ttt_envs.game.phantom import HIDING, AnyGame
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear")
@@ -47,7 +44,7 @@ class QNetConfig(LearnerConfig):
     self_play_games: ClassVar[int] = 30_000
     report: ClassVar[Mapping[str, Any]] = {"hidden": 20, "gamma": 0.999, "rewards": "report", "batch": 1}
 
-    hidden: Annotated[int, number_range(1, 65536)] = 64
+    hidden: Annotated[int, Meta(ge=1, le=65536)] = 64
     """number of units of the hidden layer, 1 to 65536"""
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam (Kingma and Ba, 2015), or plain gradient descent"""
@@ -95,7 +92,7 @@ class QNetConfig(LearnerConfig):
         return QNet(self, game, rng)
 
 
-class QNet(Learner):
+class QNet(EpsilonGreedyLearner):
     """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as its own.
 
     The same seed gives the same learner, bit for bit, on one machine with the same TensorFlow and one thread. Building
@@ -104,13 +101,10 @@ class QNet(Learner):
     Everything runs on the CPU, where a net of this size is fastest.
     """
 
-    colour_blind = True
-
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
+        super().__init__(config.name, game, config.epsilon, config.epsilon_decay)
         self.config = config
-        self.game = game
         self.backup: Backup = config.backup
-        self.epsilon = np.array([config.epsilon])
         self.symmetric = config.symmetries == "all"
         """Whether greedy play averages over all symmetries."""
         self._permutations = symmetries(game, config.symmetries)
@@ -173,18 +167,15 @@ class QNet(Learner):
                     self._target[name].assign(weight)
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.net.updates)}
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
-        """Return epsilon-greedy moves int64[B].
+    def training_values(self, boards: Boards) -> Float64Array:
+        """Return the action values float64[B, cells] of the net without symmetries, NaN where illegal.
 
         Raises:
             ValueError: the net has diverged.
         """
-        obs, u = boards.own_first(), rng.random((len(boards.mover), 2))
-        q = self._q(obs).numpy().astype(np.float64)
+        q = self._q(boards.own_first()).numpy().astype(np.float64)
         self.net.check(q)
-        out = sample(best_shares(np.where(boards.legal(self.game), q, np.nan)), u[:, 1])
-        _epsilon_greedy(obs, u, self.epsilon, self.config.epsilon_decay, visible(self.game).parameters, out)
-        return out
+        return np.where(boards.legal(self.game), q, np.nan)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; the mean over the training
@@ -199,14 +190,6 @@ class QNet(Learner):
             total += forward(planes(obs[:, permutation], 2), layers).astype(np.float32)[:, back]
         self.net.check(total)
         return np.where(boards.legal(self.game), total / len(self._permutations), np.nan)
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return values float64[B] from the mover's view."""
-        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: equal shares for the moves of highest value."""
-        return best_shares(self.action_values(boards))
 
     @property
     def state(self) -> Arrays:
@@ -229,9 +212,6 @@ class QNet(Learner):
                 variable.assign(arrays[f"target.{name}"])
         if self.replay is not None:
             self.replay.state = arrays
-
-    def __str__(self) -> str:
-        return self.config.name
 
 
 class ReplayBuffer:
@@ -272,19 +252,3 @@ class ReplayBuffer:
         rng: Any = self._bits.state
         rng["state"]["state"] = state["replay_rng"].copy()
         self._bits.state = rng
-
-
-@kernel
-def _epsilon_greedy(
-    seen: Int8Array,
-    u: Float64Array,
-    epsilon: Float64Array,
-    epsilon_decay: float,
-    parameters: Parameters,
-    moves: Int64Array,
-) -> None:
-    """Replace greedy moves by random ones where ``u`` float64[B, 2] is below epsilon, which decays with each."""
-    for b in range(len(moves)):
-        if u[b, 0] < epsilon[0]:
-            moves[b] = nth_legal_cell(seen[b], u[b, 1], parameters)
-            epsilon[0] *= 1.0 - epsilon_decay

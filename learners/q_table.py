@@ -12,13 +12,20 @@ cells on they have several words of 34 cells each, the first of which also holds
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
-from learners.base import Arrays, get_array
+from learners.base import Arrays, EpsilonGreedyLearner, check_shapes
+from learners.config import Fraction, LearnerConfig
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
-from ttt_envs.game.phantom import AnyGame
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.phantom import HIDING, AnyGame, visible
+from ttt_envs.game.rules import is_legal
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -113,36 +120,113 @@ class Table:
 
     @property
     def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The board's shape, and the entries in ascending order of keys, so that equal tables have equal states."""
+        """An empty board of its shape, and the entries by ascending keys, so that equal tables have equal states."""
         keys, values, counts = self._entries()
         order = np.lexsort(keys.T)
-        board = np.array([self.game.rows, self.game.columns])
+        board = np.zeros((self.game.rows, self.game.columns), np.int8)
         return {"board": board, "keys": keys[order], "values": values[order], "counts": counts[order]}
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        owner = f"the table of a learner of {self.game}"
-        board = get_array(arrays, "board", (2,), "i8", owner)
-        keys = get_array(arrays, "keys", (None, len(self.memory.key)), "u8", owner)
-        values = get_array(arrays, "values", (len(keys),), "f8", owner)
-        counts = get_array(arrays, "counts", (len(keys),), "i8", owner, 2**62)
-        if board.tolist() != [self.game.rows, self.game.columns]:
-            raise ValueError(f"{owner} is none of a board of {board[0]} x {board[1]}: these arrays are another game's")
-        self._fill(np.ascontiguousarray(keys), values, counts, max(MIN_SLOTS, 1 << (4 * len(keys)).bit_length()))
+        keys = np.ascontiguousarray(arrays["keys"])
+        slots = max(MIN_SLOTS, 1 << (4 * len(keys)).bit_length())
+        self._fill(keys, arrays["values"], arrays["counts"], slots)
+
+
+class StepSizes(NamedTuple):
+    """Learning rates: that of the n-th update of an entry is initial / n ** power."""
+
+    first: Float64Array
+    """float64[1024]: the first of them, by n, because powers take long"""
+    initial: float
+    power: float
+
+    @classmethod
+    def of(cls, initial: float, power: float) -> StepSizes:
+        """Tabulate the first ones."""
+        first = np.array([0.0, *(initial * float(n) ** -power for n in range(1, 1024))])
+        return cls(first, initial, power)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Kernels
+# Learners with a table
+
+
+@dataclass(frozen=True)
+class TabularConfig(LearnerConfig):
+    """Settings of learners with a table."""
+
+    batch: ClassVar[int] = 2048
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
+    self_play_games: ClassVar[int] = 300_000
+
+    epsilon: Fraction = 0.3
+    """probability of a random move during training, 0 to 1; at first, if it decays"""
+    epsilon_decay: Fraction = 0.0
+    """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
+    rewards: Literal["unit", "report"] = "unit"
+    """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. Entries never updated have the value of a draw"""
+    symmetries: Symmetries = "none"
+    """positions that are equal under the rotations, or all symmetries, of the board share their entries"""
+    memory: Annotated[float, Meta(gt=0, le=2**20)] = 2.0
+    """maximum size of the table in GiB"""
+
+
+class TabularLearner(EpsilonGreedyLearner):
+    """Base class of learners with a table; subclasses define the update.
+
+    One table serves both seats, because it sees the mover's stones as its own.
+
+    Args:
+        config: the settings.
+        game: the game.
+        afterstates: whether entries are boards after a move, which several moves may share.
+
+    Attributes:
+        pending: arrays that the next updates need, any number of rows by name; none for most.
+    """
+
+    quick = True
+
+    def __init__(self, config: TabularConfig, game: AnyGame, *, afterstates: bool = False) -> None:
+        super().__init__(config.name, game, config.epsilon, config.epsilon_decay)
+        self.rewards, self.symmetric = config.rewards, config.symmetries == "all"
+        draw = 0.5 if config.rewards == "report" else 0.0
+        self.table = Table(game, config.symmetries, afterstates, draw, int(config.memory * 2**30))
+        self.pending: dict[str, np.ndarray[Any, Any]] = {}
+        self._parameters = visible(game).parameters
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
+        q = np.empty(boards.cells.shape)
+        write_action_values(boards.own_first(), self._parameters, self.table.memory, q)
+        return q
+
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The table, epsilon, and what is pending."""
+        pending = {name: array.copy() for name, array in self.pending.items()}
+        return {**self.table.state, "epsilon": self.epsilon.copy(), **pending}
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        check_shapes(self.state, arrays, self.name, ("keys", "values", "counts", *self.pending))
+        self.table.state, self.epsilon = arrays, arrays["epsilon"].copy()
+        self.pending = {name: arrays[name].copy() for name in self.pending}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels. Boards are int8[cells], own stones first
 
 
 @inlined
-def sum_stones(cells: Int8Array, table: Memory) -> None:
-    """Write the sums over the stones of a board int8[cells], own stones first, for :func:`write_key`."""
+def sum_stones(obs: Int8Array, table: Memory) -> None:
+    """Write the sums over the stones of a board for :func:`write_key`."""
     for s in range(len(table.sums)):
         for w in range(len(table.words)):
             total = np.uint64(0)
-            for cell in range(len(cells)):
-                total += np.uint64(cells[cell]) * table.stone_weights[s, w, cell]
+            for cell in range(len(obs)):
+                total += np.uint64(obs[cell]) * table.stone_weights[s, w, cell]
             table.sums[s, w] = total
 
 
@@ -160,6 +244,13 @@ def write_key(action: int, table: Memory) -> None:
         least = s if is_less else least
     for w in range(len(table.words)):
         table.key[w] = table.sums[least, w] + table.move_weights[least, w, action]
+
+
+@inlined
+def set_key(obs: Int8Array, action: int, table: Memory) -> None:
+    """Write key(board, action) into ``table.key``."""
+    sum_stones(obs, table)
+    write_key(action, table)
 
 
 @inlined
@@ -199,3 +290,38 @@ def insert_all(keys: UInt64Array, table: Memory, places: Int64Array) -> None:
         places[i] = find(keys[i], table)
         for w in range(len(table.words)):
             table.keys[places[i], w] = keys[i, w]
+
+
+@inlined
+def learn(key: UInt64Array, target: float, steps: StepSizes, table: Memory) -> float:
+    """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the error before."""
+    slot = find(key, table)
+    if table.counts[slot] == 0:
+        table.size[0] += 1
+        for w in range(len(table.words)):
+            table.keys[slot, w] = key[w]
+    table.counts[slot] += 1
+    n = table.counts[slot]
+    alpha = steps.first[n] if n < len(steps.first) else steps.initial * float(n) ** -steps.power
+    error: float = target - table.values[slot]
+    table.values[slot] += alpha * error
+    return error
+
+
+@inlined
+def highest_value(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64Array) -> float:
+    """Write the action values q float64[cells] of a board, NaN where illegal, and return the highest."""
+    sum_stones(obs, table)
+    best = -np.inf
+    for action in range(len(obs)):
+        value = value_of(action, table)  # also if it is illegal: a branch here takes longer
+        q[action] = value if is_legal(obs, action, parameters) else np.nan
+        best = q[action] if q[action] > best else best
+    return best
+
+
+@kernel
+def write_action_values(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64Array) -> None:
+    """Write the action values float64[B, cells] of boards int8[B, cells], own stones first, NaN where illegal."""
+    for b in range(len(obs)):
+        highest_value(obs[b], parameters, table, q[b])

@@ -7,148 +7,104 @@ holds pickles, which can run any code when loaded: ``sb3:PATH`` loads it only if
 from __future__ import annotations
 
 import copy
-import importlib
-import importlib.util
 import math
 import random
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import numpy as np
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
+from msgspec import Meta
 
-from learners.base import Arrays, Checkpointable, check_shapes
-from learners.config import FitLearnerConfig
-from learners.limits import Fraction, NonNegative, Positive, PositiveInt, layer_sizes, number_range
+from learners.base import Arrays, Checkpointable, GreedyPolicy
+from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate, TrainingOptions
 from learners.mlp import Activation, Dense, forward, planes
-from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, Progress, Task, check_counts, make_marks
+from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
-from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, install_command
-from ttt_envs.envs.config import SELF, IllegalAction, Symmetry, game_keywords
-from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.envs.config import SELF, Symmetry, game_keywords
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
-from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
-
-LearningRate = Annotated[float, number_range(0, 1, above=True)]
-Shapes = dict[str, tuple[int, ...]]
-"""Shapes of arrays by their names in a ``state_dict``."""
-
+from ttt_envs.game.phantom import HIDING, AnyGame
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Packages, and their global state
 
 
-@contextmanager
-def preserve_random_state(threads: int | None = None) -> Iterator[None]:
-    """Restore the process's random generators, which Stable-Baselines3 uses, and torch's thread count on exit."""
+class RandomState:
+    """The random generators of the process as Stable-Baselines3 uses them, apart from their use by others.
+
+    In its context they continue where they were at the end of the last one, and torch has this number of threads. On
+    exit they are as before.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._inside: tuple[Any, int | None] = (None, threads)
+
+    def __enter__(self) -> None:
+        self._outside = _exchange(*self._inside)
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = _exchange(*self._outside)
+
+
+def _exchange(generators: Any, threads: int | None) -> tuple[Any, int]:
+    """Set the states of the generators and the number of threads, unless None, and return those before."""
     import torch
 
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state(), torch.get_num_threads()  # noqa: NPY002
-    try:
-        if threads is not None:
-            torch.set_num_threads(threads)
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.set_rng_state(before[2])
-        torch.set_num_threads(before[3])
+    before = (random.getstate(), np.random.get_state(), torch.get_rng_state()), torch.get_num_threads()  # noqa: NPY002
+    if generators is not None:
+        random.setstate(generators[0])
+        np.random.set_state(generators[1])  # noqa: NPY002
+        torch.set_rng_state(generators[2])
+    if threads is not None:
+        torch.set_num_threads(threads)
+    return before
 
 
-def check_packages(owner: str, algorithm: str) -> None:
-    """Import the packages of an algorithm; ``owner`` names the learner in messages.
+def load_algorithm(owner: str, path: str) -> Any:
+    """Import the class "package:Class" of an algorithm; ``owner`` names the learner in messages.
 
     Raises:
         ValueError: a package that is not installed.
     """
     avoid_triton_crash()
-    for package in ("torch", "stable_baselines3", algorithm.partition(":")[0]):
-        if importlib.util.find_spec(package) is None:
-            raise ValueError(f"{owner} needs {package}, which is not installed: {install_command('sb3')}")
-        importlib.import_module(package)  # Stable-Baselines3 imports TensorFlow if it is installed
+    try:
+        import torch  # noqa: F401  # before TensorFlow, which Stable-Baselines3 imports if it is installed
+
+        return load_object(path)
+    except (ImportError, ValueError) as problem:
+        raise ValueError(f"{owner} needs Stable-Baselines3 ({problem}): {install_command('sb3')}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Our games, and buffers that handle alternating turns in self-play
+# Self-play: the next position is mostly the opponent's, and its value has the opposite sign (if the players see the
+# same board: `check_opponent` refuses self-play in phantom games). The buffers of Stable-Baselines3 know the end of a
+# game as a number, 1 or 0, and multiply what comes after by 1 - end: with `1 - discount` for that number they compute
+# with the discount, which is -1 before the opponent's turn.
 
 
-def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
-    """Wrap ``MNKVectorEnv`` as a vector environment of Stable-Baselines3; finished games are added to ``done``.
+def sign_buffer(games: Any, buffer: Any) -> Any:
+    """Turn a new buffer into one for self-play, and return it.
 
-    Its ``discount`` float32[B] describes the last step as in ``learners.base.Transition``: 0 if the game is over, +1 if
-    the mover moves again, -1 if the opponent is next (in self-play only).
+    The attribute ``discount`` float32[B] of ``games`` describes the last step as in ``learners.base.Transition``: 0 if
+    the game is over, +1 if the mover moves again, -1 if the opponent is next.
     """
-    from ttt_envs.sb3 import MNKVecEnv
-
-    env = MNKVectorEnv(
-        task.batch,
-        **game_keywords(task.game),
-        opponent=task.opponent,
-        seat=task.seat,
-        illegal_action=illegal_action,
-        symmetry=symmetry,
-        dtype="int8",  # the dtype of the buffers
-        autoreset_mode=AutoresetMode.SAME_STEP,
-    )
-    both = task.opponent == SELF
-    sequence = np.random.SeedSequence(task.seed, spawn_key=(SPAWN_EXPLORATION,))
-    seeds: list[int] = sequence.generate_state(task.batch, np.uint64).tolist()
-
-    class Games(MNKVecEnv):
-        discount = np.ones(task.batch, np.float32)
-
-        def reset(self) -> Any:
-            self._seeds = [*seeds]  # in place of those that the model has drawn
-            observation = super().reset()
-            self._mover = np.array([info["mover"] for info in self.reset_infos])
-            return observation
-
-        def step_wait(self) -> Any:
-            observation, rewards, over, infos = super().step_wait()
-            begun = [self.reset_infos[row] if ended else infos[row] for row, ended in enumerate(over)]
-            mover = np.array([info["mover"] for info in begun])
-            self.discount = np.where(over, 0, np.where(both & (mover != self._mover), -1, 1)).astype(np.float32)
-            self._mover = mover
-            second = np.array([info["seat"] for info in infos]) == 1
-            done.count(np.where(both & second, -rewards, rewards)[over].astype(np.float64))  # in self-play player_0's
-            return observation, rewards, over, infos
-
-    return Games(env)
-
-
-# In self-play the next position is mostly the opponent's, and its value has the opposite sign (if the players see the
-# same board: `check_opponent` refuses self-play in phantom games). Both buffers below know
-# the end of a game as a number, 1 or 0, and multiply what comes after by 1 - end: with `1 - discount` for that number
-# they compute with the discount, which is -1 before the opponent's turn.
-
-
-def signed_replay(games: Any) -> Any:
-    """Return a replay buffer class for self-play."""
     from stable_baselines3.common.buffers import ReplayBuffer
 
-    class SignedReplay(ReplayBuffer):
+    kind: Any = type(buffer)
+
+    class SignedReplay(kind):  # type: ignore[misc]
         def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
             super().add(obs, next_obs, action, reward, 1 - games.discount, infos)
 
-    return SignedReplay
-
-
-def signed_rollout(games: Any, buffer: Any) -> Any:
-    """Turn a new rollout buffer into one for self-play, and return it."""
-
-    class SignedRollout(type(buffer)):  # type: ignore[misc]
+    class SignedRollout(kind):  # type: ignore[misc]
         before = games.discount
 
         def add(self, obs: Any, action: Any, reward: Any, episode_start: Any, *rest: Any, **masks: Any) -> None:
@@ -158,7 +114,7 @@ def signed_rollout(games: Any, buffer: Any) -> Any:
         def compute_returns_and_advantage(self, last_values: Any, dones: Any) -> None:
             super().compute_returns_and_advantage(last_values, 1 - games.discount)
 
-    buffer.__class__ = SignedRollout
+    buffer.__class__ = SignedReplay if isinstance(buffer, ReplayBuffer) else SignedRollout
     return buffer
 
 
@@ -166,25 +122,13 @@ def signed_rollout(games: Any, buffer: Any) -> Any:
 # Nets at play, from plain arrays: neither torch nor Stable-Baselines3 is needed
 
 
-def tower(prefix: str, *widths: int) -> Shapes:
-    """Return the shapes of linear layers with even indices; activations between them have the odd ones."""
-    return {
-        name: shape for i, pair in enumerate(pairwise(widths)) for name, shape in linear(f"{prefix}.{2 * i}", *pair)
-    }
-
-
-def linear(name: str, inputs: int, outputs: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the names and shapes of the two arrays of a linear layer."""
-    return [(f"{name}.weight", (outputs, inputs)), (f"{name}.bias", (outputs,))]
-
-
 class SB3Net(Checkpointable):
-    """A net of Stable-Baselines3 at play. Its arrays are those of the policy's ``state_dict``, in float32.
+    """A net of Stable-Baselines3 at play. Its state is the policy's ``state_dict``, in float32; at first it has none.
 
     It is computed in float64, so that a position's probabilities do not depend on the rest of its batch.
 
     Args:
-        config: the settings, which give the layers.
+        config: the settings.
         game: the game.
 
     Attributes:
@@ -193,16 +137,16 @@ class SB3Net(Checkpointable):
     """
 
     colour_blind = True
+    towers: ClassVar[tuple[tuple[str, ...], ...]]
+    """Beginnings of the names of the layers in play, and of those of the critic."""
     activation: ClassVar[Activation]
     """Between layers."""
 
-    def __init__(self, config: _Settings, game: AnyGame) -> None:
-        self.config, self.game = config, game
+    def __init__(self, config: SB3Config, game: AnyGame) -> None:
+        self.name, self.config, self.game = config.name, config, game
         self.stochastic = getattr(config, "stochastic", False)
-        shapes = [pair for part in config.shapes(game) for pair in part.items()]
-        self._arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes}
-        self._layers: dict[int, list[Dense]] = {}  # shared with the actor, as the arrays are
-        self.state = self._arrays
+        self._arrays: Arrays = {}
+        self._layers: list[list[Dense]] = []  # shared with the actor
 
     @property
     def state(self) -> Arrays:
@@ -211,38 +155,45 @@ class SB3Net(Checkpointable):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        check_shapes(self._arrays, arrays, f"{self.config.name} with hidden={self.config.hidden}")
-        self._arrays |= {name: arrays[name] for name in self._arrays}
-        for part, names in enumerate(self.config.shapes(self.game)):
-            numbers = [arrays[name].astype(np.float64) for name in names]
-            layers = [Dense(w.T, bias, self.activation) for w, bias in zip(numbers[::2], numbers[1::2], strict=True)]
-            self._layers[part] = [*layers[:-1], layers[-1]._replace(activation="linear")]
+        config, layers = self.config, []
+        for prefixes, outputs in zip(self.towers, (num_actions(self.game), 1), strict=False):
+            parts = [array.astype(np.float64) for name, array in arrays.items() if name.startswith(prefixes)]
+            tower = [Dense(*pair, self.activation) for pair in zip([w.T for w in parts[::2]], parts[1::2], strict=True)]
+            shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
+            if [layer.weights.shape for layer in tower] != shapes:
+                raise ValueError(
+                    f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}, but these "
+                    f"arrays are another game's or learner's"
+                )
+            layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
+        self._arrays, self._layers[:] = arrays, layers
 
-    def outputs(self, boards: Boards, part: int = 0) -> Float64Array:
+    def outputs(self, boards: Boards, tower: int = 0) -> Float64Array:
         """Return float64[B, outputs] of a part of the net for ``observation="flat"``."""
-        return forward(planes(boards.own_first(), 2), self._layers[part])
+        return forward(planes(boards.own_first(), 2), self._layers[tower])
 
     def scores(self, boards: Boards) -> Float64Array:
-        """Return outputs float64[B, cells], illegal actions included; with gravity a cell has that of its column."""
+        """Return outputs float64[B, cells], NaN where illegal; with gravity a cell has that of its column."""
         outputs = self.outputs(boards)
-        return np.tile(outputs, (1, self.game.rows)) if self.game.gravity else outputs
+        outputs = np.tile(outputs, (1, self.game.rows)) if self.game.gravity else outputs
+        return np.where(boards.legal(self.game), outputs, np.nan)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
-        legal, scores = boards.legal(self.game), self.scores(boards)
+        scores = self.scores(boards)
         if not self.stochastic:
-            return best_shares(np.where(legal, scores, np.nan))
-        scores = np.where(legal, scores, -np.inf)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+            return best_shares(scores)
+        weights = np.where(np.isnan(scores), 0.0, np.exp(scores - np.nanmax(scores, axis=1, keepdims=True)))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 class SB3ActorCritic(SB3Net):
     """A net whose ``values`` are the critic's, of the stochastic policy, its ``actor``."""
 
+    towers = ("mlp_extractor.policy_net.", "action_net."), ("mlp_extractor.value_net.", "value_net.")
     activation = "tanh"
 
-    def __init__(self, config: _Settings, game: AnyGame) -> None:
+    def __init__(self, config: SB3Config, game: AnyGame) -> None:
         super().__init__(config, game)
         self.actor = copy.copy(self)
         self.actor.stochastic = True
@@ -252,18 +203,12 @@ class SB3ActorCritic(SB3Net):
         return self.outputs(boards, 1)[:, 0]
 
 
-class SB3QNet(SB3Net):
+class SB3QNet(GreedyPolicy, SB3Net):
     """A net whose scores are action values."""
 
+    towers = (("q_net.",),)
     activation = "relu"
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
-        return np.where(boards.legal(self.game), self.scores(boards), np.nan)
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B]: the value of the best legal move from the mover's view."""
-        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
+    action_values = SB3Net.scores
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -271,126 +216,154 @@ class SB3QNet(SB3Net):
 
 
 @dataclass(frozen=True)
-class _Settings(FitLearnerConfig):
+class SB3Config(LearnerConfig):
     """Settings that the three learners share."""
 
-    name: ClassVar[str]
     algorithm: ClassVar[str]
     """Class of the algorithm, "package:Class"."""
     net: ClassVar[type[SB3Net]]
     """Class of the policy."""
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
+    own_loop: ClassVar[bool] = True
+    resumes: ClassVar[bool] = False
 
-    learning_rate: LearningRate = 1e-3
+    learning_rate: Rate = 1e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     anneal_lr: bool = True
     """decay the learning rate linearly to 0 over the training"""
     gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
-    hidden: Annotated[tuple[int, ...], layer_sizes(4, 8192)] = (128, 128)
-    """number of units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
+    hidden: Layers = (128, 128)
+    """number of units of each hidden layer, 1 to 8192 in each of 1 to 8 layers"""
     symmetry: Symmetry = "random"
     """random: transform each game by a randomly drawn symmetry of the board"""
     threads: PositiveInt = 1
     """number of torch threads during training; with more than one the same seed need not give the same learner"""
 
-    @abstractmethod
-    def shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
-        """Return the shapes of the arrays used in play, and of the others, each in the order of the layers."""
+    def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
+        """Return the number of positions between updates of ``batch`` parallel games, and the algorithm's arguments."""
+        raise NotImplementedError
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> SB3Net:
         """Return a net of zeros; Stable-Baselines3 draws the initial weights."""
         return self.net(self, game)
 
-    @abstractmethod
-    def _model(self, games: Any, common: dict[str, Any], both: bool, remaining: Callable[[], float]) -> tuple[Any, int]:
-        """Return the learner of Stable-Baselines3, and the number of positions between its updates.
-
-        Args:
-            games: the environment.
-            common: arguments that every learner takes.
-            both: whether it is self-play.
-            remaining: returns the remaining share of the training.
-        """
-
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """See :meth:`FitLearnerConfig.check_opponent`; refuse self-play if stones are hidden."""
+        """See :meth:`LearnerConfig.check_opponent`; refuse self-play if stones are hidden."""
         super().check_opponent(opponent, game)
-        if opponent == SELF and isinstance(game, PhantomGame):
-            raise ValueError(
-                f"{self.name} learns in self-play from the opposite of the other player's value, and in the game "
-                f"{game} players see different boards: choose a policy as opponent, such as random, or the learner "
-                f"q-learning"
-            )
+        if opponent == SELF:
+            check_opposite_values(game)
 
-    def fit(self, task: Task) -> Progress:
-        """Train until ``task.games`` games are finished and learned from; save at every line of the log.
+    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> SB3Training:
+        """See :meth:`LearnerConfig.training`; at least ``games`` games are finished and learned from.
 
         Raises:
-            ValueError: an invalid task, a missing package, learning that diverges.
+            ValueError: numbers out of range, an opponent that is refused, a missing package.
         """
-        check_counts(task.games, task.batch)
-        self.check_opponent(task.opponent, task.game)
-        check_packages(self.name, self.algorithm)
-        with preserve_random_state(self.threads):
-            return self._fit(task)
+        self.check_game(game)
+        self.check_opponent(options.get("opponent", SELF), game)
+        return SB3Training(self.net(self, game), games, **options)
 
-    def _fit(self, task: Task) -> Progress:
+
+class SB3Training(TrainingLoop):
+    """A training by Stable-Baselines3. A step is the positions between two updates of its net, and these.
+
+    Its state is not stored, so it cannot continue.
+    """
+
+    learner: SB3Net
+
+    def __init__(self, learner: SB3Net, games: int, **options: Unpack[TrainingOptions]) -> None:
+        super().__init__(learner, games, options["batch"])
+        config, opponent = learner.config, options.get("opponent", SELF)
+        algorithm = load_algorithm(config.name, config.algorithm)
         from stable_baselines3.common.logger import Logger
 
-        done, next_mark, net = Progress(), make_marks(task.every), self.net(self, task.game)
+        from ttt_envs.sb3 import make_vec_env
 
-        def remaining() -> float:
-            return max(0.0, 1 - done.games / max(1, task.games))
-
-        games = make_sb3_games(task, self.symmetry, getattr(self, "illegal_action", "raise"), done)
-        common = {
-            "policy": "MlpPolicy",
-            "env": games,
-            "seed": int(np.random.SeedSequence(task.seed, spawn_key=(SPAWN_INITIAL,)).generate_state(1)[0]),
-            "device": "cpu",
-            "gamma": self.gamma,
-            "learning_rate": (lambda _: self.learning_rate * remaining()) if self.anneal_lr else self.learning_rate,
-            "policy_kwargs": {"net_arch": list(self.hidden)},
-        }
-        model, positions = self._model(games, common, task.opponent == SELF, remaining)
+        env = make_vec_env(
+            n_envs=self.batch,
+            **game_keywords(learner.game),
+            opponent=opponent,
+            seat=options.get("seat", "alternate"),
+            illegal_action=getattr(config, "illegal_action", "raise"),
+            symmetry=config.symmetry,
+            dtype="int8",  # the dtype of the buffers
+        )
+        seed = options["seed"]
+        self._positions, arguments = config.arguments(self.batch)
+        self._random_state = RandomState(config.threads)
+        with self._random_state:
+            self._model = model = algorithm(
+                "MlpPolicy",
+                env,
+                seed=int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0]),
+                device="cpu",
+                gamma=config.gamma,
+                learning_rate=self._learning_rate if config.anneal_lr else config.learning_rate,
+                policy_kwargs={"net_arch": list(config.hidden)},
+                **arguments,
+            )
+        seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64)
+        env._seeds = seeds.tolist()  # in place of those of the model
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
-        due = next_mark(0)
+        if hasattr(model, "exploration_schedule"):
+            schedule = model.exploration_schedule
+            model.exploration_schedule = lambda _: schedule(self._remaining)
+        self._mover, self.discount = np.zeros(self.batch, np.int64), np.ones(self.batch, np.float32)
+        self._self_play = opponent == SELF
+        if self._self_play:
+            sign_buffer(self, getattr(model, "rollout_buffer", None) or model.replay_buffer)
+        self._store()
 
-        def log() -> None:
-            nonlocal due
-            due = next_mark(done.games)
-            net.state = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
-            if not all(np.isfinite(array).all() for array in net.state.values()):
-                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
-            if done.games:
-                measured = {key.partition("/")[2]: float(value) for key, value in model.logger.name_to_value.items()}
-                measured = {key: value for key, value in measured.items() if math.isfinite(value)}
-                measured |= {"wins": done.wins, "draws": done.draws, "losses": done.losses}
-                measured["steps"] = model.num_timesteps
-                with preserve_random_state():
-                    for callback in task.callbacks:
-                        measured |= callback(done.games, net)
-                task.log(done.games, measured)
-            task.save(done, net)
+    @property
+    def _remaining(self) -> float:
+        """Share of the training that remains."""
+        return max(0.0, 1 - self.done.games / max(1, self.games))
 
-        def after_step(_: Any, __: Any) -> bool:
-            task.progress(done)
-            if due <= done.games < task.games:
-                log()
-            return True
+    def _learning_rate(self, _: float) -> float:
+        return self.learner.config.learning_rate * self._remaining
 
-        try:
-            while done.games < task.games:
-                model.learn(positions, after_step, reset_num_timesteps=False, log_interval=None)
-        finally:
-            games.close()
-        log()
-        return done
+    def step(self) -> None:
+        """Play, and learn.
+
+        Raises:
+            ValueError: the net has diverged.
+        """
+        with self._random_state:
+            self._model.learn(self._positions, self._count, reset_num_timesteps=False, log_interval=None)
+        self.steps = self._model.num_timesteps
+        self._store()
+
+    def _count(self, step: Mapping[str, Any], _: object) -> bool:
+        """Take a step of the games: count those that end, in self-play for player_0, and set the discounts."""
+        over, rewards = step["dones"], step["rewards"].astype(np.float64)
+        if self._self_play:
+            mover, seat = (np.array([info[name] for info in step["infos"]]) for name in ("mover", "seat"))
+            rewards = np.where(seat == 1, -rewards, rewards)
+            self.discount = np.where(over, 0, np.where(mover != self._mover, -1, 1)).astype(np.float32)
+            self._mover = np.where(over, 0, mover)  # player_0 begins the next game
+        self.done.count(rewards[over])
+        return True
+
+    def _store(self) -> None:
+        """Hand the weights to the learner."""
+        weights = self._model.policy.state_dict().items()
+        self.learner.state = {name: tensor.detach().numpy().copy() for name, tensor in weights}
+        if not all(np.isfinite(array).all() for array in self.learner.state.values()):
+            raise ValueError(
+                f"{self.learner} has diverged after {self.done.games} games: choose a smaller learning_rate"
+            )
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """The values that Stable-Baselines3 logs, where they are finite."""
+        values = {key.partition("/")[2]: float(value) for key, value in self._model.logger.name_to_value.items()}
+        return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 @dataclass(frozen=True)
-class DQNConfig(_Settings):
+class DQNConfig(SB3Config):
     """DQN of Stable-Baselines3: Q-learning with a net, a replay buffer and a target net (Mnih et al., 2015)."""
 
     name: ClassVar[str] = "sb3-dqn"
@@ -417,35 +390,22 @@ class DQNConfig(_Settings):
     exploration_fraction: Fraction = 0.5
     """share of the training over which the probability decays linearly, 0 to 1"""
 
-    def shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
-        """Return those of the net and of its target."""
-        widths = (2 * game.cells, *self.hidden, num_actions(game))
-        return tower("q_net.q_net", *widths), tower("q_net_target.q_net", *widths)
-
-    def _model(self, games: Any, common: dict[str, Any], both: bool, remaining: Callable[[], float]) -> tuple[Any, int]:
-        from stable_baselines3.common.utils import LinearSchedule
-
-        count = games.num_envs
-        steps = max(1, self.positions_per_update // count)
-        model = load_object(self.algorithm)(
-            **common,
-            buffer_size=max(self.buffer_size, count),
-            learning_starts=self.learning_starts,
-            batch_size=self.batch_size,
-            train_freq=steps,
-            gradient_steps=max(1, round(steps * count / self.positions_per_update)),
-            target_update_interval=max(self.target_update_interval, count),
-            replay_buffer_class=signed_replay(games) if both else None,
-        )
-
-        ends = self.exploration_initial_eps, self.exploration_final_eps
-        schedule = LinearSchedule(*ends, max(self.exploration_fraction, 1e-9))
-        model.exploration_schedule = lambda _: schedule(remaining())
-        return model, steps * count
+    def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
+        """See :meth:`SB3Config.arguments`."""
+        steps = max(1, self.positions_per_update // batch)
+        names = "learning_starts", "batch_size", "exploration_initial_eps", "exploration_final_eps"
+        return steps * batch, {
+            **{name: getattr(self, name) for name in names},
+            "exploration_fraction": max(self.exploration_fraction, 1e-9),  # which Stable-Baselines3 divides by
+            "buffer_size": max(self.buffer_size, batch),
+            "train_freq": steps,
+            "gradient_steps": max(1, round(steps * batch / self.positions_per_update)),
+            "target_update_interval": max(self.target_update_interval, batch),
+        }
 
 
 @dataclass(frozen=True)
-class MaskablePPOConfig(_Settings):
+class MaskablePPOConfig(SB3Config):
     """PPO of sb3-contrib that gives illegal actions no probability (Huang and Ontañón, 2022)."""
 
     name: ClassVar[str] = "sb3-maskable-ppo"
@@ -453,13 +413,13 @@ class MaskablePPOConfig(_Settings):
     net: ClassVar[type[SB3Net]] = SB3ActorCritic
     self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "n_epochs": 10}
 
-    learning_rate: LearningRate = 3e-3
+    learning_rate: Rate = 3e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
     """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
-    rollout: Annotated[int, number_range(2)] = 2_048
+    rollout: Annotated[int, Meta(ge=2)] = 2_048
     """number of positions per rollout, over all parallel games"""
-    batch_size: Annotated[int, number_range(2)] = 256
+    batch_size: Annotated[int, Meta(ge=2)] = 256
     """number of positions in a minibatch, rounded up to the next divisor of the rollout"""
     n_epochs: PositiveInt = 5
     """number of epochs per rollout"""
@@ -473,26 +433,13 @@ class MaskablePPOConfig(_Settings):
     vf_coef: NonNegative = 0.5
     """value loss coefficient, 0 or more"""
 
-    def shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
-        """Return those of the actor and of the critic."""
-        widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
-        actor = tower("mlp_extractor.policy_net", *widths) | dict(linear("action_net", last, num_actions(game)))
-        return actor, tower("mlp_extractor.value_net", *widths) | dict(linear("value_net", last, 1))
-
-    def _model(self, games: Any, common: dict[str, Any], both: bool, remaining: Callable[[], float]) -> tuple[Any, int]:
-        steps = max(2 if games.num_envs == 1 else 1, self.rollout // games.num_envs)
-        total = steps * games.num_envs
-        names = ("n_epochs", "gae_lambda", "clip_range", "ent_coef", "vf_coef")
-        model = load_object(self.algorithm)(
-            **common,
-            n_steps=steps,
-            # a last minibatch of one position would have standard deviation 0
-            batch_size=next(size for size in range(min(self.batch_size, total), total + 1) if total % size == 0),
-            **{name: getattr(self, name) for name in names},
-        )
-        if both:
-            signed_rollout(games, model.rollout_buffer)
-        return model, total
+    def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
+        """See :meth:`SB3Config.arguments`."""
+        steps = max(2 if batch == 1 else 1, self.rollout // batch)
+        total, names = steps * batch, ("n_epochs", "gae_lambda", "clip_range", "ent_coef", "vf_coef")
+        # a last minibatch of one position would have standard deviation 0
+        size = next(size for size in range(min(self.batch_size, total), total + 1) if total % size == 0)
+        return total, {**{name: getattr(self, name) for name in names}, "n_steps": steps, "batch_size": size}
 
 
 @dataclass(frozen=True)
@@ -511,6 +458,7 @@ class PPOConfig(MaskablePPOConfig):
 # Zips saved by Stable-Baselines3
 
 Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
+CONFIGS: dict[str, type[SB3Config]] = {"dqn": DQNConfig, "ppo": PPOConfig, "maskable-ppo": MaskablePPOConfig}
 
 
 @dataclass(frozen=True)
@@ -518,7 +466,7 @@ class ZipPolicy(Named):
     """A zip saved by Stable-Baselines3, ``sb3:PATH,algorithm=dqn``, playing the legal move of highest score.
 
     Args:
-        game: the game, on the board on which the model was trained with flat observations.
+        game: the game, on the board on which the model was trained.
         path: the zip.
         algorithm: the algorithm that trained it.
         trust: whether the file may run code; the environment variable ``TTT_ENVS_TRUST`` = 1 trusts every file.
@@ -531,58 +479,40 @@ class ZipPolicy(Named):
     colour_blind = plays_hidden = True
     variants = ("gravity",)  # which shows by the number of actions
     refusals: ClassVar = dict.fromkeys(
-        ("overlines", "misere", "torus"),
-        "a zip does not store the rules of its training, and its spaces do not show them",
+        ("overlines", "misere", "torus"), "a zip does not store the rules of its training"
     )
 
     game: Game
     path: str
     algorithm: Algorithm
     trust: bool = False
-    model: Policy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_choice("algorithm", self.algorithm, get_args(Algorithm))
-        if not Path(self.path).is_file():
-            raise ValueError(f"there is no file {self.path}: give the path of a zip that Stable-Baselines3 has saved")
         if not (self.trust or trusted()):
             raise ValueError(
                 f"{self.path} is not read: a zip of Stable-Baselines3 holds pickles, which can run any code when they "
                 f"are loaded. If you trust its source, set {TRUST}=1 or write "
                 f"sb3:{self.path},algorithm={self.algorithm},trust=true"
             )
-        object.__setattr__(self, "model", as_policy(_load_zip(self.path, self.algorithm, self.game), self.game))
+        self.model  # noqa: B018  # reports a damaged file at once
+
+    @cached_property
+    def model(self) -> Policy:
+        """The model."""
+        kind = load_algorithm(str(self), CONFIGS[self.algorithm].algorithm)
+        memory = {"buffer_size": 1} if self.algorithm == "dqn" else {}  # and not of a million positions
+        with RandomState():
+            try:
+                model = kind.load(self.path, device="cpu", seed=None, **memory)
+                if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
+                    raise TypeError(f"it holds a {type(model.policy).__name__}")
+            except Exception as problem:  # a pickle can raise any exception
+                why = str(problem).partition("\n")[0] or type(problem).__name__
+                raise ValueError(
+                    f"{self.path} cannot be read as a zip of {kind.__name__}, is it of another algorithm? {why}"
+                ) from None
+        return as_policy(model, self.game)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the legal moves of highest score."""
         return self.model.probabilities(boards)
-
-
-def _load_zip(path: str, algorithm: Algorithm, game: Game) -> Any:
-    """Load a trusted zip.
-
-    Raises:
-        ValueError: a damaged file, one of another algorithm or another board.
-    """
-    configs: dict[str, type[_Settings]] = {"dqn": DQNConfig, "ppo": PPOConfig, "maskable-ppo": MaskablePPOConfig}
-    name = configs[algorithm].algorithm
-    check_packages(f"sb3:{path},algorithm={algorithm}", name)
-    kind: Any = load_object(name)
-    with preserve_random_state():
-        try:
-            # do not reseed the process's generators, and allocate no replay buffer of a million positions
-            model = kind.load(path, device="cpu", seed=None, **({"buffer_size": 1} if algorithm == "dqn" else {}))
-            if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
-                raise TypeError(f"it holds a {type(model.policy).__name__}")
-        except Exception as problem:  # a pickle can raise any exception
-            why = str(problem).partition("\n")[0] or type(problem).__name__
-            raise ValueError(
-                f"{path} cannot be read as a zip of {kind.__name__}, is it of another algorithm? {why}"
-            ) from None
-    flat, actions = model.observation_space, num_actions(game)
-    if getattr(flat, "shape", None) != (2 * game.cells,) or model.action_space != spaces.Discrete(actions):
-        raise ValueError(
-            f"{path} was trained on observations {flat} and actions {model.action_space}, and {game} has flat "
-            f"observations of {2 * game.cells} numbers and {actions} actions: play it on its own board"
-        )
-    return model

@@ -9,22 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import (
-    Arrays,
-    Checkpointable,
-    Learner,
-    Transition,
-    check_backup,
-    check_shapes,
-    from_bytes,
-    to_bytes,
-    with_prefix,
-)
+from learners.base import Arrays, Checkpointable, Learner, Transition, check_shapes, from_bytes, to_bytes, with_prefix
 from learners.pool import Pool
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
@@ -33,7 +22,7 @@ from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
 from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.phantom import AnyGame
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import NOT_OVER
 
 Callback = Callable[[int, Policy], dict[str, float]]
@@ -79,38 +68,14 @@ class Progress:
         self.draws += int((results == 0).sum())
 
 
-@dataclass(frozen=True)
-class Task:
-    """A training task for a learner with its own loop: see :class:`~learners.config.FitLearnerConfig`."""
-
-    game: AnyGame
-    opponent: str
-    """a spec string, or ``"self"``"""
-    seat: SeatChoice
-    games: int
-    """Minimum number of games to finish."""
-    batch: int
-    """Number of games in parallel."""
-    seed: int
-    run: Path
-    """The run directory, for the learner's own files."""
-    every: int | Marks
-    """Number of games between two lines of the log."""
-    callbacks: tuple[Callable[[int, Policy], dict[str, float]], ...]
-    """Measurements made at each line of the log."""
-    log: Callable[[int, dict[str, float]], None]
-    """Takes the number of games and all numbers measured since."""
-    progress: Callable[[Progress], None]
-    """Called periodically with the progress."""
-    save: Callable[[Progress, Checkpointable], None]
-    """Stores the policy trained so far in the run."""
-    cluster: str = ""
-    """Address of a cluster on which a teacher plays, "" for none."""
+def make_seeds(seed: int, *key: int) -> np.random.SeedSequence:
+    """Return the seeds of a use in a training: ``key`` begins with a spawn key, such as :data:`SPAWN_REPLAY`."""
+    return np.random.SeedSequence(seed, spawn_key=key)
 
 
 def make_rng(seed: int, *key: int) -> np.random.Generator:
-    """Return a generator of a training: ``key`` begins with one of the spawn keys, such as :data:`SPAWN_REPLAY`."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    """Return the generator of a use, see :func:`make_seeds`."""
+    return np.random.default_rng(make_seeds(seed, *key))
 
 
 def make_exploration_rng(seed: int) -> np.random.Generator:
@@ -131,6 +96,7 @@ class TrainingLoop(ABC):
         done: progress so far.
         marked: number of finished games at the last measurement and log line.
         steps: number of moves made by the learner; 0 if no games are played.
+        continues: whether it continues a restored training, whose log it appends to.
 
     Raises:
         ValueError: numbers out of range.
@@ -144,7 +110,7 @@ class TrainingLoop(ABC):
     def __init__(self, learner: Checkpointable, games: int, batch: int) -> None:
         check_counts(games, batch)
         self.learner, self.games, self.batch = learner, games, batch
-        self.done, self.marked, self.steps = Progress(), 0, 0
+        self.done, self.marked, self.steps, self.continues = Progress(), 0, 0, False
 
     @property
     @abstractmethod
@@ -156,12 +122,11 @@ class TrainingLoop(ABC):
         """Make the next step."""
 
     @property
-    @abstractmethod
     def arrays(self) -> Arrays:
         """All but the counts that determines the rest between two steps, except the learner's own state."""
+        return {}
 
-    @abstractmethod
-    def restore(self, arrays: Arrays) -> None:
+    def restore(self, arrays: Arrays) -> None:  # noqa: B027
         """Set ``arrays``, of checked shapes, when the counts are restored."""
 
     @property
@@ -186,7 +151,7 @@ class TrainingLoop(ABC):
         games, marked, steps, *done = arrays["counts"].tolist()
         if games > self.games:
             raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        self.marked, self.steps, self.done = marked, steps, Progress(*done)
+        self.marked, self.steps, self.done, self.continues = marked, steps, Progress(*done), True
         self.restore(arrays)
 
     def run(
@@ -217,18 +182,27 @@ class TrainingLoop(ABC):
             done = self.done
             if progress is not None:
                 progress(done)
-            if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
+            if self.is_log_point(following):
                 self.marked = done.games
                 measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
                 if self.steps:
                     measured["steps"] = self.steps
-                for callback in callbacks:
+                for callback in callbacks if self.is_measured else ():
                     measured |= callback(done.games, self.learner)
                 if log is not None:
                     log(done.games, measured)
             if after_step is not None:
                 continues = after_step(self)
         return self.done
+
+    def is_log_point(self, following: Marks) -> bool:
+        """Return whether to log after this step: it has reached a mark, or is the last."""
+        return self.done.games >= following(self.marked) or (not self.running and self.done.games > self.marked)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the callbacks are called at a log point."""
+        return True
 
 
 class Decisions:
@@ -257,13 +231,13 @@ class Decisions:
 
         Sarsa chooses first, because it learns from the moves chosen.
         """
+        index, no_rewards = self._index(games, boards.mover), np.zeros(len(games))
         if self.learner.on_policy:
             actions = self.learner.explore(boards, self.rng)
-            self._close(games, boards.mover, np.zeros(len(games)), boards, actions)
+            self._close(index, no_rewards, boards, actions)
         else:
-            self._close(games, boards.mover, np.zeros(len(games)), boards)
+            self._close(index, no_rewards, boards)
             actions = self.learner.explore(boards, self.rng)
-        index = self._index(games, boards.mover)
         self._is_open[index] = True
         self._boards.cells[index], self._boards.mover[index], self._action[index] = *boards, actions
         return actions
@@ -276,50 +250,47 @@ class Decisions:
             last: int8[B]: the learner's seat that moved last, whose decision is the first to be learned from.
             rewards: float64[B], to that seat; the other's are the opposite.
         """
-        self._close(games, last, rewards)
+        self._close(self._index(games, last), rewards)
         if self._seats == 2:
-            self._close(games, 1 - last, -rewards)
+            self._close(self._index(games, 1 - last), -rewards)
 
     def _index(self, games: Int64Array, seats: Int8Array) -> Int64Array:
         return games if self._seats == 1 else 2 * games + seats
 
     def _close(
-        self,
-        games: Int64Array,
-        seats: Int8Array,
-        rewards: Float64Array,
-        next_boards: Boards | None = None,
-        next_actions: Int64Array | None = None,
+        self, index: Int64Array, rewards: Float64Array, after: Boards | None = None, actions: Int64Array | None = None
     ) -> None:
-        """Learn from the open decisions of these seats, which led to the next boards, or to the end of the game."""
-        index = self._index(games, seats)
+        """Learn from the open decisions among these, which led to the boards ``after``, or to the end of the game.
+
+        ``actions`` are the moves chosen there, if they are known.
+        """
         rows = np.flatnonzero(self._is_open[index])
         if not len(rows):
             return
         index = index[rows]
         self._is_open[index] = False
-        boards, following, discounts = _take(self._boards, index), None, np.zeros(len(rows))
-        if next_boards is not None:
-            following = _take(next_boards, rows)
-            discounts = np.where(boards.mover == following.mover, 1.0, -1.0)
-        then = np.full(len(rows), -1) if next_actions is None else next_actions[rows]
-        self.logged = self.learner.update(
-            Transition(games[rows], boards, self._action[index], rewards[rows], discounts, following or boards, then)
-        )
+        boards = next_boards = _take(self._boards, index)
+        discount, next_action = np.zeros(len(rows)), np.full(len(rows), -1)
+        if after is not None:
+            next_boards = _take(after, rows)
+            discount = np.where(boards.mover == next_boards.mover, 1.0, -1.0)
+        if actions is not None:
+            next_action = actions[rows]
+        move = index // self._seats, boards, self._action[index]
+        self.logged = self.learner.update(Transition(*move, rewards[rows], discount, next_boards, next_action))
 
     @property
     def state(self) -> Arrays:
         """The open decisions and the state of the exploration's generator."""
         numbers = {"is_open": self._is_open, "cells": self._boards.cells, "mover": self._boards.mover}
-        data = {"rng": to_bytes(self.rng.bit_generator.state), "logged": to_bytes(self.logged)}
-        return {**numbers, "action": self._action, **data}
+        return {**numbers, "action": self._action, "rng": to_bytes([self.rng.bit_generator.state, self.logged])}
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
         for name, array in self.state.items():
-            if name not in ("rng", "logged"):
+            if name != "rng":
                 array[...] = arrays[name]
-        self.rng.bit_generator.state, self.logged = from_bytes(arrays["rng"]), from_bytes(arrays["logged"])
+        self.rng.bit_generator.state, self.logged = from_bytes(arrays["rng"])
 
 
 def _take(boards: Boards, rows: Int64Array) -> Boards:
@@ -346,7 +317,7 @@ class Trainer(TrainingLoop):
     """
 
     learner: Learner
-    any_length = ("decisions.rng", "decisions.logged")
+    any_length = ("decisions.rng",)
 
     def __init__(
         self,
@@ -442,3 +413,23 @@ def check_counts(games: int, batch: int) -> None:
         raise ValueError(f"games={games} is negative: choose how many games to play, 0 or more")
     if batch < 1:
         raise ValueError(f"batch={batch} leaves nothing to play: choose 1 or more games side by side")
+
+
+def check_backup(learner: Learner, self_play: bool) -> None:
+    """Raise ValueError if a learner that learns from every ply does not play both seats, or cannot see the next ply."""
+    if learner.backup == "negamax":
+        check_opposite_values(learner.game)
+        if not self_play:
+            raise ValueError(
+                'backup="negamax" learns from every ply of a game, which only self-play shows: '
+                'choose self-play, or backup="agent" against another opponent'
+            )
+
+
+def check_opposite_values(game: AnyGame) -> None:
+    """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
+    if isinstance(game, PhantomGame):
+        raise ValueError(
+            f"learning from every ply takes the value of a position for one player as the opposite of the other's, and "
+            f'in the game {game} they see different boards: choose backup="agent", or a policy as opponent'
+        )

@@ -9,23 +9,32 @@ search of depth D + 1, in which an immediate win scores D + 1. All values are fr
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
+from msgspec import Meta
 
-from learners.base import Arrays, Checkpointable, check_shapes
-from learners.config import TEACHER, FitLearnerConfig
-from learners.imitation import Teacher, TrainingExamples, training_examples
-from learners.limits import Fraction, NonNegativeInt, NumProcesses, Positive, PositiveInt, layer_sizes, number_range
+from learners.base import Arrays, Checkpointable, check_shapes, one_ply_ahead
+from learners.config import (
+    TEACHER,
+    Fraction,
+    Layers,
+    LearnerConfig,
+    NonNegativeInt,
+    NumProcesses,
+    Positive,
+    PositiveInt,
+    TrainingOptions,
+)
+from learners.imitation import Teacher, TrainingExamples, play_blocks
 from learners.mlp import Activation, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
-from learners.one_ply import one_ply_ahead
-from learners.training import Progress, Task, check_counts, make_initial_rng
+from learners.training import Marks, TrainingLoop, make_initial_rng
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.parallel import Jobs, check_jobs
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame, visible
@@ -43,7 +52,7 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
 
 
 @dataclass(frozen=True)
-class ValueNetConfig(FitLearnerConfig):
+class ValueNetConfig(LearnerConfig):
     """A value net in TensorFlow, trained on the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
@@ -53,13 +62,14 @@ class ValueNetConfig(FitLearnerConfig):
     }
     games: ClassVar[int] = 25
     """Default number of the teacher's games, as in the report."""
+    batch: ClassVar[int] = 1
     opponent: ClassVar[str] = TEACHER
-    resumes: ClassVar[bool] = True
+    own_loop: ClassVar[bool] = True
 
     preset: Preset = "40-20"
     """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
     sigmoid"""
-    hidden: Annotated[tuple[int, ...], layer_sizes(8, 8192)] | None = None
+    hidden: Layers | None = None
     """units of the hidden layers, in place of the preset's"""
     activations: tuple[Activation, ...] | None = None
     """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or sigmoid"""
@@ -73,7 +83,7 @@ class ValueNetConfig(FitLearnerConfig):
     """learning rate of Adam, above 0"""
     batch_size: NonNegativeInt = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
-    held_out: Annotated[float, number_range(0, 0.9)] = 0.1
+    held_out: Annotated[float, Meta(ge=0, le=0.9)] = 0.1
     """share of the games held out to measure the validation error, on their positions that no symmetry maps to one
     learned from, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
@@ -100,10 +110,7 @@ class ValueNetConfig(FitLearnerConfig):
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
         """Return the units and activations of the hidden layers."""
         hidden, activations = PRESETS[self.preset]
-        return (
-            hidden if self.hidden is None else self.hidden,
-            activations if self.activations is None else self.activations,
-        )
+        return self.hidden or hidden, self.activations or activations
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> ValueNet:
         """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so are biases."""
@@ -116,98 +123,138 @@ class ValueNetConfig(FitLearnerConfig):
         return ValueNet(self, visible(game), {"scale": unit, "bound": unit, **weights})
 
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """Check that the opponent is its teacher: see :meth:`FitLearnerConfig.check_opponent`."""
-        if opponent == TEACHER:
-            make_policy(self.teacher, game)
-            return
-        super().check_opponent(opponent, game)
-        raise ValueError(
-            f"{self.name} has no opponent {opponent}, it learns from games of its teacher: "
-            f"leave opponent= out, and choose a teacher="
-        )
+        """Check that the opponent is its teacher: see :meth:`LearnerConfig.check_opponent`."""
+        if opponent != TEACHER:
+            raise ValueError(
+                f"{self.name} has no opponent {opponent}, it learns from games of its teacher: "
+                f"leave opponent= out, and choose a teacher="
+            )
+        make_policy(self.teacher, game)
 
-    def fit(self, task: Task) -> Progress:
-        """Play ``task.games`` games of the teacher, train the net, and save it.
-
-        Games are stored in the run as soon as they are played: after a stop or kill, the same call resumes. It ignores
-        the task's opponent, seat and batch.
+    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> Imitation:
+        """See :meth:`LearnerConfig.training`; it ignores the seat and the batch.
 
         Raises:
-            ValueError: an invalid task, a teacher without scores, no TensorFlow, learning that diverges.
+            ValueError: no games, a teacher without scores, another opponent, no TensorFlow.
         """
-        check_counts(task.games, 1)
-        if task.games == 0:
+        self.check_game(game)
+        self.check_opponent(options.get("opponent", TEACHER), game)
+        rng, cluster = make_initial_rng(options["seed"]), options.get("cluster")
+        return Imitation(self.build(game, rng), games, options["seed"], rng, cluster or self.jobs)
+
+
+class Imitation(TrainingLoop):
+    """The training of a value net: the teacher plays its games, then the net learns the values of their positions.
+
+    A step is a block of games, or ``config.log_iterations`` iterations of Adam; the first of these are none, to measure
+    the untrained net.
+
+    Args:
+        learner: the untrained net, trained in place.
+        games: number of the teacher's games.
+        seed: of the games.
+        rng: chooses the games held out, and minibatches.
+        workers: processes that play the games, or a cluster.
+    """
+
+    learner: ValueNet
+    any_length = ("",)
+
+    def __init__(self, learner: ValueNet, games: int, seed: int, rng: np.random.Generator, workers: Jobs) -> None:
+        super().__init__(learner, games, 1)
+        if games == 0:
             raise ValueError("games=0 gives no training data: choose 1 or more of the teacher's games")
-        teacher = Teacher.from_spec(self.teacher, task.game)
-        import_tensorflow(self.name)  # report a missing TensorFlow before games are played
-        done = Progress()
-        examples = training_examples(task, self.teacher, self.epsilon, self.jobs, done)
-        started = time.perf_counter()
+        check_jobs(workers)
+        teacher = Teacher.from_spec(learner.config.teacher, learner.game)
+        import_tensorflow(learner.config.name)  # report a missing TensorFlow before games are played
+        self._scale = {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
+        learner.state = {**learner.state, **self._scale}
+        self._weights = {name: array for name, array in learner.state.items() if name not in self._scale}
+        self._seed, self._rng, self._workers = seed, rng, workers
+        self._examples = TrainingExamples.empty(learner.game.cells)
+        self._logged: dict[str, float] = {}
+        self._blocks, self._fits = self._play(), self._fit()
 
-        def log(iterations: int, losses: dict[str, float]) -> None:
-            counts = {"wins": done.wins, "draws": done.draws, "losses": done.losses, "positions": len(examples.value)}
-            rate = iterations / max(1e-9, time.perf_counter() - started)
-            task.log(done.games, {"iterations": iterations, "iterations_per_s": rate, **losses, **counts})
+    @property
+    def running(self) -> bool:
+        """Whether games or iterations remain."""
+        return super().running or self._logged.get("iterations", -1) < self.learner.config.iterations
 
-        rng = make_initial_rng(task.seed)
-        net = self.build(task.game, rng)
-        scale = {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
-        net.state = self._fit_examples(net, examples, rng, log) | scale
-        measured: dict[str, float] = {}
-        for callback in task.callbacks:
-            measured |= callback(done.games, net)
-        if measured:
-            log(self.iterations, measured)
-        task.save(done, net)
-        return done
+    def is_log_point(self, following: Marks) -> bool:
+        """Return whether this step was one of iterations."""
+        return len(self._logged) > 0
 
-    def _fit_examples(
-        self,
-        untrained: ValueNet,
-        examples: TrainingExamples,
-        rng: np.random.Generator,
-        log: Callable[[int, dict[str, float]], None],
-    ) -> dict[str, Float32Array]:
-        """Train a net on the teacher's values; return its weights."""
-        game = untrained.game
-        weights = {name: array for name, array in untrained.state.items() if name not in ("scale", "bound")}
-        net = TFNet(self.name, weights, (*self.layers()[1], "linear"), self.learning_rate)
-        learned, held = hold_out(game, examples, self.held_out, rng)
-        if self.keep == "best" and not len(held):
-            raise ValueError(
-                f"keep=best needs new positions in games held out: choose more games than {len(examples.results)}"
-            )
-        permutations = symmetries(game, self.symmetries)
-        obs = np.concatenate([examples.obs[learned][:, permutation] for permutation in permutations])
-        x, x_held = (net.tf.constant(planes(boards)) for boards in (obs, examples.obs[held]))
-        y, y_held = (
-            net.tf.constant(values.astype(np.float32))
-            for values in (np.tile(examples.value[learned], len(permutations)), examples.value[held])
-        )
+    @property
+    def is_measured(self) -> bool:
+        """Whether this is the end: the net is measured once."""
+        return not self.running
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """The number of iterations, the errors after them, and the number of positions."""
+        return self._logged
+
+    def step(self) -> None:
+        """Play a block of games, or learn.
+
+        Raises:
+            ValueError: the net has diverged, or no position is held out to choose the best net by.
+        """
+        if super().running:
+            examples = next(self._blocks)
+            self._examples = TrainingExamples.concatenate([self._examples, examples])
+            self.done.count(examples.results)
+        else:
+            self._logged = next(self._fits) | {"positions": len(self._examples.value)}
+
+    def _play(self) -> Iterator[TrainingExamples]:
+        config, numbers = self.learner.config, range(self.done.games, self.games)
+        yield from play_blocks(self.learner.game, config.teacher, config.epsilon, self._seed, numbers, self._workers)
+
+    def _fit(self) -> Iterator[dict[str, float]]:
+        """Train the net on the teacher's values; yield the errors before, and after every ``log_iterations``."""
+        learner, config, (obs, value, *_) = self.learner, self.learner.config, self._examples
+        net = TFNet(config.name, self._weights, (*config.layers()[1], "linear"), config.learning_rate)
+        learned, held = hold_out(learner.game, self._examples, config.held_out, self._rng)
+        if config.keep == "best" and not len(held):
+            raise ValueError(f"keep=best needs new positions in games held out: choose more games than {self.games}")
+        tf, value, permutations = net.tf, value.astype(np.float32), symmetries(learner.game, config.symmetries)
+        images = np.concatenate([obs[learned][:, permutation] for permutation in permutations])
+        x, y = tf.constant(planes(images)), tf.constant(np.tile(value[learned], len(permutations)))
+        x_held, y_held = tf.constant(planes(obs[held])), tf.constant(value[held])
 
         def error(x: Any, y: Any) -> Any:
             # the report sums, here is the mean: Adam is invariant to the factor
-            return net.tf.reduce_mean(net.tf.square(net.outputs(x)[:, 0] - y))
+            return tf.reduce_mean(tf.square(net.outputs(x)[:, 0] - y))
 
-        def train(rows: Any, rates: Any) -> Any:
+        def iterate(rows: Any, rates: Any) -> Any:
             def losses(n: Any) -> tuple[Any]:
-                batch = (net.tf.gather(x, rows[n]), net.tf.gather(y, rows[n])) if self.batch_size else (x, y)
+                batch = (tf.gather(x, rows[n]), tf.gather(y, rows[n])) if config.batch_size else (x, y)
                 return (error(*batch),)
 
             net.steps(losses, rates)
             return error(x, y), error(x_held, y_held)
 
-        train_steps = net.compile(train, ((None, None), "int64"), ((None,), "float32"))
-        lowest, kept = math.inf, net.arrays
-        for start in range(-self.log_iterations, self.iterations, self.log_iterations):
-            count = min(self.log_iterations, self.iterations - start) if start >= 0 else 0
-            rows = rng.integers(len(obs), size=(count, self.batch_size))
-            loss, held_loss = (float(number) for number in train_steps(rows, net.next_rates(count)))
+        train = net.compile(iterate, ((None, None), "int64"), ((None,), "float32"))
+        lowest = math.inf
+        for start in range(-config.log_iterations, config.iterations, config.log_iterations):
+            count = min(config.log_iterations, config.iterations - start) if start >= 0 else 0
+            rows = self._rng.integers(len(images), size=(count, config.batch_size))
+            loss, held_loss = (float(number) for number in train(rows, net.next_rates(count)))
             net.check(loss)
-            log(net.updates, {"loss": loss} | ({"held_out_loss": held_loss} if len(held) else {}))
-            if self.keep == "last" or held_loss < lowest:
-                lowest, kept = held_loss, net.arrays
-        return kept
+            if config.keep == "last" or held_loss < lowest:
+                lowest, learner.state = held_loss, {**net.arrays, **self._scale}
+            yield {"iterations": net.updates, "loss": loss} | ({"held_out_loss": held_loss} if len(held) else {})
+
+    @property
+    def arrays(self) -> Arrays:
+        """The games; the net learns again from the beginning, which takes seconds."""
+        return self._examples._asdict()
+
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`TrainingLoop`."""
+        self._examples = TrainingExamples(**{name: arrays[name] for name in TrainingExamples._fields})
+        self.continues = False
 
 
 def hold_out(
@@ -250,6 +297,7 @@ class ValueNet(Checkpointable):
     """
 
     colour_blind = True
+    name = ValueNetConfig.name
     game: Game
 
     def __init__(self, config: ValueNetConfig, game: Game, arrays: Arrays) -> None:
@@ -284,6 +332,3 @@ class ValueNet(Checkpointable):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest value."""
         return best_shares(self.action_values(boards))
-
-    def __str__(self) -> str:
-        return ValueNetConfig.name

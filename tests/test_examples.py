@@ -11,7 +11,7 @@ from clients import run as clients
 from clients.endings import ending
 from processes import ROOT, run_python
 
-from learners.sb3 import preserve_random_state
+from learners.sb3 import RandomState
 from ttt_envs import Game
 from ttt_eval.benchmark.agents import agent_policy, load_agent
 from ttt_eval.benchmark.runs import BudgetSpent, CountedEnv, shorten
@@ -190,7 +190,7 @@ def test_agents_of_the_benchmark(name, task, steps, least):
     chosen = shorten(find_task(task), steps)
     agent = load_agent(name)(chosen, 0)
     env = CountedEnv(chosen.make_env(0, **getattr(agent, "env_options", {})), (steps,), lambda steps: None)
-    with preserve_random_state(threads=1), pytest.raises(BudgetSpent):
+    with RandomState(threads=1), pytest.raises(BudgetSpent):
         agent.learn(env, steps)
     policies = [agent_policy(agent, chosen, game) for game in chosen.games]
     assert score_policies(chosen, policies).score > least  # of random play 0

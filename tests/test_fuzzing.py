@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import warnings
 import zipfile
 from contextlib import contextmanager
@@ -24,7 +23,6 @@ from learners.checkpoint import (
     RunPolicy,
     build_config,
     load_arrays,
-    save_arrays,
 )
 from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
@@ -207,22 +205,11 @@ def damage_zip(path, rng):
     return damage.damaged_zip(path.read_bytes(), rng)
 
 
-def damage_arrays(path, rng):
-    """Other arrays, written as ours are, with a valid hash."""
-    with tempfile.TemporaryDirectory() as folder:
-        other = Path(folder, "other.npz")
-        save_arrays(other, {})
-        with one_line_errors():
-            save_arrays(other, damage.damaged_arrays(load_arrays(path), rng))
-        return other.read_bytes()
-
-
 JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl")
 DAMAGES = {
     damage_bytes: ("*.json", "*.jsonl", "*.npz"),
     damage_json: JSON_FILES,
     damage_zip: ("*.npz",),
-    damage_arrays: ("*.npz",),
 }
 """Maps each kind of damage to the files of a run that it applies to."""
 # TensorFlow builds every network again, in a tenth of a second

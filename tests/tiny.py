@@ -1,14 +1,11 @@
 """Learners by name, the packages that they need, and tiny runs of them."""
 
-import dataclasses
 from collections import defaultdict
 
-import numpy as np
 import pytest
 
 from learners import LEARNERS
 from learners.config import load_learner
-from learners.training import Task
 from ttt_apps import train
 from ttt_envs import Game
 
@@ -46,29 +43,10 @@ def cases_of_rules(*rules, names=LEARNERS, slow="sb3"):
     return [case(name, slow=slow in name) for name in sorted(names) if {*rules} <= {*load_learner(name).variants}]
 
 
-def task(run, game=Game(), **changed):  # noqa: B008  # frozen
-    """A task of 200 games against random play, for a learner with a loop of its own."""
-    settings = {
-        "opponent": "random",
-        "seat": "alternate",
-        "games": 200,
-        "batch": 16,
-        "seed": 1,
-        "every": 50,
-        "callbacks": (),
-        "log": lambda games, measured: None,
-        "progress": lambda done: None,
-        "save": lambda done, net: None,
-    }
-    return Task(game=game, run=run, **settings | changed)
-
-
-def fit(config, task):
-    """The progress of a task, and the policy built from the last state that it saved."""
-    states, net = [], config.build(task.game, np.random.default_rng(0))
-    done = config.fit(dataclasses.replace(task, save=lambda done, learner: states.append(learner.state)))
-    net.state = states[-1]
-    return done, net
+def fit(config, game=Game(), games=200, *, every=50, callbacks=(), log=None, progress=None, **options):  # noqa: B008
+    """The progress and the learner of a finished training, against random play by default."""
+    training = config.training(game, games, **{"batch": 16, "seed": 1, "opponent": "random", **options})
+    return training.run(every=every, callbacks=callbacks, log=log, progress=progress), training.learner
 
 
 def train_run(name, folder, *more):

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baselines.exact import solve
-from learners.base import Checkpointable
 from learners.checkpoint import build_config, new_config
-from learners.config import TEACHER, FitLearnerConfig, LearnerConfig
-from learners.training import Progress, Task, TrainingLoop
+from learners.config import TEACHER, LearnerConfig
+from learners.training import Progress, TrainingLoop
 from ttt_apps.cli import Stopped, print_output, print_status, progress_bar, warn
 from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
@@ -88,8 +87,8 @@ def train_run(options: Options, settings: LearnerConfig) -> Path:
     settings.check_game(game)  # before any work
     if settings.own_loop:
         settings.check_opponent(options.opponent, game)
-    training = None if isinstance(settings, FitLearnerConfig) else run.new_training(options)
-    if training is not None and options.exact_games(game):
+    training = run.new_training(options)
+    if options.exact_games(game):
         _check_measurable(game)  # before an older run is replaced
     new = not directory.path.exists()
     if note:
@@ -191,11 +190,10 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
     config = state.config
     settings = build_config(config["learner"], config["settings"])
     options = _read_options(directory, config, cluster)
-    resumable = not isinstance(settings, FitLearnerConfig) or settings.resumes
     if games is not None:
         if games < options.games:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
-        if games > options.games and not resumable:
+        if games > options.games and not settings.resumes:
             raise ValueError(
                 f"{directory} cannot continue to {games} games, because {config['learner']} has a training loop "
                 f"of its own and stores no state of it: train again, with --games {games} --out {directory} --overwrite"
@@ -205,7 +203,7 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
         more = f". Continue to more games with {directory.resume_command} --games {max(1, 2 * options.games)}"
         print_output(
             f"{directory} is finished, all {options.games:,} games are played: nothing was done"
-            f"{more if resumable else ''}"
+            f"{more if settings.resumes else ''}"
         )
         return
     run = Run(directory, options, settings, game_from_dict(config["game"]), Meter(directory.read_cost()))
@@ -216,10 +214,10 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
             print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
         return
     training = run.restore_training(state)
-    here = {"games": 0 if training is None else training.done.games, "versions": versions(), "revision": revision()}
+    here = {"games": training.done.games, "versions": versions(), "revision": revision()}
     directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
     directory.write_config({**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
-    run.train(training, {} if training is None else state.sizes)
+    run.train(training, state.sizes if training.continues else {})
 
 
 def _read_options(directory: RunDirectory, config: Mapping[str, Any], cluster: str = "") -> Options:
@@ -268,7 +266,6 @@ class Run:
 
     def new_training(self, options: Options) -> TrainingLoop:
         """Return the training at its start, with the given options."""
-        assert not isinstance(self.settings, FitLearnerConfig)
         return self.settings.training(
             self.game,
             options.games,
@@ -279,19 +276,16 @@ class Run:
             cluster=options.cluster,
         )
 
-    def restore_training(self, state: RunState) -> TrainingLoop | None:
-        """Return the training at its checkpoint, at its start without one; None for a learner with its own loop.
+    def restore_training(self, state: RunState) -> TrainingLoop:
+        """Return the training at its checkpoint; at its start without one, or if its learner cannot continue.
 
         Raises:
             ValueError: a checkpoint that is not of this training.
         """
         options, settings, parts = self.options, self.settings, state.checkpoint
-        if isinstance(settings, FitLearnerConfig):
-            settings.check_opponent(options.opponent, self.game)
-            if not settings.resumes and self.directory.metrics.exists():
+        if parts is None or not settings.resumes:
+            if self.directory.metrics.exists() and not settings.resumes:
                 print_status(f"{options.learner} keeps no state of its training: it starts again with the first game")
-            return None
-        if parts is None:
             return self.new_training(options)
         if {"learner", "training", "metrics"} - parts.keys() or not (settings.own_loop or "live" in parts["training"]):
             raise ValueError(f"{self.directory.checkpoint} holds no training that can continue: train again")
@@ -302,20 +296,17 @@ class Run:
         training.state = parts["training"]
         return training
 
-    def train(self, training: TrainingLoop | None, sizes: Mapping[str, int] | None = None) -> None:
+    def train(self, training: TrainingLoop, sizes: Mapping[str, int] | None = None) -> None:
         """Train to the end, write the report, and print the result.
 
         Args:
-            training: the training; None for a learner with its own loop.
+            training: the training.
             sizes: valid sizes of the run's lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
         print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard")
-        if training is None:
-            done = self._fit()
-        else:
-            self._warm_up()
-            done = self._learn(training, sizes or {})
+        self._warm_up()
+        done = self._learn(training, sizes or {})
         self.print_end(done, None if self.options.no_report else self._write_report())
 
     def _learn(self, training: TrainingLoop, sizes: Mapping[str, int]) -> Progress:
@@ -333,7 +324,8 @@ class Run:
                 nonlocal saved_games, saved_at
                 self._write_cost("training")  # first: a checkpoint always has the cost of its content
                 arrays = {"learner": training.learner.state, "training": training.state}
-                directory.save_checkpoint(training.done, _sizes_on_disk(metrics, snapshots), **arrays)
+                sizes = _sizes_on_disk(metrics, snapshots)
+                directory.save_checkpoint(training.done, training.running, sizes, **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
 
             def after_step(training: TrainingLoop) -> bool:
@@ -353,39 +345,6 @@ class Run:
                 raise Stopped(f"stopped after {done.games:,} games: continue with {directory.resume_command}")
             save()
         return done
-
-    def _fit(self) -> Progress:
-        """Train a learner in its own loop."""
-        assert isinstance(self.settings, FitLearnerConfig)
-        options, directory = self.options, self.directory
-        with Metrics(directory) as metrics, self._snapshots({}) as snapshots, self._bar() as show:
-
-            def save(done: Progress, learner: Checkpointable) -> None:
-                self._write_cost("training")
-                directory.save_checkpoint(done, _sizes_on_disk(metrics, snapshots), learner=learner.state)
-
-            task = Task(
-                game=self.game,
-                opponent=options.opponent,
-                seat=options.seat,
-                games=options.games,
-                batch=self.batch,
-                seed=options.seed,
-                run=directory.path,
-                every=options.marks(),
-                callbacks=tuple(self._callbacks(0, snapshots)),
-                log=self._logger(metrics),
-                progress=show,
-                save=save,
-                cluster=options.cluster,
-            )
-            try:
-                return self.settings.fit(task)
-            except KeyboardInterrupt:
-                self._write_cost("training")
-                again = "it starts again, with the first game,"
-                how = "the games so far are stored: continue" if self.settings.resumes else again
-                raise Stopped(f"stopped; {how} with {directory.resume_command}") from None
 
     def complete(self, state: RunState) -> WrittenReport | None:
         """Make the missing files of a trained run.
@@ -507,7 +466,7 @@ class Run:
 
     def _warm_up(self) -> None:
         """Compile a learner's code before its training is timed, with a few games that are discarded."""
-        if self.options.games >= MIN_COMPILED_GAMES:
+        if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
             with compile_at_once():
                 few = dataclasses.replace(self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2)
                 training = self.new_training(few)

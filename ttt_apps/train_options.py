@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
-from learners.config import TEACHER, FitLearnerConfig, LearnerConfig, load_learner
+from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
@@ -211,7 +211,7 @@ def complete_options(options: Options, settings: LearnerConfig) -> Options:
 
 def batch_note(options: Options, settings: LearnerConfig) -> str:
     """Return a note if the default batch is the whole training, so that no game profits from another; else ""."""
-    if isinstance(settings, FitLearnerConfig) or options.batch is not None or options.games > settings.batch:
+    if not settings.resumes or options.batch is not None or options.games > settings.batch:
         return ""
     return (
         f"all {options.games:,} games are played at the same time, because the batch of {options.learner} is "

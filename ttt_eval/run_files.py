@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from learners import is_run
-from learners.base import Arrays
+from learners.base import Arrays, check_shapes
 from learners.checkpoint import (
     CHECKPOINT,
     CONFIG,
     COST,
     METRICS,
-    TEACHER_FOLDER,
     load_checkpoint,
     policy_name,
     read_config,
@@ -38,7 +37,7 @@ REPORT = "report.html"
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run."""
 RUN_FILES = (CONFIG, CHECKPOINT, METRICS, CHOICES, COST, EVENTS, REPORT)
-"""Files of a run; a learner with a teacher also has a folder of its games."""
+"""Files of a run."""
 DERIVED_FILES = (EVENTS, REPORT)
 """Files that are derived from the others and can be regenerated."""
 
@@ -51,15 +50,18 @@ class RunState(NamedTuple):
     checkpoint: dict[str, dict[str, np.ndarray[Any, Any]]] | None
     """the parts of its ``checkpoint.npz``; None if there is none"""
     progress: Progress | None
-    """progress at that checkpoint; None if an old version did not store it"""
+    """progress at that checkpoint"""
     sizes: Mapping[str, int]
     """valid bytes of ``metrics.jsonl``, as ``size``, and of ``choices.jsonl``, as ``choices``, at that checkpoint"""
     missing: tuple[str, ...]
     """files that a finished run of these settings has, and this one lacks"""
+    running: bool
+    """whether the training was not finished at that checkpoint"""
 
     def is_trained(self, games: int | None = None) -> bool:
         """Return whether the training is finished, with ``games`` games or as many as the settings say."""
-        return self.progress is not None and self.progress.games >= (self.config["games"] if games is None else games)
+        enough = self.config["games"] if games is None else games
+        return self.progress is not None and not self.running and self.progress.games >= enough
 
 
 def run_folder(spec: str) -> Path | None:
@@ -91,14 +93,12 @@ class RunDirectory:
 
     Attributes:
         path: the directory; the other attributes are the paths of its files, which may not exist.
-        teacher: folder of a teacher's games.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.config, self.checkpoint, self.metrics, *others = (self.path / name for name in RUN_FILES)
         self.choices, self.cost, self.events, self.report = others
-        self.teacher = self.path / TEACHER_FOLDER
 
     def __str__(self) -> str:
         return str(self.path)
@@ -118,9 +118,8 @@ class RunDirectory:
         return is_run(self.path)
 
     def has_results(self) -> bool:
-        """Return whether the run has stored a part of its training: a checkpoint, a metric or a teacher's games."""
-        measured = self.metrics.is_file() and self.metrics.stat().st_size > 0
-        return measured or self.checkpoint.exists() or (self.teacher.is_dir() and any(self.teacher.iterdir()))
+        """Return whether the run has stored a part of its training: a checkpoint or a metric."""
+        return self.checkpoint.exists() or (self.metrics.is_file() and self.metrics.stat().st_size > 0)
 
     def read_config(self) -> dict[str, Any]:
         """Return ``config.json``: the game, the learner and its settings.
@@ -198,17 +197,18 @@ class RunDirectory:
         """Write ``cost.json``."""
         write_json(self.cost, {"format": 1, "phases": phases})
 
-    def save_checkpoint(self, done: Progress, sizes: Mapping[str, int], **parts: Arrays) -> None:
+    def save_checkpoint(self, done: Progress, running: bool, sizes: Mapping[str, int], **parts: Arrays) -> None:
         """Write ``checkpoint.npz`` atomically.
 
         Args:
             done: the progress.
+            running: whether the training is not finished.
             sizes: sizes of lines on disk in bytes, see :class:`RunState`.
-            parts: the arrays of the learner, and of its training if it can continue.
+            parts: the arrays of the learner and of its training.
         """
-        counts = np.array([done.games, done.wins, done.draws, done.losses], np.int64)
+        progress = {"counts": np.array(astuple(done), np.int64), "running": np.array([running])}
         metrics = {name: np.array([size]) for name, size in sizes.items()}
-        save_checkpoint(self.path, **parts, progress={"counts": counts}, metrics=metrics)
+        save_checkpoint(self.path, **parts, progress=progress, metrics=metrics)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -219,15 +219,12 @@ class RunDirectory:
         """
         with locked(self.path):
             delete_temporary_files(self.path, RUN_FILES)
-            if not self.teacher.is_symlink():
-                delete_temporary_files(self.teacher, ["games.npz"])
             yield
 
     def clear(self) -> None:
         """Remove the files of a run, ``config.json`` first: without it the rest is no run."""
         for name in RUN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.teacher, ignore_errors=True)
 
     def read_state(self) -> RunState:
         """Return the state of the run. A run is finished when its training is over and no file is missing.
@@ -236,8 +233,14 @@ class RunDirectory:
             ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
         """
         config = self.read_training()
-        checkpoint = load_checkpoint(self.path) if self.checkpoint.exists() else None
-        sizes = self._read_sizes(checkpoint)
+        checkpoint, progress, running, sizes = None, None, False, dict[str, int]()
+        if self.checkpoint.exists():
+            checkpoint = load_checkpoint(self.path)
+            stored, lines = checkpoint.get("progress", {}), checkpoint.get("metrics", {})
+            check_shapes({"counts": np.zeros(4, np.int64), "running": np.zeros(1, bool)}, stored, str(self.checkpoint))
+            check_shapes(dict.fromkeys({"size", *lines}, np.zeros(1, np.int64)), lines, str(self.checkpoint))
+            progress, running = Progress(*stored["counts"].tolist()), bool(stored["running"][0])
+            sizes = {name: int(size[0]) for name, size in lines.items()}
         absent = {
             CHOICES: "choices" not in sizes,
             EVENTS: importlib.util.find_spec("tensorboard") is None,
@@ -249,7 +252,7 @@ class RunDirectory:
             for name in RUN_FILES
             if not absent.get(name) and not _is_complete(self.path / name, least.get(name, 0))
         )
-        return RunState(config, checkpoint, self._read_progress(checkpoint), sizes, missing)
+        return RunState(config, checkpoint, progress, sizes, missing, running)
 
     def check_trained(self) -> RunState:
         """Return the state of a run whose training is over.
@@ -263,25 +266,6 @@ class RunDirectory:
             far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
             raise ValueError(f"{self} is not finished, {far}: continue with {self.resume_command}")
         return state
-
-    def _read_sizes(self, checkpoint: Mapping[str, Arrays] | None) -> dict[str, int]:
-        if checkpoint is None or "metrics" not in checkpoint:
-            return {}
-        stored, sizes = checkpoint["metrics"], {}
-        for name in ("size", "choices") if "choices" in stored else ("size",):
-            size = stored.get(name)
-            if size is None or size.shape != (1,) or size.dtype.kind != "i":
-                raise ValueError(f"{self.checkpoint} does not say how long the run's files were: it is damaged")
-            sizes[name] = int(size[0])
-        return sizes
-
-    def _read_progress(self, checkpoint: Mapping[str, Arrays] | None) -> Progress | None:
-        counts = None if checkpoint is None else checkpoint.get("progress", {}).get("counts")
-        if counts is None:
-            return None
-        if counts.shape != (4,) or counts.dtype != np.int64 or (counts < 0).any() or counts[0] != counts[1:].sum():
-            raise ValueError(f"{self.checkpoint} does not say how many games were played: it is damaged")
-        return Progress(*counts.tolist())
 
 
 def _is_complete(path: Path, least: int) -> bool:

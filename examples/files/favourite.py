@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from learners.base import Learner, Transition
-from learners.config import LearnerConfig
-from learners.limits import Fraction
+from learners.config import Fraction, LearnerConfig
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards

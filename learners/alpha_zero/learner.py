@@ -17,14 +17,8 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 
-def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
-    """Return the lines int64[L, win_length] used as input features: all or none."""
-    lines = game.line_cells
-    return lines if config.lines else lines[:0]
-
-
 class AlphaZero(Checkpointable):
-    """The learner of :class:`~learners.alpha_zero.config.AlphaZeroConfig`.
+    """The learner of :class:`~learners.alpha_zero.training.AlphaZeroConfig`.
 
     One net serves both seats: it sees the mover's stones as its own. The input is planes and lines, as
     :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in ReLU. The last layer gives one logit per cell and
@@ -37,6 +31,7 @@ class AlphaZero(Checkpointable):
     ``evaluate`` and ``run_simulations``, which guide searches, do not average; ``values`` and ``action_values`` do.
 
     Attributes:
+        lines: int64[L, win_length]: the lines that are input features, all or none.
         mean: the net averaged over the training symmetries, as in greedy play.
     """
 
@@ -47,11 +42,10 @@ class AlphaZero(Checkpointable):
     action_values: Callable[[Boards], Float64Array]
 
     def __init__(self, config: AlphaZeroSettings, game: Game, rng: np.random.Generator) -> None:
-        self.config = config
-        self.game = game
+        self.config, self.game = config, game
         self.symmetric = config.symmetries == "all"
-        self._lines = input_lines(game, config)
-        inputs = 3 * game.cells + len(self._lines) * (2 * game.win_length - 1)
+        self.lines: Int64Array = game.line_cells if config.lines else game.line_cells[:0]
+        inputs = 3 * game.cells + len(self.lines) * (2 * game.win_length - 1)
         self.weights = glorot(layer_shapes((inputs, *config.layers_for(game), game.cells + 1)), rng)
 
     @property
@@ -62,7 +56,7 @@ class AlphaZero(Checkpointable):
     @weights.setter
     def weights(self, weights: dict[str, Float32Array]) -> None:
         self._weights, arrays = weights, list(weights.values())
-        net = Packed.from_layers(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
+        net = Packed.from_layers(list(zip(arrays[::2], arrays[1::2], strict=True)), self.lines)
         self._own, self.mean = (NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries))
         self.evaluate, self.run_simulations = self._own.evaluate, self._own.run_simulations
         self.values, self.action_values = self.mean.values, self.mean.action_values

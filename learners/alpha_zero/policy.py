@@ -56,13 +56,10 @@ class AlphaZeroSearch(Named):
     """number of threads that search a batch of positions, or auto for one per core; results do not depend on it"""
 
     def __post_init__(self) -> None:
-        check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, self._value_scale)
+        scale = value_scale_for(self.game, self.value_scale)
+        check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, scale)
         count_threads(self.threads)
         self._evaluator  # noqa: B018  # reports a wrong path at once
-
-    @property
-    def _value_scale(self) -> float:
-        return value_scale_for(self.game, self.value_scale)
 
     @cached_property
     def _evaluator(self) -> Evaluator:
@@ -85,28 +82,24 @@ class AlphaZeroSearch(Named):
             simulations=self.simulations,
             max_num_considered_actions=self.max_num_considered_actions,
             maxvisit_init=self.maxvisit_init,
-            value_scale=self._value_scale,
+            value_scale=value_scale_for(self.game, self.value_scale),
             threads=self.threads,
         )
 
-    def _collect(
-        self, out: Float64Array, boards: Boards, result: Callable[[GumbelResult], Float64Array]
-    ) -> Float64Array:
-        """Search in chunks whose trees fit into memory, and write their results to ``out``."""
+    def _collect(self, boards: Boards, result: Callable[[GumbelResult], Float64Array]) -> Float64Array:
+        """Search in chunks whose trees fit into memory, and return their results."""
         size = max(1, min(CHUNK_SIZE, MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells)))
-        for start in range(0, len(out), size):
-            rows = np.arange(start, min(start + size, len(out)))
-            out[rows] = result(self.search(boards.take(rows)))
-        return out
+        parts = [result(self.search(chunk)) for chunk in boards.chunks(size)]
+        return np.concatenate(parts) if parts else result(self.search(boards))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: 1 for the move that the search selects."""
-        return self._collect(np.empty(boards.cells.shape), boards, GumbelResult.probabilities)
+        return self._collect(boards, GumbelResult.probabilities)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B] from the mover's view: the values of the selected moves."""
-        return self._collect(np.empty(len(boards.mover)), boards, lambda result: result.values)
+        return self._collect(boards, lambda result: result.values)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal or not visited."""
-        return self._collect(np.empty(boards.cells.shape), boards, lambda result: result.search.action_values)
+        return self._collect(boards, lambda result: result.search.action_values)

@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.mcts import MCTSSearch, gumbel_search
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.settings import AlphaZeroSettings
+from learners.alpha_zero.settings import AlphaZeroSettings, value_scale_for
 from learners.base import Arrays
 from learners.training import training_key
 from ttt_envs.agents.policy import Evaluator, sample
@@ -38,13 +38,6 @@ class TrainingExamples(NamedTuple):
     """float32[N], from the mover's view"""
     results: Float64Array
     """float64[games], for player_0"""
-
-    @classmethod
-    def empty(cls, cells: int) -> TrainingExamples:
-        """Return no examples."""
-        return cls(
-            np.zeros((0, cells), np.int8), np.zeros((0, cells), np.float32), np.zeros(0, np.float32), np.zeros(0)
-        )
 
     @classmethod
     def concatenate(cls, parts: list[TrainingExamples]) -> TrainingExamples:
@@ -94,103 +87,93 @@ def play_games(
     (cells, mover), stones = Boards.start(game, count), np.zeros(count, np.int64)
     keys, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
     begin_rows(cells, mover, stones, keys, key, np.arange(numbers.start, numbers.stop))
-    opening = draw_openings(config, game, keys)
-    plies: list[Ply] = []
+    games = SelfPlayGames(config, game, evaluator, keys)
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
-        ply, moves = choose_moves(
-            config, game, rows, Boards(cells[rows], mover[rows]), evaluator, keys[rows], opening[rows]
-        )
-        plies.append(ply)
+        moves = games.choose_moves(rows, Boards(cells[rows], mover[rows]))
         play_rows(cells, mover, stones, keys, rows, moves, game.parameters, outcome)
-    results = np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome)
-    return make_examples(config, plies, results)
+    return games.examples(np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome))
 
 
-def choose_moves(
-    config: AlphaZeroSettings,
-    game: Game,
-    rows: Int64Array,
-    boards: Boards,
-    evaluator: Evaluator,
-    keys: UInt64Array,
-    opening: Int64Array,
-) -> tuple[Ply, Int64Array]:
-    """Search positions, and choose the moves of self-play, of which some are random.
+class SelfPlayGames:
+    """The moves of games of a net against itself, and the training examples from them.
 
     Args:
         config: the settings.
         game: the game, as the search plays it.
-        rows: int64[G]: indices of the games.
-        boards: their positions.
         evaluator: the net that guides the searches.
-        keys: uint64[G]: determine the random numbers of each game.
-        opening: int64[G]: number of stones that random moves place first.
+        keys: uint64[games]: determine the random numbers of each game.
 
-    Returns:
-        The ply, and the moves int64[G].
-    """
-    stones = np.count_nonzero(boards.cells, axis=1)
-    policy, values, selected = _search(config, game, boards, evaluator, keys, stones)
-    explores = (stones < opening) | (_draw_uniforms(keys, STREAM_EXPLORE, stones) < config.epsilon)
-    random_moves = sample(_normalise(boards.legal(game)), _draw_uniforms(keys, STREAM_RANDOM_ACTION, stones))
-    moves = np.where(explores, random_moves, selected)
-    return Ply(rows, boards, policy.astype(np.float32), values, moves != selected), moves
-
-
-def draw_openings(config: AlphaZeroSettings, game: Game, keys: UInt64Array) -> Int64Array:
-    """Draw the number of random opening moves of each game, int64[G]."""
-    first = np.zeros(len(keys), np.int64)
-    drawn: Int64Array = (_draw_uniforms(keys, OPENING, first) * (config.opening_for(game) + 1)).astype(np.int64)
-    return drawn
-
-
-def make_examples(config: AlphaZeroSettings, plies: list[Ply], results: Float64Array) -> TrainingExamples:
-    """Return the training examples of finished games, game by game.
-
-    Args:
-        config: the settings.
+    Attributes:
         plies: all searched positions, in the order of play.
-        results: float64[games], for player_0.
     """
-    by_game = np.argsort(np.concatenate([ply.rows for ply in plies]), kind="stable")
-    return TrainingExamples(
-        np.concatenate([ply.boards.own_first() for ply in plies])[by_game],
-        np.concatenate([ply.policy for ply in plies])[by_game],
-        np.concatenate(_td_lambda_targets(plies, results, config.td_lambda))[by_game],
-        results,
-    )
 
+    def __init__(self, config: AlphaZeroSettings, game: Game, evaluator: Evaluator, keys: UInt64Array) -> None:
+        self.config, self.game, self.evaluator, self.keys = config, game, evaluator, keys
+        first, longest = np.zeros(len(keys), np.int64), config.opening_for(game)
+        self._openings = (_draw_uniforms(keys, OPENING, first) * (longest + 1)).astype(np.int64)  # in random moves
+        self.plies: list[Ply] = []
 
-def _search(
-    config: AlphaZeroSettings, game: Game, boards: Boards, evaluator: Evaluator, keys: UInt64Array, stones: Int64Array
-) -> tuple[Float64Array, Float64Array, Int64Array]:
-    """Return the improved policy float64[G, cells], the values float64[G], and the selected moves of a search."""
-    search_game = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)
-    shape = boards.cells.shape
-    if config.search == "gumbel":
-        each = (stones[:, None] * game.cells + np.arange(game.cells)).ravel()
-        u = _draw_uniforms(np.repeat(keys, game.cells), NOISE, each).reshape(shape)
-        gumbel = gumbel_search(
-            search_game,
-            boards,
-            evaluator,
-            simulations=config.simulations,
-            max_num_considered_actions=config.max_num_considered_actions,
-            noise=-np.log(-np.log(u + 2.0**-54)),
-            maxvisit_init=config.maxvisit_init,
-            value_scale=config.value_scale_for(game),
-            threads=config.threads,
+    def choose_moves(self, rows: Int64Array, boards: Boards) -> Int64Array:
+        """Search the next positions of some games, and choose their moves, of which some are random.
+
+        Args:
+            rows: int64[G]: indices of the games.
+            boards: their positions.
+
+        Returns:
+            The moves int64[G].
+        """
+        keys, stones = self.keys[rows], np.count_nonzero(boards.cells, axis=1)
+        policy, values, selected = self._search(boards, keys, stones)
+        is_random = _draw_uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
+        legal = _normalise(boards.legal(self.game))
+        random_moves = sample(legal, _draw_uniforms(keys, STREAM_RANDOM_ACTION, stones))
+        moves = np.where((stones < self._openings[rows]) | is_random, random_moves, selected)
+        self.plies.append(Ply(rows, boards, policy.astype(np.float32), values, moves != selected))
+        return moves
+
+    def examples(self, results: Float64Array) -> TrainingExamples:
+        """Return the training examples of the finished games, game by game; their results are float64[games], for
+        player_0.
+        """
+        by_game = np.argsort(np.concatenate([ply.rows for ply in self.plies]), kind="stable")
+        return TrainingExamples(
+            np.concatenate([ply.boards.own_first() for ply in self.plies])[by_game],
+            np.concatenate([ply.policy for ply in self.plies])[by_game],
+            np.concatenate(_td_lambda_targets(self.plies, results, self.config.td_lambda))[by_game],
+            results,
         )
-        return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
-    no_keys = np.zeros(len(keys), np.uint64)
-    puct = MCTSSearch(search_game, boards, no_keys, c=config.c, leaf=evaluator, threads=config.threads)
-    gammas = np.zeros(shape)
-    for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):
-        gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())
-    puct.add_root_noise(_normalise(gammas), DIRICHLET)
-    puct.run(config.simulations)
-    policy = puct.probabilities(temperature=1.0)
-    return policy, puct.root_values, sample(policy, _draw_uniforms(keys, NOISE, stones))
+
+    def _search(
+        self, boards: Boards, keys: UInt64Array, stones: Int64Array
+    ) -> tuple[Float64Array, Float64Array, Int64Array]:
+        """Return the improved policy float64[G, cells], the values float64[G], and the selected moves of a search."""
+        config, shape, cells = self.config, boards.cells.shape, self.game.cells
+        game = self.game if config.chance_nodes else dataclasses.replace(self.game, skip_chance=0.0)
+        if config.search == "gumbel":
+            each = (stones[:, None] * cells + np.arange(cells)).ravel()
+            u = _draw_uniforms(np.repeat(keys, cells), NOISE, each).reshape(shape)
+            gumbel = gumbel_search(
+                game,
+                boards,
+                self.evaluator,
+                simulations=config.simulations,
+                max_num_considered_actions=config.max_num_considered_actions,
+                noise=-np.log(-np.log(u + 2.0**-54)),
+                maxvisit_init=config.maxvisit_init,
+                value_scale=value_scale_for(self.game, config.value_scale),
+                threads=config.threads,
+            )
+            return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
+        no_keys = np.zeros(len(keys), np.uint64)
+        puct = MCTSSearch(game, boards, no_keys, c=config.c, leaf=self.evaluator, threads=config.threads)
+        gammas = np.zeros(shape)
+        for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):
+            gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())
+        puct.add_root_noise(_normalise(gammas), DIRICHLET)
+        puct.run(config.simulations)
+        policy = puct.probabilities(temperature=1.0)
+        return policy, puct.root_values, sample(policy, _draw_uniforms(keys, NOISE, stones))
 
 
 def _draw_uniforms(keys: UInt64Array, stream: int, n: Int64Array) -> Float64Array:

@@ -6,18 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+from msgspec import Meta
+
+from learners import config
 from learners.config import LearnerConfig
-from learners.limits import (
-    Fraction,
-    NonNegative,
-    NonNegativeInt,
-    NumProcesses,
-    NumThreads,
-    Positive,
-    PositiveInt,
-    layer_sizes,
-    number_range,
-)
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING
@@ -38,7 +30,7 @@ def value_scale_for(game: Game, chosen: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class AlphaZeroSettings(LearnerConfig):
-    """Hyperparameters of :class:`~learners.alpha_zero.config.AlphaZeroConfig`."""
+    """Hyperparameters of :class:`~learners.alpha_zero.training.AlphaZeroConfig`."""
 
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
@@ -50,49 +42,49 @@ class AlphaZeroSettings(LearnerConfig):
     self_play_games: ClassVar[int] = 8_192
     own_loop: ClassVar[bool] = True
 
-    hidden: Annotated[tuple[int, ...], layer_sizes(8, 4096)] | None = None
+    hidden: config.Layers | None = None
     """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on boards up to 16
     without skips, where play can become perfect and one wrong reply costs half a game; two of 128 on others"""
     lines: bool = True
     """add line features to the input: for each winnable line, the number of stones of one side, or that both sides are
     in it; without, the input is the cells alone"""
-    simulations: PositiveInt = 32
+    simulations: config.PositiveInt = 32
     """number of simulations per move during training"""
     search: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: sequential halving at the root with Gumbel noise; the target is the improved policy (2022); puct:
     Dirichlet noise at the root, moves sampled by visit count; the target is the visit distribution (2018)"""
-    max_num_considered_actions: Annotated[int, number_range(2)] = 16
+    max_num_considered_actions: Annotated[int, Meta(ge=2)] = 16
     """maximum number of root moves that the Gumbel search considers, 2 or more"""
-    maxvisit_init: NonNegative = 50.0
+    maxvisit_init: config.NonNegative = 50.0
     """visits added to the highest visit count when the Gumbel search scales values, 0 or more"""
-    value_scale: NonNegative | None = None
+    value_scale: config.NonNegative | None = None
     """scale of the values per such visit in the Gumbel search, 0 or more; default: 0.5, or 2 where turns are skipped,
     because move values may then differ little"""
-    c: NonNegative = 1.4
+    c: config.NonNegative = 1.4
     """exploration constant of PUCT, 0 or more"""
     chance_nodes: bool = True
     """model skipped turns as chance nodes in the search; without, the search assumes no skips"""
-    opening: NonNegativeInt | None = None
+    opening: config.NonNegativeInt | None = None
     """maximum number of random opening moves, drawn uniformly from 0 for each game; default: all but two cells, or half
     of the cells where turns are skipped (skips vary the games anyway), at most 14"""
-    epsilon: Fraction = 0.25
+    epsilon: config.Fraction = 0.25
     """probability of a random move after the opening, 0 to 1; value targets do not bootstrap through random moves"""
-    td_lambda: Fraction = 0.1
+    td_lambda: config.Fraction = 0.1
     """lambda of the TD(lambda) value targets: 0 is the search's value of the position, 1 the result of the game"""
-    learning_rate: Positive = 0.006
+    learning_rate: config.Positive = 0.006
     """learning rate of Adam, above 0"""
-    learning_rate_decay: NonNegative = 0.002
+    learning_rate_decay: config.NonNegative = 0.002
     """the learning rate of update n, from 0, is learning_rate / (1 + learning_rate_decay n); 0 keeps it constant"""
-    weight_decay: NonNegative = 1e-5
+    weight_decay: config.NonNegative = 1e-5
     """L2 penalty: weight of half the sum of squared weights in the loss, 0 or more"""
-    value_weight: Positive = 4.0
+    value_weight: config.Positive = 4.0
     """weight of the squared value error relative to the policy's cross entropy, above 0"""
-    buffer_size: PositiveInt | None = None
+    buffer_size: config.PositiveInt | None = None
     """capacity of the replay buffer in positions; default: 15,000 on boards up to 9 cells, where a better search soon
     revisits positions, and 60,000 on others"""
-    batch_size: PositiveInt = 256
+    batch_size: config.PositiveInt = 256
     """number of positions in a minibatch"""
-    gradient_steps: PositiveInt = 200
+    gradient_steps: config.PositiveInt = 200
     """number of updates after each batch of games"""
     symmetries: Symmetries = "all"
     """augment training data with randomly drawn rotations, or all symmetries, of the positions, and average over them
@@ -100,9 +92,9 @@ class AlphaZeroSettings(LearnerConfig):
     decisive: bool = True
     """in greedy play without a search, complete a line at once; where no turn can be skipped, also block an immediate
     win; in misère no move is forced"""
-    jobs: NumProcesses = 1
+    jobs: config.NumProcesses = 1
     """number of processes that play the games, -1 for one per core; results do not depend on it"""
-    threads: NumThreads = 1
+    threads: config.NumThreads = 1
     """number of threads of each process for the searches, or auto for cores / jobs; results do not depend on it"""
 
     def layers_for(self, game: Game) -> tuple[int, ...]:
@@ -125,7 +117,3 @@ class AlphaZeroSettings(LearnerConfig):
             return min(self.opening, game.cells)
         wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
         return max(0, min(wanted, MAX_OPENING_PLIES))
-
-    def value_scale_for(self, game: Game) -> float:
-        """Return the weight of values in the Gumbel search."""
-        return value_scale_for(game, self.value_scale)

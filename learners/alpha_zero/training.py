@@ -1,23 +1,55 @@
-"""The training loop: play a batch of games, then update the net from the replay buffer."""
+"""The configuration of AlphaZero and its training: play a batch of games, then update the net from a replay buffer."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from learners.alpha_zero.learner import AlphaZero, input_lines
+from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.self_play import TrainingExamples, play_block
+from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays, with_prefix
+from learners.config import TrainingOptions
 from learners.mlp import MAX_FLOAT32, Activation, TFNet, line_states
-from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng
+from learners.training import SPAWN_REPLAY, TrainingLoop, make_initial_rng, make_rng
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs, connect, map_blocks, results_in_order
+from ttt_envs.envs.config import SELF
+from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.symmetry import symmetries
 
 BLOCK = 64
 """Number of games that a process plays at a time, if there are several processes; results do not depend on it."""
+
+
+@dataclass(frozen=True)
+class AlphaZeroConfig(AlphaZeroSettings):
+    """AlphaZero with chance nodes: a policy-value net in TensorFlow, trained by its own search in self-play."""
+
+    def build(self, game: AnyGame, rng: np.random.Generator) -> AlphaZero:
+        """Return a learner with random weights drawn from ``rng``; playing needs no TensorFlow."""
+        self.check_game(game)
+        return AlphaZero(self, visible(game), rng)
+
+    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> SelfPlay:
+        """See :meth:`LearnerConfig.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
+
+        Raises:
+            ValueError: numbers out of range, no TensorFlow.
+        """
+        seed = options["seed"]
+        learner = self.build(game, make_initial_rng(seed))
+        return SelfPlay(learner, games, batch=options["batch"], seed=seed, cluster=options.get("cluster", ""))
+
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
+        """See :meth:`LearnerConfig.check_opponent`."""
+        if opponent != SELF:
+            raise ValueError(
+                f"{self.name} learns from games against itself, and not against {opponent}: leave opponent= out"
+            )
 
 
 class SelfPlay(TrainingLoop):
@@ -50,17 +82,15 @@ class SelfPlay(TrainingLoop):
         if cluster:
             connect(cluster)  # once, not in every step
         config, cells = learner.config, learner.game.cells
-        hidden: list[Activation] = ["relu"]
-        activations: list[Activation] = hidden * len(config.layers_for(learner.game)) + ["linear"]
+        hidden: list[Activation] = ["relu" for _ in config.layers_for(learner.game)]
         rates = config.learning_rate, config.learning_rate_decay
-        self.net = TFNet(config.name, learner.weights, activations, *rates, fused_bias=True)
-        self._lines = input_lines(learner.game, config)
-        shapes: list[tuple[tuple[int | None, ...], str]] = [
-            ((None, None, width), "int8") for width in (cells, len(self._lines))
-        ]
-        shapes += [((None, None, cells), "float32"), ((None, None), "float32"), ((None,), "float32")]
-        self._update = self.net.compile(self._steps, *shapes)
-        self.replay = TrainingExamples.empty(cells)
+        self.net = TFNet(config.name, learner.weights, [*hidden, "linear"], *rates, fused_bias=True)
+        boards, states = (None, None, cells), (None, None, len(learner.lines))
+        targets = (boards, "float32"), ((None, None), "float32")
+        self._update = self.net.compile(self._steps, (boards, "int8"), (states, "int8"), *targets, ((None,), "float32"))
+        no_obs, no_numbers = np.zeros((0, cells), np.int8), np.zeros(0)
+        no_targets = no_obs.astype(np.float32), no_numbers.astype(np.float32)
+        self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
         self._permutations = symmetries(learner.game, config.symmetries)
         self._losses = np.zeros(2)
 
@@ -74,13 +104,11 @@ class SelfPlay(TrainingLoop):
     def step(self) -> None:
         """Play a batch of games and make its updates."""
         learner, config = self.learner, self.learner.config
-        first = self.done.games
-        count = min(self.batch, self.games - first)
+        numbers = range(self.done.games, min(self.done.games + self.batch, self.games))
         play = partial(play_block, config, learner.game, learner.state, self._seed)
-        size = count if self._workers == 1 else BLOCK
-        stop = first + count
-        blocks = ((range(start, min(start + size, stop)),) for start in range(first, stop, size))
-        examples = results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1))
+        size = len(numbers) if self._workers == 1 else BLOCK
+        blocks = ((numbers[start : start + size],) for start in range(0, len(numbers), size))
+        examples = results_in_order(map_blocks(play, blocks, self._workers if len(numbers) > BLOCK else 1))
         self.learn(TrainingExamples.concatenate(list(examples)))
 
     def learn(self, examples: TrainingExamples) -> None:
@@ -89,10 +117,9 @@ class SelfPlay(TrainingLoop):
         Raises:
             ValueError: the net has diverged.
         """
-        config, game = self.learner.config, self.learner.game
-        latest = slice(-config.buffer_size_for(game), None)
-        obs, policy, value, _ = TrainingExamples.concatenate([self.replay, examples])
-        self.replay = TrainingExamples(obs[latest], policy[latest], value[latest], np.zeros(0))
+        latest = slice(-self.learner.config.buffer_size_for(self.learner.game), None)
+        replay = TrainingExamples.concatenate([self.replay, examples._replace(results=np.zeros(0))])
+        self.replay = TrainingExamples(replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results)
         rng = make_rng(self._seed, SPAWN_REPLAY, self.done.games)
         self._losses = self.update(self.draw(rng))
         self.learner.weights = self.net.arrays
@@ -124,7 +151,7 @@ class SelfPlay(TrainingLoop):
         """
         obs, policy, value, _ = examples
         count, size, cells = obs.shape
-        states = line_states(obs.reshape(-1, cells), self._lines).reshape(count, size, -1)
+        states = line_states(obs.reshape(-1, cells), self.learner.lines).reshape(count, size, -1)
         losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[1:] / float(count)
         largest = 1.0  # output of a layer, which may overflow float32 and give NaN
         for array in self.net.arrays.values():
@@ -135,16 +162,12 @@ class SelfPlay(TrainingLoop):
 
     def _steps(self, obs: Any, states: Any, policy: Any, value: Any, rates: Any) -> Any:
         """Make the steps of :meth:`update`; return the sums of the losses."""
-
-        def losses(n: Any) -> tuple[Any, Any, Any]:
-            return self._batch_losses(obs[n], states[n], policy[n], value[n])
-
-        return self.net.steps(losses, rates, 3)
+        return self.net.steps(lambda n: self._batch_losses(obs[n], states[n], policy[n], value[n]), rates, 3)
 
     def _batch_losses(self, obs: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any, Any]:
         """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean squared error."""
         net, tf, config = self.net, self.net.tf, self.learner.config
-        num_lines, length = self._lines.shape
+        num_lines, length = self.learner.lines.shape
         one_hot = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # all zeros for a line without stones
         one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * (2 * length - 1)))
         outputs = net.outputs(tf.concat([net.planes(obs), one_hot], axis=1))

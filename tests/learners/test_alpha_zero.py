@@ -12,8 +12,9 @@ from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
 from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
+from learners.alpha_zero.settings import value_scale_for
+from learners.base import one_ply_ahead
 from learners.mlp import ADAM_EPSILON, BETA_1, BETA_2
-from learners.one_ply import one_ply_ahead
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.wrappers import check_symmetric
@@ -140,8 +141,8 @@ def test_defaults_depend_on_the_game():
     assert AlphaZeroConfig(opening=99).opening_for(Game(2, 2, 2)) == 4
     assert [config.buffer_size_for(game) for game in (SKIPS, wide)] == [15_000, 60_000]
     assert AlphaZeroConfig(buffer_size=3).buffer_size_for(SKIPS) == 3
-    assert [config.value_scale_for(game) for game in (Game(), SKIPS)] == [0.5, 2]
-    assert AlphaZeroConfig(value_scale=0.0).value_scale_for(SKIPS) == 0
+    assert [value_scale_for(game) for game in (Game(), SKIPS)] == [0.5, 2]
+    assert value_scale_for(SKIPS, 0.0) == 0
     units = [config.layers_for(game)[0] for game in (Game(), wide, Game(2, 5, 2, 0.1), Game(4, 5, 4))]
     assert units == [64, 256, 128, 128]
 
@@ -195,14 +196,17 @@ def test_searches_cache_evaluations_until_weights_change():
     for rows in (slice(0, 100), slice(0, 200), slice(100, 300)):
         search = MCTSSearch(SKIPS, boards.take(np.arange(300)[rows]), np.zeros(300, np.uint64)[rows], leaf=net)
         search.add_root_noise(np.zeros((len(search.tree.counts), 9)), 0.0)  # no more than the roots
-    [cache] = net._own.caches
-    assert cache.known.sum() == len(np.unique(boards.own_first(), axis=0))
-    assert set(np.flatnonzero(cache.known)) == set(keys(boards.own_first()).tolist())
-    for mine, theirs in zip((cache.logits, cache.values), net.evaluate(boards), strict=True):
-        assert_array_equal(mine[keys(boards.own_first()).astype(int)], theirs)
+    [work] = net._own._workspaces
+    codes = keys(boards.own_first()).astype(int)
+    assert set(np.flatnonzero(work.known)) == set(codes.tolist())
+    stored = work.logits[codes].astype(np.float32), work.values[codes]
     net.state = net.state
-    assert not net._own.caches[0].known.any()
-    assert len(build(Game(3, 4, 3))._own.caches[0].known) == 0
+    assert net._own._workspaces == []
+    for before, again in zip(stored, net.evaluate(boards), strict=True):
+        assert_array_equal(before, again)
+    large = build(Game(3, 4, 3))
+    large.values(Boards.start(large.game))
+    assert len(large.mean._workspaces[0].known) == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

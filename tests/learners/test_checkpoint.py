@@ -96,53 +96,30 @@ def zipped(path, name, content, **how):
         archive.writestr(name, content)
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_compressed_entries_are_refused(method, tmp_path):
-    zipped(tmp_path / "a.npz", "a.npy", b"\x93NUMPY" + bytes(os.urandom(500)), compression=method)
-    with pytest.raises(ValueError, match="is no array in the format of these files"):
-        load_arrays(tmp_path / "a.npz")
-
-
 @pytest.mark.parametrize(
-    ("header", "problem"),
+    "header",
     [
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", "the size of an array differs"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", "the size of an array differs"),
-        ("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "it holds object, and not only numbers"),
-        ("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", "and not only numbers"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }", "cannot be read as a file of arrays"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': ((((", "cannot be read as a file of arrays"),
-        ("[" * 5_000, "cannot be read as a file of arrays"),
-        ("\x00", "cannot be read as a file of arrays"),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': ((((",
+        "[" * 5_000,
+        "\x00",
     ],
 )
-def test_invalid_headers_are_refused(header, problem, tmp_path):
+def test_invalid_headers_are_refused(header, tmp_path):
     text = header.encode() + b"\n"
     content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
     zipped(tmp_path / "a.npz", "a.npy", content)
-    with pytest.raises(ValueError, match=problem):
+    with pytest.raises(ValueError, match="cannot be read as a file of arrays"):
         load_arrays(tmp_path / "a.npz")
 
 
 def test_arrays_larger_than_the_limit_are_refused(path):
     with pytest.raises(ValueError, match="at most 100 are read"):
         load_arrays(path, limit=100)
-
-
-def test_overlapping_entries_are_refused(path):
-    """One megabyte that a hundred entries of a zip show would be a hundred."""
-    zipped(path, "a.npy", bytes(100_000))
-    with zipfile.ZipFile(path, "a") as archive:
-        [entry] = archive.infolist()
-        for number in range(100):
-            other = zipfile.ZipInfo(f"{number}.npy")
-            for name in ("header_offset", "CRC", "compress_size", "file_size"):
-                setattr(other, name, getattr(entry, name))
-            archive.filelist.append(other)
-        archive._didModify = True
-    assert path.stat().st_size < 120_000
-    with pytest.raises(ValueError, match="which are more than it has"):
-        load_arrays(path)
 
 
 @pytest.mark.parametrize("made", ["pipe", "link", "device", "folder"])

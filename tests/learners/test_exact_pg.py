@@ -73,14 +73,14 @@ def test_gradient_is_the_policy_gradient(opponent, seat):
     config = ExactPGConfig(method="gradient", learning_rate=3.0, initial_std=1.0)
     training = config.training(SMALL, 1, batch=1, seed=5, opponent=opponent, seat=seat)
     learner = training.learner
-    before = SoftmaxTable(learner.index, learner.logits)
+    before = learner.table
     seats = {"first": 0, "second": 1}.get(seat) if opponent != "self" else None
     exact = evaluate_policy(SMALL, before, None if opponent == "self" else opponent, seat=seats)
-    gradient = np.zeros(learner.logits.shape)
-    gradient[learner.index.find(exact.boards)] = policy_gradient(exact)
+    gradient = np.zeros(learner.table.logits.shape)
+    gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
     training.step()
     expected = log_softmax(before.logits + 3.0 * gradient, learner.graph.legal)
-    assert_allclose(learner.logits, expected, atol=1e-12)
+    assert_allclose(learner.table.logits, expected, atol=1e-12)
     assert training.logged["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
     if opponent != "self":
         assert training.logged["value"] == pytest.approx(exact.value)
@@ -90,9 +90,9 @@ def test_gradient_is_the_policy_gradient(opponent, seat):
 def test_only_the_positions_of_its_seat_change(method):
     learner = trained(SMALL, 5, "random", "second", method=method).learner
     first = learner.graph.boards.mover == 0
-    uniform = log_softmax(np.zeros(learner.logits.shape), learner.graph.legal)
-    assert_array_equal(learner.logits[first], uniform[first])
-    assert (learner.logits[~first] != uniform[~first]).any()
+    uniform = log_softmax(np.zeros(learner.table.logits.shape), learner.graph.legal)
+    assert_array_equal(learner.table.logits[first], uniform[first])
+    assert (learner.table.logits[~first] != uniform[~first]).any()
 
 
 def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
@@ -113,7 +113,7 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
         "r-nad": (1 - (1 - rate * temperature) ** steps) / temperature,
     }.items():
         expected = log_softmax(factor * wins, graph.legal[rows])
-        assert_allclose(learners[method].logits[rows], expected, atol=1e-12, err_msg=method)
+        assert_allclose(learners[method].table.logits[rows], expected, atol=1e-12, err_msg=method)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes its new policy."""
     graph, logits = KeptGraph(SMALL), []
     for games in range(before + 2):
-        logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
+        logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.table.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
     change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
     assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
@@ -189,7 +189,7 @@ def test_runs_are_bit_identical_also_from_a_checkpoint_and_in_batches(method, op
         rest.learner.state = part.learner.state
         rest.state = part.state
         rest.run()
-        assert_array_equal(whole.learner.logits, rest.learner.logits)
+        assert_array_equal(whole.learner.table.logits, rest.learner.table.logits)
         assert (whole.logged, whole.done) == (rest.logged, rest.done)
 
 

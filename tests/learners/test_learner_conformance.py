@@ -332,23 +332,6 @@ def test_damaged_arrays_are_refused(make, damage):
     plain.assert_same_arrays(arrays, again)
 
 
-OUT_OF_RANGE = {
-    "naive-mc": ({"lengths": 10}, {"lengths": -1}),
-    "q-learning": ({"counts": -1}, {"board": 9}),
-}
-"""name -> arrays filled with a number by which kernels would read or count elsewhere"""
-
-
-@pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in OUT_OF_RANGE], indirect=True)
-def test_numbers_out_of_range_are_refused(make):
-    arrays = stored(make.trained(Game(), games=8))
-    learner = make(Game())
-    for damage in OUT_OF_RANGE[make.name]:
-        if damage.keys() <= arrays.keys():  # not every form has all
-            filled = {name: np.full_like(arrays[name], value) for name, value in damage.items()}
-            assert_refused(learner, arrays | filled)
-
-
 def test_evaluation_changes_nothing(make, game):
     learner, other = make.trained(game), make.trained(game)
     boards = plain.positions_of_random_play(game, 64)

@@ -57,7 +57,7 @@ def test_what_does_not_fit_hidden_stones_is_refused():
             config.check_opponent("self", SMALL)
     with pytest.raises(ValueError, match="fictitious-play needs best responses without memory"):
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
-    with pytest.raises(ValueError, match="optimal:peeking=true sees hidden stones"):
+    with pytest.raises(ValueError, match="optimal:peeking=true is no function"):
         ExactPGConfig().training(SMALL, 10, batch=1, seed=0, opponent="optimal:peeking=true")
     learner = QLearningConfig().build(SMALL, np.random.default_rng(0))
     with pytest.raises(ValueError, match="needs to see hidden stones"):
@@ -71,13 +71,13 @@ def test_exact_updates_are_those_of_the_policy_gradient(opponent):
     config = ExactPGConfig(method="gradient", learning_rate=1.0, initial_std=1.0)
     training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
     learner = training.learner
-    before = learner.logits.copy()
+    before = learner.table.logits.copy()
     exact = evaluate_policy(game, learner, None if opponent == "self" else opponent)
-    gradient = np.zeros(learner.logits.shape)
-    gradient[learner.index.find(exact.boards)] = policy_gradient(exact)
+    gradient = np.zeros(learner.table.logits.shape)
+    gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
     expected = exact.seats[0].outcome.value if opponent == "self" else exact.outcome.value
     training.run()
-    moved = np.where(learner.graph.legal, learner.logits - before, np.nan)
+    moved = np.where(learner.graph.legal, learner.table.logits - before, np.nan)
     shifted = moved - np.nanmean(moved, axis=1, keepdims=True)
     wanted = np.where(learner.graph.legal, gradient, np.nan)
     assert_allclose(shifted, wanted - np.nanmean(wanted, axis=1, keepdims=True), atol=1e-12)

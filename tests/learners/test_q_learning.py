@@ -10,8 +10,7 @@ from plain import assert_same_arrays
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.q_table import Table, sum_stones, value_of, write_key
-from learners.tabular import StepSizes, learn
+from learners.q_table import StepSizes, Table, learn, sum_stones, value_of, write_key
 from learners.training import Trainer
 from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.symmetry import inverse, symmetries

@@ -15,15 +15,15 @@ FRACTION = (-0.1, 1.5, NAN)
 NETS = {"learning_rate": (0, NAN), "batch_size": (0,)}
 PPO = {"rollout": (1,), "batch_size": (1,), "n_epochs": (0,), "gae_lambda": FRACTION, "clip_range": (0,),
        "ent_coef": (-1,), "vf_coef": (-1,)}  # fmt: skip
-SB3 = {"learning_rate": (0.0, 1.5), "gamma": FRACTION, "hidden": ((), (16, 0), [16, 0], 16, (8193,), (1,) * 5),
+SB3 = {"learning_rate": (0.0, 1.5), "gamma": FRACTION, "hidden": ((), (16, 0), [16, 0], 16, (8193,), (1,) * 9),
        "threads": (0,), "symmetry": ("some",)}  # fmt: skip
 REFUSED = {
     "alpha-zero": NETS | {
-        "hidden": ((), (0,), (8.0,), (4097,), (1,) * 9), "simulations": (0,), "search": ("uct",),
+        "hidden": ((), (0,), (8.0,), (8193,), (1,) * 9), "simulations": (0,), "search": ("uct",),
         "max_num_considered_actions": (1,), "maxvisit_init": (-1,), "value_scale": (NAN,), "c": (INF,),
         "opening": (-1,), "epsilon": FRACTION, "td_lambda": FRACTION, "learning_rate_decay": (-1,),
         "weight_decay": (-1,), "value_weight": (0,), "buffer_size": (0,), "gradient_steps": (0,),
-        "symmetries": ("some",), "jobs": (0, -2),
+        "symmetries": ("some",), "jobs": (-2,),
     },
     "exact-pg": {
         "method": ("adam",), "learning_rate": (0, INF), "temperature": (-1, NAN), "anneal": (1,),
@@ -48,7 +48,7 @@ REFUSED = {
     "sb3-maskable-ppo": SB3 | PPO,
     "value-net": {
         "preset": ("50",), "hidden": ((),), "epsilon": FRACTION, "iterations": (-1,), "learning_rate": (0, INF),
-        "batch_size": (-1,), "held_out": (1.0,), "keep": ("first",), "log_iterations": (0,), "jobs": (0,),
+        "batch_size": (-1,), "held_out": (1.0,), "keep": ("first",), "log_iterations": (0,), "jobs": (-2,),
     },
 }  # fmt: skip
 """name -> setting -> values out of range"""
@@ -74,7 +74,7 @@ def test_settings_of_another_type_are_refused(name):
     for setting, hint in get_type_hints(type(config)).items():
         for kind in set(wrong) & ({hint, *get_args(hint)} if type(None) in get_args(hint) else {hint}):
             for value in (*wrong[kind], *([None] if hint == kind else [])):
-                with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose (a |true)"):
+                with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose "):
                     dataclasses.replace(config, **{setting: value})
                 refused += 1
     assert refused
@@ -85,7 +85,9 @@ def test_settings_out_of_range_are_refused(name):
     config = load_object(LEARNERS[name])()
     for setting, values in REFUSED[name].items():
         for value in values:
-            with pytest.raises(ValueError, match=rf"^{setting}=.* does not work for {name}: choose [-\w]") as caught:
+            with pytest.raises(
+                ValueError, match=rf"^{setting}=.* (does not work for {name}|is not known): choose "
+            ) as caught:
                 dataclasses.replace(config, **{setting: value})
             assert "\n" not in str(caught.value)
 

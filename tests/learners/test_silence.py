@@ -5,7 +5,7 @@ import pytest
 pytestmark = pytest.mark.needs("tensorflow", "stable_baselines3", "triton")
 
 TENSORFLOW = "from learners.mlp import import_tensorflow; tf = import_tensorflow('q-net')"
-SB3 = "from learners.sb3 import check_packages; check_packages('sb3-dqn', 'stable_baselines3:DQN')"
+SB3 = "from learners.sb3 import load_algorithm; load_algorithm('sb3-dqn', 'stable_baselines3:DQN')"
 CALLBACK = "import ttt_eval.sb3"
 LEARN = """
 import sys, torch

@@ -6,15 +6,13 @@ import json
 import numpy as np
 import plain
 import pytest
-import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import imitation
-from learners.checkpoint import TEACHER_FOLDER, load_checkpoint
-from learners.imitation import FILE, Teacher, TrainingExamples, training_examples
+from learners.base import one_ply_ahead
+from learners.checkpoint import load_checkpoint
+from learners.imitation import Teacher, TrainingExamples, play_blocks
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
-from learners.one_ply import one_ply_ahead
-from learners.training import Progress
 from learners.value_net import PRESETS, ValueNet, ValueNetConfig, hold_out
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
@@ -27,25 +25,27 @@ SKIP = Game(skip_chance=0.25)
 FAST = {"teacher": "expectiminimax:depth=2", "jobs": 1}
 
 
-def task(run, game=SKIP, **changed):
-    return tiny.task(run, game, **{"opponent": "teacher", "games": 6, "batch": 1, "seed": 0, "every": 1, **changed})
-
-
 @pytest.fixture(scope="module")
 def tf():
     return pytest.importorskip("tensorflow")
 
 
-def games_of(run, config, **settings):
-    return training_examples(task(run, **settings), config.teacher, config.epsilon, config.jobs, Progress())
+def games_of(config, game=SKIP, numbers=range(6), seed=0):
+    """The examples of the teacher's games with these numbers."""
+    blocks = play_blocks(game, config.teacher, config.epsilon, seed, numbers, config.jobs)
+    return TrainingExamples.concatenate(list(blocks))
+
+
+def training(game=SKIP, games=6, seed=0, **settings):
+    return ValueNetConfig(**{**FAST, **settings}).training(game, games, batch=1, seed=seed, opponent="teacher")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The teacher's games
 
 
-def test_targets_are_the_teachers_values(tmp_path):
-    obs, value, _, results = games_of(tmp_path, ValueNetConfig(**FAST))
+def test_targets_are_the_teachers_values():
+    obs, value, _, results = games_of(ValueNetConfig(**FAST))
     assert len(results) == 6
     assert set(results) <= {-1.0, 0.0, 1.0}
     search = make_policy(FAST["teacher"], SKIP)
@@ -54,98 +54,90 @@ def test_targets_are_the_teachers_values(tmp_path):
         assert search.analyse(position).value == pytest.approx(expected)
 
 
-def test_games_of_a_perfect_teacher_are_draws(tmp_path):
+def test_games_of_a_perfect_teacher_are_draws():
     """Without skips, perfect play draws every game, and every position has value 0."""
-    _, value, _, results = games_of(tmp_path, ValueNetConfig(teacher="optimal", jobs=1), game=Game())
+    _, value, _, results = games_of(ValueNetConfig(teacher="optimal", jobs=1), game=Game())
     assert not value.any()
     assert not results.any()
 
 
-def test_random_moves_lead_to_other_values(tmp_path):
-    _, value, _, _ = games_of(tmp_path, ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game())
+def test_random_moves_lead_to_other_values():
+    _, value, _, _ = games_of(ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game())
     assert set(value) == {-1.0, 0.0, 1.0}
 
 
-def test_a_game_depends_on_its_number_and_the_seed(tmp_path):
+def test_a_game_depends_on_its_number_and_the_seed():
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
-    few = games_of(tmp_path / "few", config, games=5)
-    many = games_of(tmp_path / "many", config, games=14)
-    on = games_of(tmp_path / "few", config, games=14)  # with a block that was not full
-    for one, other, part in zip(many, on, few, strict=True):
-        assert_array_equal(one, other)
-        assert_array_equal(one[: len(part)], part)
-    other = games_of(tmp_path / "other", config, games=5, seed=1)
+    few, rest, many = (games_of(config, numbers=range(*ends)) for ends in ((0, 5), (5, 14), (0, 14)))
+    plain.assert_same_arrays(TrainingExamples.concatenate([few, rest])._asdict(), many._asdict())
+    other = games_of(config, numbers=range(5), seed=1)
     assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
 
 
-def test_games_do_not_depend_on_processes(tmp_path, monkeypatch):
+def test_games_do_not_depend_on_processes(monkeypatch):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
-    alone = games_of(tmp_path / "alone", config, games=20)
+    alone = games_of(config, numbers=range(20))
     monkeypatch.setattr(imitation, "MIN_SECONDS_FOR_WORKERS", 0.0)
-    together = games_of(tmp_path / "together", dataclasses.replace(config, jobs=2), games=20)
-    for one, other in zip(alone, together, strict=True):
-        assert_array_equal(one, other)
+    together = games_of(dataclasses.replace(config, jobs=2), numbers=range(20))
+    plain.assert_same_arrays(alone._asdict(), together._asdict())
 
 
-def test_short_work_starts_no_processes(tmp_path, monkeypatch):
+def test_short_work_starts_no_processes(monkeypatch):
     def never(*work):
         raise AssertionError("processes were started")
 
     monkeypatch.setattr(imitation, "map_blocks", never)
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=2)
-    assert len(games_of(tmp_path, config, games=8).results) == 8
-    with pytest.raises(ValueError, match=r"^jobs=10{30} is no number of processes"):
-        games_of(tmp_path, dataclasses.replace(config, jobs=10**30), games=8)
+    assert len(games_of(config, numbers=range(8)).results) == 8
 
 
-def test_stored_games_are_not_played_again(tmp_path, monkeypatch):
-    config = ValueNetConfig(**FAST)
-    before = games_of(tmp_path, config, games=6)
-    played = []
-    play = imitation.play_training_games
-    monkeypatch.setattr(imitation, "play_training_games", lambda *work: played.append(work[4]) or play(*work))
-    plain.assert_same_arrays(games_of(tmp_path, config, games=6)._asdict(), before._asdict())
-    assert played == []
-    games_of(tmp_path, config, games=12)
-    assert played == [range(6, 10), range(10, 12)]
-    first = games_of(tmp_path, config, games=6)
-    plain.assert_same_arrays(first._asdict(), before._asdict())
-    games_of(tmp_path, config, games=12, seed=1)  # those are of another seed
-    assert len(played) == 5
-
-
-def test_damaged_games_are_refused(tmp_path):
-    config = ValueNetConfig(**FAST)
-    games_of(tmp_path, config, games=2)
-    path = tmp_path / TEACHER_FOLDER / FILE
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"games\.npz"):
-        games_of(tmp_path, config, games=2)
-
-
-def test_a_teacher_needs_action_values(tmp_path):
-    with pytest.raises(ValueError, match="teacher=random has no action values: choose a search"):
-        ValueNetConfig(teacher="random").fit(task(tmp_path))
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"jobs": 10**30}, r"^jobs=10{30} is no number of processes"),
+        ({"jobs": 0}, "^jobs=0 is no number of processes"),
+        ({"teacher": "random"}, "teacher=random has no action values: choose a search"),
+        ({"games": 0}, "games=0 gives no training data"),
+    ],
+)
+def test_invalid_trainings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        training(**settings)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Learning
 
 
-def trained(run, game=SKIP, seed=0, games=25, **settings):
-    config = ValueNetConfig(**{**FAST, **settings})
-    lines = []
+def trained(games=25, **settings):
+    lines, fitted = [], training(games=games, **settings)
+    fitted.run(log=lambda games, measured: lines.append(measured))
+    return fitted.learner, lines
 
-    def log(games, measured):
-        lines.append(measured)
 
-    return tiny.fit(config, task(run, game, games=games, seed=seed, log=log))[1], lines
+@pytest.mark.parametrize("at", [1, 3, 5])
+def test_a_restored_training_ends_with_the_same_net(tf, at):
+    """In the games, in the first iterations, and in later ones; also with more games than before."""
+    whole, part = training(games=10, iterations=20), training(games=10, iterations=20)
+    whole.run()
+    for _ in range(at):
+        part.step()
+    resumed, longer = training(games=10, iterations=20), training(games=14, iterations=20)
+    for begun in (resumed, longer):
+        begun.learner.state = part.learner.state
+        begun.state = part.state
+        begun.run()
+    plain.assert_same_arrays(resumed.learner.state, whole.learner.state)
+    fresh = training(games=14, iterations=20)
+    fresh.run()
+    plain.assert_same_arrays(longer.learner.state, fresh.learner.state)
+    assert longer.done == fresh.done
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_beats_random(tf, tmp_path, preset):
+def test_every_preset_beats_random(tf, preset):
     """As in the report: 25 games of the search, Adam at 0.01."""
-    net, lines = trained(tmp_path, preset=preset, teacher="expectiminimax:depth=3,width=15")
+    net, lines = trained(preset=preset, teacher="expectiminimax:depth=3,width=15")
     result = match_outcome(SKIP, net, "random")
     assert result.win > result.loss + 0.1
     assert lines[-1]["loss"] < lines[0]["loss"] / 5
@@ -166,10 +158,9 @@ def test_presets_are_those_of_the_report():
     assert [layers[1] for layers in PRESETS.values()] == activations
 
 
-def test_training_on_perfect_values_plays_nearly_perfectly(tf, tmp_path):
+def test_training_on_perfect_values_plays_nearly_perfectly(tf):
     """A large net with enough games plays as its teacher."""
     net, lines = trained(
-        tmp_path,
         teacher="optimal",
         epsilon=0.8,
         games=300,
@@ -186,8 +177,8 @@ def test_training_on_perfect_values_plays_nearly_perfectly(tf, tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
-def test_positions_held_out_are_of_other_games_and_classes(tmp_path, share):
-    examples = games_of(tmp_path, ValueNetConfig(**FAST), games=10)
+def test_positions_held_out_are_of_other_games_and_classes(share):
+    examples = games_of(ValueNetConfig(**FAST), numbers=range(10))
     learned, held = hold_out(SKIP, examples, share, np.random.default_rng(0))
     assert len(held)
     assert len(set(examples.game[learned])) == round(10 * (1 - share))
@@ -213,24 +204,24 @@ def test_games_are_held_out_until_a_new_position_is_found():
     assert (len(learned), len(held)) == (2, 0)
 
 
-def test_the_log_has_both_errors(tf, tmp_path):
-    _, lines = trained(tmp_path, games=4, iterations=25)
+def test_the_log_has_both_errors(tf):
+    _, lines = trained(games=4, iterations=25)
     assert [line["iterations"] for line in lines] == [0, 10, 20, 25]
     assert all({"loss", "held_out_loss", "positions", "wins"} <= line.keys() for line in lines)
-    _, lines = trained(tmp_path, games=4, iterations=3, held_out=0.0)
+    _, lines = trained(games=4, iterations=3, held_out=0.0)
     assert "held_out_loss" not in lines[-1]
 
 
-def test_the_best_of_no_validation_errors_is_refused(tf, tmp_path):
+def test_the_best_of_no_validation_errors_is_refused(tf):
     with pytest.raises(ValueError, match="choose more games than 1"):
-        trained(tmp_path, games=1, keep="best")
+        trained(games=1, keep="best")
 
 
-def test_divergence_is_reported(tf, tmp_path):
+def test_divergence_is_reported(tf):
     with pytest.raises(
         ValueError, match=r"value-net has diverged after \d+ updates: choose a learning_rate below 1e\+30"
     ):
-        trained(tmp_path, games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
+        trained(games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import tiny
 from numpy.testing import assert_array_equal
 
 from learners import LEARNERS
+from learners.base import one_ply_ahead
 from learners.mlp import TFNet, line_states
-from learners.one_ply import one_ply_ahead
 from learners.q_learning import QLearningConfig
 from learners.training import Trainer
 from ttt_envs import Boards, Game, from_text, make_policy

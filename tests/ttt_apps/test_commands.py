@@ -60,7 +60,7 @@ def test_the_revision_is_that_of_its_own_checkout(folder, own, tmp_path, monkeyp
 
 
 def test_run_of_another_board_is_refused(run):
-    with pytest.raises(ValueError, match=r"learned on a board of 3 x 3, and the game here is 4 x 4, 3 to win"):
+    with pytest.raises(ValueError, match=r"learned 3 x 3.*, and the game here is 4 x 4, 3 to win"):
         RunPolicy(Game(4, 4), str(run))
 
 
@@ -73,7 +73,7 @@ def test_runs_carry_their_variant(tmp_path):
     policy = RunPolicy(game, str(folder))
     boards = Boards.from_positions([from_text("..../x.../o..o x", game)])
     assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
-    with pytest.raises(ValueError, match=r"learned 3 x 4.*, and the game here is 3 x 4.*: play it by its own"):
+    with pytest.raises(ValueError, match=r"learned 3 x 4.*, and the game here is 3 x 4.*: play it on its own"):
         RunPolicy(Game(3, 4, 3, gravity=True), str(folder))
 
 
@@ -82,7 +82,7 @@ def test_runs_carry_their_variant(tmp_path):
     [
         (lambda path: path.write_bytes(path.read_bytes()[:100]), "cannot be read as a file of arrays"),
         (lambda path: path.unlink(), "cannot be read as a file of arrays"),
-        (lambda path: save_arrays(path, {"other": np.zeros(3)}), "q-learning needs epsilon"),
+        (lambda path: save_arrays(path, {"other": np.zeros(3)}), "q-learning needs "),
     ],
     ids=["truncated", "missing", "of another learner"],
 )

@@ -283,8 +283,8 @@ OF_STORED_VALUES = {
     "ttt_eval.exact.dynamic_programming._write_losses",
 }
 OF_WORDS = {
-    *(f"learners.tabular.{name}" for name in ("epsilon_greedy", "write_action_values")),
-    *(f"learners.{name}" for name in ("naive_mc.mc_update", "q_learning.q_update", "q_table.insert_all")),
+    *(f"learners.{name}" for name in ("naive_mc.mc_update", "q_learning.q_update")),
+    *(f"learners.q_table.{name}" for name in ("insert_all", "write_action_values")),
 }
 """kernels that are compiled for each number of words of a key"""
 TWICE = (

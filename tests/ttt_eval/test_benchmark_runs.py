@@ -1,15 +1,15 @@
 """Runs of the benchmark, their submissions, and the scores computed again from tables alone."""
 
-import datetime
+import io
 import json
-import math
 import os
 import shlex
 import shutil
 import sys
 import textwrap
+import zipfile
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from types import SimpleNamespace
 
 import gymnasium
@@ -22,14 +22,15 @@ from numpy.testing import assert_allclose
 from players import FirstEmpty
 from processes import run_python
 
-from learners.checkpoint import save_arrays
+from learners.alpha_zero.self_play import SelfPlayGames
 from ttt_apps.evaluate import main
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.game import Game
 from ttt_eval.benchmark.agents import LearnerAgent, PolicyAgent, SignedEnv, agent_policy, load_agent
 from ttt_eval.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
-from ttt_eval.benchmark.policy_table import PolicyTable, list_positions, pack, tabulate, unpack
+from ttt_eval.benchmark.policy_table import PolicyTable, list_positions, tabulate
+from ttt_eval.benchmark.records import RunRecord, Submission, read_scores
 from ttt_eval.benchmark.runs import (
     QUICK_SEEDS,
     QUICK_TASKS,
@@ -42,25 +43,13 @@ from ttt_eval.benchmark.runs import (
 )
 from ttt_eval.benchmark.scores import score_submission
 from ttt_eval.benchmark.scoring import score_policies
-from ttt_eval.benchmark.shrinking import shrink_submission
-from ttt_eval.benchmark.submission import (
-    Submission,
-    TrainingReturns,
-    find_runs,
-    read_returns,
-    read_submission,
-    read_table,
-    run_folder_name,
-    stored_games,
-    table_content,
-    table_names,
-)
+from ttt_eval.benchmark.submission import FILE, Run, check_submission, encode_record, open_submission
 from ttt_eval.benchmark.tasks import TASKS, find_task
-from ttt_eval.reports.benchmark_scores import read_scores
 
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
-SUBMISSIONS = sorted(path for path in (ROOT / "benchmarks" / "submissions").iterdir() if path.is_dir())
+SUBMISSIONS = sorted((ROOT / "benchmarks" / "submissions").glob("*.npz"))
 STEPS = 200
+LAST = f"/steps-{STEPS:06d}/"
 SETTINGS = RunSettings("q-learning", ("chance-25", "skips-shown"), 2, STEPS)
 TOLERANCE = 1e-12
 
@@ -69,10 +58,32 @@ def run_all(folder, settings=SETTINGS, **options):
     run_benchmark(settings, Submission("test", steps=STEPS), folder, {"code": "1"}, **options)
 
 
+def arrays_of(folder):
+    with np.load(folder / FILE) as stored:
+        return dict(stored)
+
+
+def change(folder, function):
+    """Change the arrays of a submission in place."""
+    arrays = arrays_of(folder)
+    function(arrays)
+    np.savez_compressed(folder / FILE, **arrays)
+
+
 def contents(folder):
     """All that two runs of the same submission have in common: no costs, and no order of completion."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("cost.json", "units.jsonl")]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return {name: array.tobytes() for name, array in arrays_of(folder).items() if not name.endswith("/run")}
+
+
+def runs_of(folder):
+    with open_submission(folder) as stored:
+        return {(run.task.name, run.seed): run for run in stored.runs}
+
+
+def stored_policies(folder, task, seed):
+    with open_submission(folder) as stored:
+        run = runs_of(folder)[task.name, seed]
+        return [table.policy for table in stored.read_tables(run, STEPS)]
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +102,7 @@ def copy(submission, tmp_path):
 
 def keep_last(folder):
     """Remove all tables but the last of each run, so that scoring is quick."""
-    for path in folder.rglob("steps-*.npz"):
-        if not path.name.startswith(f"steps-{STEPS:06d}"):
-            path.unlink()
+    change(folder, lambda arrays: [arrays.pop(name) for name in [*arrays] if "/steps-" in name and LAST not in name])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -103,7 +112,7 @@ def keep_last(folder):
 def test_the_folder_of_another_agent_is_not_changed(copy):
     before = contents(copy)
     other = RunSettings("random", ("chance-25",), 1, STEPS)
-    with pytest.raises(ValueError, match="has the submission of test, not of random: choose another folder"):
+    with pytest.raises(ValueError, match="has the submission of test, not of random: choose another"):
         run_benchmark(other, Submission("random", steps=STEPS), copy, {"code": "1"})
     assert contents(copy) == before
 
@@ -115,9 +124,9 @@ def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
     if change == "steps":
         settings = replace(SETTINGS, max_steps=2 * STEPS)
     elif change in ("task", "run"):
-        place = copy / "chance-25" / ("seed-1" if change == "run" else "")
+        place = copy / "chance-25" / ("seed-1.npz" if change == "run" else "")
         place.rename(tmp_path / "elsewhere")
-        place.symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+        place.symlink_to(tmp_path / "elsewhere", target_is_directory=change == "task")
         (copy / "units.jsonl").unlink()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(ValueError, match=str(copy)):
@@ -126,16 +135,25 @@ def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
 
 
 def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission):
-    runs = {(run.task.name, run.seed): run for run in find_runs(submission)}
+    runs = runs_of(submission)
     assert list(runs) == [(name, seed) for name in ("chance-25", "skips-shown") for seed in (0, 1)]
-    for run in runs.values():
-        assert tuple(run.tables) == shorten(run.task, STEPS).checkpoints
-        assert {len(paths) for paths in run.tables.values()} == {2 if run.task.name == "skips-shown" else 1}
-        cost = json.loads((run.folder / "cost.json").read_text())
-        assert cost["steps"] == STEPS
-        assert cost["cpu_s"] > 0
-    said = read_submission(submission)
-    assert (said.name, said.steps, said.setting) == ("test", STEPS, "one")
+    with open_submission(submission) as stored:
+        for run in runs.values():
+            assert run.checkpoints == shorten(run.task, STEPS).checkpoints
+            assert {len(run.tables(steps)) for steps in run.checkpoints} == {2 if run.task.name == "skips-shown" else 1}
+            cost = stored.read_run(run).cost
+            assert cost.steps == STEPS
+            assert cost.cpu_s > 0
+        head = stored.submission
+    assert (head.name, head.steps, head.setting) == ("test", STEPS, "one")
+
+
+def test_fewer_checkpoints_are_stored_on_request(submission, tmp_path):
+    run_all(tmp_path, RunSettings("q-learning", ("chance-25",), 1, STEPS, every=6))
+    whole, part = runs_of(submission)["chance-25", 0], runs_of(tmp_path)["chance-25", 0]
+    assert part.checkpoints == whole.checkpoints[::-6][::-1]
+    few = contents(tmp_path)
+    assert few == {name: content for name, content in contents(submission).items() if name in few}
 
 
 def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runner(submission):
@@ -143,7 +161,7 @@ def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runne
     agent = LearnerAgent("q-learning", task, 1)
     agent.learn(task.make_env(1, **agent.env_options), STEPS)
     boards = list_positions(task.games[0])
-    stored = read_table(task, task.games[0], submission / "chance-25" / "seed-1" / f"steps-{STEPS:06d}.npz").policy
+    [stored] = stored_policies(submission, task, 1)
     [learner] = agent.learners.values()
     expected = learner.probabilities(boards)
     assert stored.probabilities(boards) == pytest.approx(expected, abs=1e-3)
@@ -159,15 +177,14 @@ def test_a_shown_skip_chance_selects_and_mixes_learners(submission):
     assert list(agent.learners) == [0.0, 0.5]
     low, high = (learner.action_values(boards) for learner in agent.learners.values())
     assert (low != high).any()
-    run = submission / "skips-shown" / "seed-0"
+    stored = dict(zip(task.games, stored_policies(submission, task, 0), strict=True))
     for game, weight in ((Game(), 0), (task.games[0], 0.2), (task.games[1], 0.5), (Game(skip_chance=0.6), 1)):
         mixed = (1 - weight) * low + weight * high
         policy = agent_policy(agent, task, game)
         assert policy.probabilities(boards) == pytest.approx(best_shares(mixed, 1e-12), abs=1e-12)
         assert policy.values(boards) == pytest.approx(np.nanmax(mixed, axis=1), abs=1e-12)
         if game in task.games:
-            stored = read_table(task, game, run / f"steps-{STEPS:06d}-skip-{game.skip_chance}.npz").policy
-            assert stored.probabilities(boards) == pytest.approx(policy.probabilities(boards), abs=1e-3)
+            assert stored[game].probabilities(boards) == pytest.approx(policy.probabilities(boards), abs=1e-3)
 
 
 def test_learners_see_the_episodes_of_their_own_skip_chance():
@@ -217,9 +234,7 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
             return observation, reward, over, truncated, info
 
     agent = load_agent("alpha-zero")(task, 0, simulations=2, decisive=False)
-    monkeypatch.setattr(
-        "ttt_eval.benchmark.alpha_zero_agent.make_examples", lambda config, plies, result: results.extend(result)
-    )
+    monkeypatch.setattr(SelfPlayGames, "examples", lambda games, result: results.extend(result))
     agent.learn(Watched(task.make_env(0, **agent.env_options)), 60)
     assert results == [{0: 1, 1: -1, -1: 0}[winner] for winner in winners]
     assert {1, -1} <= set(results[1::2])  # of games in which it moves second
@@ -244,7 +259,7 @@ def test_self_play_shows_positions_and_the_sign_of_the_next_value():
 def test_finished_runs_are_not_done_again(copy, monkeypatch):
     monkeypatch.setattr("ttt_eval.benchmark.runs.train_agent", lambda *_: pytest.fail("a finished run is done again"))
     run_all(copy)
-    shutil.rmtree(copy / "chance-25" / "seed-0")
+    (copy / "chance-25" / "seed-0.npz").unlink()
     with pytest.raises(ValueError, match="is missing or was changed: remove"):
         run_all(copy)
 
@@ -287,14 +302,14 @@ class FirstLegal:
 def test_agents_that_learn_too_much_too_little_or_nothing():
     task = shorten(find_task("random"), STEPS)
     agent = FirstLegal()
-    files, cost = train_agent(agent, task, 0)
-    assert cost["steps"] == STEPS
+    arrays, record = train_agent(agent, task, 0)
+    assert record.cost.steps == STEPS
     assert agent.calls > STEPS // 9
-    nothing, cost = train_agent(PolicyAgent("random", task, 0), task, 0)
-    assert cost["steps"] == 0
-    assert list(nothing) == list(files)
-    assert set(json.loads(nothing.pop("returns.json"))["episodes"]) == {0}
-    assert len(set(nothing.values())) == 1
+    nothing, record = train_agent(PolicyAgent("random", task, 0), task, 0)
+    assert record.cost.steps == 0
+    assert list(nothing) == list(arrays)
+    assert set(record.returns.episodes) == {0}
+    assert len({array.tobytes() for name, array in nothing.items() if name.endswith("probabilities")}) == 1
     with pytest.raises(TypeError, match=r"int is no agent: it has no method learn\(env, steps\)"):
         train_agent(3, task, 0)
 
@@ -304,11 +319,11 @@ def test_scores_of_policies_that_do_not_learn_are_the_known_ones(name, tmp_path)
     run_all(tmp_path, RunSettings(name, ("random", "win-or-block", "self-play", "openings"), 1, STEPS))
     scores = score_submission(tmp_path).checkpoints
     if name == "random":
-        assert [one["score"] for one in scores] == pytest.approx([0.0] * len(scores), abs=1e-3)
+        assert [row.score for row in scores] == pytest.approx([0.0] * len(scores), abs=1e-3)
     else:
-        assert min(one["score"] for one in scores) > 0.2
-    for one in scores:
-        assert one["score"] == (one["value"] - one["random"]) / (one["best"] - one["random"])
+        assert min(row.score for row in scores) > 0.2
+    for row in scores:
+        assert row.score == (row.value - row.random) / (row.best - row.random)
 
 
 @pytest.mark.slow
@@ -320,7 +335,7 @@ def test_other_agents_twice(name, tmp_path):
         run_all(tmp_path / part, settings)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     found = score_submission(tmp_path / "a")
-    assert {run["task"] for run in found.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
+    assert {run.task for run in found.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
 
 
 @pytest.mark.needs("torch")
@@ -344,10 +359,10 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     learned = tmp_path / "q-learning"
     main(["bench", "run", "--agent", "q-learning", "--quick", "--steps", str(STEPS), "--out", str(learned)])
     for one in (folder, learned):
-        assert [(run.task.name, run.seed) for run in find_runs(one)] == [
+        assert list(runs_of(one)) == [
             (task.name, seed) for task in TASKS if task.name in QUICK_TASKS for seed in range(QUICK_SEEDS)
         ]
-        assert all(len(run.tables) == len(shorten(run.task, STEPS).checkpoints) for run in find_runs(one))
+        assert all(run.checkpoints == shorten(run.task, STEPS).checkpoints for run in runs_of(one).values())
         keep_last(one)
     main(["bench", "score", str(folder), str(learned), "--out", str(scores)])
     leaderboard = tmp_path / "leaderboard.md"
@@ -364,7 +379,7 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
 
 def test_the_leaderboard_has_the_submissions_in_the_repository(tmp_path, capsys):
     board, names = tmp_path / "leaderboard.md", ("q-learning", "win-or-block")
-    folders = [str(path) for path in SUBMISSIONS if path.name in names]
+    folders = [str(path) for path in SUBMISSIONS if path.stem in names]
     outputs = ["--out", str(tmp_path / "page.html"), "--markdown", str(board)]
     main(["bench", "report", *folders, "--task", *QUICK_TASKS, *outputs])
     capsys.readouterr()
@@ -404,16 +419,12 @@ def test_the_leaderboard_is_written_by_its_commands(section, tmp_path, capsys, m
 
 
 def write_table(folder, task, probabilities, steps=None, values=None):
-    """Write a submission of one table, and return its path."""
-    [game] = task.games
-    arrays = {"codes": keys(list_positions(game, task.seats).own_first()), "probabilities": probabilities}
-    if values is not None:
-        arrays["values"] = values
-    path = folder / task.name / "seed-0" / f"steps-{steps or task.steps:06d}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (folder / "submission.toml").write_text(Submission("table").to_toml())
-    save_arrays(path, arrays)
-    return path
+    """Write a submission of one table, or add it to the one in the folder."""
+    [name] = Run(task, 0, ()).tables(steps or task.steps)
+    folder.mkdir(exist_ok=True)
+    arrays = arrays_of(folder) if (folder / FILE).exists() else {"submission": encode_record(Submission("table"))}
+    arrays[f"{name}/probabilities"] = probabilities
+    np.savez_compressed(folder / FILE, **arrays)
 
 
 @cache
@@ -459,8 +470,8 @@ def test_ten_submissions_score_what_a_plain_recursion_gives(name, count, tmp_pat
         write_table(tmp_path / str(seed), task, table)
         [scored] = score_submission(tmp_path / str(seed)).checkpoints
         expected = value(TableInPython(game, table.astype(np.float64)))
-        assert scored["value"] == pytest.approx(expected, abs=TOLERANCE)
-        assert scored["score"] == pytest.approx((expected - worst) / (best - worst), abs=1e-11)
+        assert scored.value == pytest.approx(expected, abs=TOLERANCE)
+        assert scored.score == pytest.approx((expected - worst) / (best - worst), abs=1e-11)
 
 
 def test_equal_tables_are_scored_against_the_opponents_of_their_steps(tmp_path):
@@ -468,32 +479,23 @@ def test_equal_tables_are_scored_against_the_opponents_of_their_steps(tmp_path):
     for steps in (20_000, 40_000):
         write_table(tmp_path, task, uniform(task.name), steps)
     random, win_or_block = score_submission(tmp_path).checkpoints
-    assert random["sha256"] == win_or_block["sha256"]
-    assert random["score"] == pytest.approx(win_or_block["score"], abs=TOLERANCE) == pytest.approx(0, abs=TOLERANCE)
-    assert random["value"] > win_or_block["value"] + 0.5
+    assert random.sha256 == win_or_block.sha256
+    assert random.score == pytest.approx(win_or_block.score, abs=TOLERANCE) == pytest.approx(0, abs=TOLERANCE)
+    assert random.value > win_or_block.value + 0.5
 
 
-def test_packed_tables_round_probabilities(tmp_path):
-    task = find_task("self-play")
-    [game] = task.games
-    table = random_table(task, 3)
-    codes = keys(list_positions(game).own_first())
-    packed = pack(game, {"codes": codes, "probabilities": table})
-    assert sum(array.nbytes for array in packed.values()) < table.nbytes / 2
-    unpacked = unpack(game, **packed)
-    assert (unpacked["codes"] == codes).all()
-    policy = PolicyTable(game, **unpacked)
-    p = policy.probabilities(list_positions(game))
-    exact = table.astype(np.float64) / table.astype(np.float64).sum(axis=1, keepdims=True)
-    highest = exact.max(axis=1, keepdims=True)
-    shares = np.rint(255 * table.astype(np.float64) / table.astype(np.float64).max(axis=1, keepdims=True))
+def test_tables_of_large_boards_round_probabilities(monkeypatch):
+    game = Game()
+    boards, table = list_positions(game), random_table(find_task("self-play"), 3).astype(np.float64)
+    policy = TableInPython(game, table)
+    monkeypatch.setattr("ttt_eval.benchmark.policy_table.MAX_CELLS_OF_CHECKPOINTS", 8)
+    arrays = tabulate(game, policy)
+    assert arrays["probabilities"].dtype == np.uint8
+    p, exact = PolicyTable(game, **arrays).probabilities(boards), policy.probabilities(boards)
+    stored = exact.astype(np.float16).astype(np.float64)
+    shares = np.rint(255 * stored / stored.max(axis=1, keepdims=True))
     assert p == pytest.approx(shares / shares.sum(axis=1, keepdims=True), abs=1e-15)
-    assert (np.abs(p - exact) < 9 * highest / 255).all()
-    path = write_table(tmp_path / "packed", task, table)
-    save_arrays(path, packed)
-    write_table(tmp_path / "whole", task, p)
-    [found], [expected] = (score_submission(tmp_path / one).checkpoints for one in ("packed", "whole"))
-    assert found["value"] == pytest.approx(expected["value"], abs=TOLERANCE)
+    assert (np.abs(p - exact) < 9 * exact.max(axis=1, keepdims=True) / 255).all()
 
 
 @pytest.mark.slow
@@ -501,14 +503,10 @@ def test_packed_tables_round_probabilities(tmp_path):
 @pytest.mark.parametrize("name", ["self-play-4x4"])
 def test_tables_of_4x4_are_small_and_exact(name, spec, score, tmp_path):
     task = find_task(name)
-    content = table_content(task, tabulate(task.games[0], spec, task.seats))
-    assert len(content) < 60e6
-    path = tmp_path / run_folder_name(task, 0) / table_names(task, task.steps)[0]
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    (tmp_path / "submission.toml").write_text(Submission(spec).to_toml())
-    [found] = score_submission(tmp_path).runs
-    assert found["score"] == pytest.approx(score, abs=TOLERANCE)
+    write_table(tmp_path, task, tabulate(task.games[0], spec, task.seats)["probabilities"])
+    assert (tmp_path / FILE).stat().st_size < 80e6
+    [run] = score_submission(tmp_path).runs
+    assert run.score == pytest.approx(score, abs=TOLERANCE)
 
 
 def test_one_changed_probability_changes_hash_and_score(tmp_path):
@@ -519,8 +517,8 @@ def test_one_changed_probability_changes_hash_and_score(tmp_path):
     table[row, 4] = np.nextafter(table[row, 4], np.float16(1))
     write_table(tmp_path / "b", task, table)
     [before], [after] = (score_submission(tmp_path / one).checkpoints for one in "ab")
-    assert before["sha256"] != after["sha256"]
-    assert before["score"] != after["score"]
+    assert before.sha256 != after.sha256
+    assert before.score != after.score
 
 
 def test_scores_are_of_the_documented_form(copy, capsys, tmp_path):
@@ -541,29 +539,26 @@ def test_scores_are_of_the_documented_form(copy, capsys, tmp_path):
 
 def test_scores_of_runs_accumulate_in_a_small_file(copy, tmp_path, capsys):
     """Scores of one run after another, of last tables alone, are those of all runs at once."""
-    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
-    run = ("bench", "score", str(copy), "--last")
+    whole, parts, every = tmp_path / "whole.json", tmp_path / "parts.json", score_submission(copy)
+    run, arrays = ("bench", "score", str(copy), "--last"), arrays_of(copy)
     main([*run, "--out", str(whole)])
-    shutil.move(copy / "chance-25", tmp_path / "later")
-    main([*run, "--add", "--out", str(parts)])
-    assert {one.task for one in read_scores(parts)[0].runs} == {"skips-shown"}
-    shutil.move(tmp_path / "later", copy / "chance-25")
-    shutil.rmtree(copy / "skips-shown")
-    main([*run, "--add", "--out", str(parts)])
+    for task in ("skips-shown", "chance-25"):
+        part = {name: array for name, array in arrays.items() if name.startswith((task, "submission"))}
+        np.savez_compressed(copy / FILE, **part)
+        main([*run, "--add", "--out", str(parts)])
+        assert {one.task for one in read_scores(parts)[0].runs} >= {task}
     main([*run, "--add", "--out", str(parts)])  # runs that it has are replaced
     [expected], [found] = (json.loads(path.read_text())["submissions"] for path in (whole, parts))
     assert [len(found[name]) for name in ("runs", "checkpoints")] == [6, 6]
     assert found == expected  # in the same order too: a command that was killed after its last write is repeated
     assert {row["steps"] for row in found["checkpoints"]} == {STEPS}
-    every = score_submission(copy)
-    assert [one["score"] for one in every.runs if one["task"] == "chance-25"] == [
-        one["score"] for one in found["runs"] if one["task"] == "chance-25"
-    ]
-    text = (copy / "submission.toml").read_text()
-    (copy / "submission.toml").write_text(text.replace('setting = "one"', 'setting = "tuned"'))
-    for problem in ("another value of setting", "not those of other alone"):
+    assert [one.score for one in every.runs] == [one["score"] for one in found["runs"]]
+    for head, problem in (
+        (Submission("test", steps=STEPS, setting="tuned"), "another value of setting"),
+        (Submission("other", steps=STEPS), "not those of other alone"),
+    ):
+        change(copy, lambda arrays, head=head: arrays.update(submission=encode_record(head)))
         assert problem in error_of(capsys, main, *run, "--add", "--out", parts)
-        (copy / "submission.toml").write_text(text.replace('name = "test"', 'name = "other"'))
 
 
 def test_last_tables_of_a_changing_opponent_are_all(tmp_path):
@@ -580,54 +575,9 @@ def test_the_last_table_says_whether_a_run_is_complete(tmp_path):
     for steps in task.checkpoints:
         write_table(tmp_path, task, uniform(task.name), steps)
     [run] = score_submission(tmp_path, last=True).runs
-    assert run["complete"]
-    (tmp_path / task.name / "seed-0" / f"steps-{task.checkpoints[3]:06d}.npz").unlink()
-    assert not score_submission(tmp_path, last=True).runs[0]["complete"]
-
-
-def test_small_copies_have_the_same_scores(copy, tmp_path):
-    """Policies of learners are uniform over their best moves, which packed tables hold without rounding."""
-    shrink_submission(copy, tmp_path / "small", every=6)
-    shrink_submission(copy, tmp_path / "small", every=6)  # replaced
-    before, after = score_submission(copy), score_submission(tmp_path / "small")
-    marks = shorten(find_task("chance-25"), STEPS).checkpoints[::-6][::-1]
-    kept = [(one["task"], one["seed"], one["steps"]) for one in after.checkpoints if one["task"] != "critic"]
-    assert kept == [(run.task.name, run.seed, steps) for run in find_runs(copy) for steps in marks]
-    known = {(one["task"], one["seed"], one["steps"]): one["score"] for one in before.checkpoints}
-    for one in after.checkpoints:
-        assert one["score"] == pytest.approx(known[one["task"], one["seed"], one["steps"]], abs=TOLERANCE)
-    last = f"chance-25/seed-0/steps-{STEPS:06d}.npz"  # with values, which the task critic measures
-    assert (tmp_path / "small" / last).read_bytes() == (copy / last).read_bytes()
-    other = f"chance-25/seed-0/steps-{marks[0]:06d}.npz"
-    assert (tmp_path / "small" / other).stat().st_size < (copy / other).stat().st_size / 3
-    for name in ("submission.toml", "chance-25/seed-0/returns.json", "chance-25/seed-0/cost.json"):
-        assert (tmp_path / "small" / name).read_bytes() == (copy / name).read_bytes()
-
-
-def test_a_failed_small_copy_leaves_the_one_before_and_is_made_again(copy, tmp_path):
-    keep_last(copy)
-    out = tmp_path / "small" / "copy"
-    shrink_submission(copy, out)
-    before = contents(out)
-    table = next(copy.rglob(f"skips-shown/seed-1/steps-{STEPS:06d}*.npz"))
-    whole = table.read_bytes()
-    table.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match="is no table of a policy"):
-        shrink_submission(copy, out)
-    assert [path.name for path in out.parent.iterdir()] == ["copy"]
-    assert contents(out) == before
-    table.write_bytes(whole)
-    out.with_name("copy01234567.tmp").mkdir()  # as a kill leaves it
-    shrink_submission(copy, out)
-    assert [path.name for path in out.parent.iterdir()] == ["copy"]
-    assert contents(out) == before
-
-
-def test_small_copies_replace_nothing_else(copy, tmp_path):
-    (tmp_path / "out" / copy.name).mkdir(parents=True)
-    with pytest.raises(ValueError, match="is no submission"):
-        shrink_submission(copy, tmp_path / "out" / copy.name)
-    assert (tmp_path / "out" / copy.name).is_dir()
+    assert run.complete
+    change(tmp_path, lambda arrays: arrays.pop(f"{task.name}/seed-0/steps-{task.checkpoints[3]:06d}/probabilities"))
+    assert not score_submission(tmp_path, last=True).runs[0].complete
 
 
 def test_returns_in_training_are_those_of_the_environment():
@@ -635,8 +585,7 @@ def test_returns_in_training_are_those_of_the_environment():
     for name in ("half-random", "self-play"):
         task = shorten(find_task(name), STEPS)
         agent = FirstLegal(name == "self-play")
-        files, _ = train_agent(agent, task, 0)
-        returns = TrainingReturns(**{key: tuple(value) for key, value in json.loads(files["returns.json"]).items()})
+        returns = train_agent(agent, task, 0)[1].returns
         assert returns.steps == task.checkpoints
         assert returns.episodes == tuple(sum(over for over, _ in agent.found[:steps]) for steps in returns.steps)
         assert returns.returns == tuple(sum(reward for _, reward in agent.found[:steps]) for steps in returns.steps)
@@ -649,14 +598,27 @@ def test_returns_in_training_are_those_of_the_environment():
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "7", '{"steps": [1]}', '{"steps": [1], "episodes": [1], "returns": []}',
-                '{"steps": [1], "episodes": ["1"], "returns": [0]}', '{"steps": 1, "episodes": 1, "returns": 1}'],
-)  # fmt: skip
-def test_invalid_returns_are_one_sentence(content, tmp_path):
-    (tmp_path / "returns.json").write_text(content)
-    with pytest.raises(ValueError, match="has no returns of a run: it has lists of numbers named"):
-        read_returns(tmp_path)
-    assert read_returns(tmp_path / "none") is None
+    "content",
+    [
+        "[]",
+        '{"returns": {"steps": [1], "episodes": [1], "returns": []}}',
+        '{"returns": {"steps": [1], "episodes": ["1"], "returns": [0]}}',
+        '{"returns": {"steps": 1, "episodes": 1, "returns": 1}}',
+        '{"cost": {"cpu_s": -1}}',
+    ],
+)
+def test_invalid_records_of_runs_are_one_sentence(content, tmp_path):
+    task = find_task("half-random")
+    write_table(tmp_path, task, uniform(task.name))
+    with open_submission(tmp_path) as stored:
+        assert stored.read_run(stored.runs[0]) == RunRecord()
+    change(tmp_path, lambda arrays: arrays.update({"half-random/seed-0/run": text(content)}))
+    with pytest.raises(ValueError, match=r"half-random/seed-0/run of .* cannot be read: "):
+        score_submission(tmp_path)
+
+
+def text(content):
+    return np.frombuffer(content.encode(), np.uint8)
 
 
 def test_the_win_rate_against_random_is_that_of_the_last_policy(tmp_path):
@@ -666,13 +628,13 @@ def test_the_win_rate_against_random_is_that_of_the_last_policy(tmp_path):
         write_table(tmp_path, task, random_table(task, steps), steps)
     own = TableInPython(game, random_table(task, task.steps).astype(np.float64))
     wins = (play_out(game, own, "random")[0][0] + play_out(game, "random", own)[0][2]) / 2
-    assert score_submission(tmp_path).runs[0]["win_random"] == pytest.approx(wins, abs=TOLERANCE)
+    assert score_submission(tmp_path).runs[0].win_random == pytest.approx(wins, abs=TOLERANCE)
 
 
 def test_scores_are_printed_as_means_over_seeds(tmp_path, capsys):
     task = find_task("self-play")
     write_table(tmp_path, task, random_table(task, 0))
-    score = score_submission(tmp_path).runs[0]["score"]
+    score = score_submission(tmp_path).runs[0].score
     main(["bench", "score", str(tmp_path)])
     shown = " ".join(capsys.readouterr().out.split())
     assert f"task table {'─' * 4}" in shown
@@ -713,117 +675,124 @@ def test_scoring_opens_nothing_else_and_imports_nothing(copy, tmp_path):
 # Hostile folders
 
 
-def edit(path, change):
-    with np.load(path) as stored:
-        arrays = dict(stored)
-    change(arrays)
-    save_arrays(path, arrays)
+def edit(name, function):
+    """Return what changes the named array of the last table by a function."""
+    name = f"chance-25/seed-0{LAST}{name}"
+    return lambda folder: change(folder, lambda arrays: arrays.update({name: function(arrays[name])}))
 
 
 def set_item(name, index, value):
-    return lambda arrays: arrays[name].__setitem__(index, value)
+    def changed(array):
+        array = array.copy()
+        array[index] = value
+        return array
+
+    return edit(name, changed)
 
 
-def link(path):
-    path.rename(path.parents[3] / "elsewhere.npz")
-    path.symlink_to(path.parents[3] / "elsewhere.npz")
+def add(name, array=SimpleNamespace):
+    array = np.zeros(3) if array is SimpleNamespace else array
+    return lambda folder: change(folder, lambda arrays: arrays.update({name: array}))
 
 
-def link_folder(path):
-    run = path.parent
-    run.rename(path.parents[3] / "elsewhere")
-    run.symlink_to(path.parents[3] / "elsewhere")
+def remove(name):
+    return lambda folder: change(folder, lambda arrays: arrays.pop(name))
 
 
-def fill(folder):
-    for number in range(300):
-        (folder / f"{number}.txt").touch()
+def rename(old, new):
+    return lambda folder: change(
+        folder, lambda arrays: [arrays.update({name.replace(old, new): arrays.pop(name)}) for name in [*arrays]]
+    )
 
 
-def huge(path):
-    path.write_bytes(b"")
-    os.truncate(path, 1 << 33)
+def link(folder):
+    (folder / FILE).rename(folder / "elsewhere.npz")
+    (folder / FILE).symlink_to(folder / "elsewhere.npz")
 
 
+def huge(folder):
+    os.truncate(folder / FILE, 1 << 34)
+
+
+def cut_short(folder):
+    (folder / FILE).write_bytes((folder / FILE).read_bytes()[:-99])
+
+
+def twice(folder):
+    with zipfile.ZipFile(folder / FILE, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("submission.npy", archive.read("submission.npy"))
+
+
+def claim(folder):
+    """An array whose header claims more numbers than it has."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f2", "fortran_order": False, "shape": (1 << 40, 9)})
+    remove(f"chance-25/seed-0{LAST}probabilities")(folder)
+    with zipfile.ZipFile(folder / FILE, "a") as archive:
+        archive.writestr(f"chance-25/seed-0{LAST}probabilities.npy", header.getvalue() + bytes(18))
+
+
+def head(**changed):
+    content = {"benchmark": "ttt-exact", "version": "v1", "submission": {"name": "x"}} | changed
+    return add("submission", text(json.dumps(content)))
+
+
+TABLE = f"chance-25/seed-0{LAST}"
 LEGAL_ROW = 5
 HOSTILE = {
-    "NaN": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, np.nan)), "no distribution"),
-    "infinite": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, np.inf)), "no distribution"),
-    "negative": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, -1)), "no distribution"),
-    "all illegal": (lambda path: edit(path, set_item("probabilities", slice(None), 1 / 9)), "illegal moves"),
-    "values": (lambda path: edit(path, set_item("values", 0, 3)), r"values outside \[-1, 1\]"),
-    "codes": (lambda path: edit(path, set_item("codes", 0, 2**60)), "must ascend"),
-    "too few": (
-        lambda path: edit(path, lambda arrays: arrays.update({key: one[:9] for key, one in arrays.items()})),
-        "the table lacks the position",
+    "NaN": (set_item("probabilities", LEGAL_ROW, np.nan), "no distribution"),
+    "infinite": (set_item("probabilities", LEGAL_ROW, np.inf), "no distribution"),
+    "negative": (set_item("probabilities", LEGAL_ROW, -1), "no distribution"),
+    "all illegal": (set_item("probabilities", slice(None), 1 / 9), "illegal moves"),
+    "shares of nothing": (edit("probabilities", lambda p: np.zeros(p.shape, np.uint8)), "no distribution"),
+    "values": (set_item("values", 0, 3), r"values outside \[-1, 1\]"),
+    "too few": (edit("probabilities", lambda p: p[:9]), "needs probabilities"),
+    "too few values": (edit("values", lambda values: values[:9]), "needs values"),
+    "other type": (edit("probabilities", lambda p: p > 0), "needs probabilities"),
+    "objects": (edit("probabilities", lambda p: np.array([{}])), "cannot be read"),
+    "bomb": (edit("probabilities", lambda p: np.zeros((1 << 22, 9))), "it unpacks to 301,"),
+    "claim": (claim, "cannot be read"),
+    "other array": (add(f"{TABLE}more"), "no array of a submission"),
+    "no probabilities": (remove(f"{TABLE}probabilities"), "lacks chance-25/seed-0"),
+    "twice": (twice, "two arrays of the same name"),
+    "no zip": (lambda folder: (folder / FILE).write_bytes(b"nothing"), "is no submission"),
+    "truncated": (cut_short, "is no submission"),
+    "huge": (huge, "17,179,869,184 bytes, and at most"),
+    "link": (link, "is a link"),
+    "no file": (lambda folder: (folder / FILE).unlink(), "there is no such file"),
+    "many arrays": (
+        lambda folder: change(folder, lambda arrays: arrays.update({f"{n}": np.zeros(0) for n in range(20_001)})),
+        "has more than 20,000 arrays",
     ),
-    "other array": (lambda path: edit(path, lambda arrays: arrays.update(more=np.zeros(3))), "an array 'more'"),
-    "no codes": (lambda path: edit(path, lambda arrays: arrays.pop("codes")), "it has no array codes"),
-    "other type": (
-        lambda path: edit(path, lambda arrays: arrays.update(probabilities=arrays["probabilities"] > 0)),
-        "needs probabilities",
-    ),
-    "bomb": (
-        lambda path: np.savez_compressed(path, codes=np.zeros(1 << 22), probabilities=np.zeros(1)),
-        "it unpacks to 33,",
-    ),
-    "no zip": (lambda path: path.write_bytes(b"nothing"), "is no table of a policy"),
-    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-99]), "is no table of a policy"),
-    "huge": (huge, "8,589,934,592 bytes, and at most"),
-    "pickle": (lambda path: np.savez(path, codes=np.array([{}]), probabilities=np.zeros(1)), "is no table of a policy"),
-    "link": (link, "is neither a file nor a folder"),
-    "linked folder": (link_folder, "is neither a file nor a folder"),
-    "many files": (lambda path: fill(path.parent), "has more than 200 files"),
-    "nested": (lambda path: (path.parent / "more").mkdir(), "is no file of a run"),
-    "other name": (lambda path: path.rename(path.with_name("steps-1.npz")), "is no file of a run"),
-    "other steps": (lambda path: path.rename(path.with_name("steps-900000.npz")), "has 100,000"),
+    "other name": (rename("steps-000200", "steps-1"), "no array of a submission"),
+    "other steps": (rename("steps-000200", "steps-900000"), "within 100,000 steps"),
     "many checkpoints": (
-        lambda path: [path.with_name(f"steps-{steps:06d}.npz").touch() for steps in range(1, 21)],
-        "tables of 21 checkpoints: the task chance-25 has 20",
-    ),
-    "other skip": (
-        lambda path: shutil.copy(path, path.with_name("steps-000200-skip-0.1.npz")),
-        "tables of other skip chances",
-    ),
-    "other task": (lambda path: path.parents[1].rename(path.parents[2] / "chance-26"), "chance-25"),
-    "other seed": (lambda path: path.parent.rename(path.parents[1] / "seed-1000"), "is no run"),
-    "code": (lambda path: (path.parents[2] / "agent.py").touch(), "is no file of a submission"),
-    "cost": (lambda path: (path.parent / "cost.json").write_text('{"cpu_s": -1}'), "is no cost of a run"),
-    "no submission": (lambda path: (path.parents[2] / "submission.toml").unlink(), "is no submission"),
-    "no TOML": (lambda path: (path.parents[2] / "submission.toml").write_text("= 3"), "cannot be read"),
-    "unknown key": (
-        lambda path: (path.parents[2] / "submission.toml").write_text(
-            Submission("x").to_toml().replace("tuning_steps", "tuning_step")
+        lambda folder: change(
+            folder, lambda arrays: arrays.update({f"chance-25/seed-0/steps-{n:06d}/values": NOTHING for n in range(21)})
         ),
-        "has 'tuning_step'",
+        "has 22 checkpoints",
     ),
-    "other version": (
-        lambda path: (path.parents[2] / "submission.toml").write_text(Submission("x").to_toml().replace("v1", "v2")),
-        "is not of ttt-exact v1",
-    ),
+    "other skip": (add(f"{TABLE}skip-0.1/probabilities"), "other skip chances"),
+    "other task": (rename("chance-25", "chance-26"), "chance-25"),
+    "scored from others": (rename("chance-25", "critic"), "is scored from those of chance-25"),
+    "other seed": (rename("seed-0", "seed-1000"), "no array of a submission"),
+    "cost": (add("chance-25/seed-0/run", text('{"cost": {"cpu_s": -1}}')), "cannot be read"),
+    "no submission": (remove("submission"), "it has no array submission"),
+    "no JSON": (add("submission", text("= 3")), "cannot be read"),
+    "deep": (add("submission", text("[" * 5000)), "cannot be read"),
+    "unknown key": (head(submission={"name": "x", "tuning_step": 1}), "tuning_step"),
+    "other version": (head(version="v2"), "v2"),
 }
-
-
-GAPS, SHARES = np.ones(3, np.uint32), np.ones(24, np.uint8)
-PACKED = {
-    "packed too short": ({"gaps": GAPS, "shares": SHARES[:5]}, "a packed table of 3 positions needs 24 shares"),
-    "packed without stones": ({"gaps": GAPS << 31, "shares": SHARES[:5]}, "a code that is no board"),
-    "packed otherwise": ({"gaps": np.ones(3), "shares": SHARES}, "a packed table needs gaps uint32"),
-    "packed numbers": ({"shares": np.ones(7, np.int32)}, "a packed table needs shares uint8"),
-    "packed without gaps": ({"shares": SHARES}, "needs .* shares, one for each empty cell"),
-    "packed without shares": ({"gaps": GAPS}, "it has no array codes"),
-    "packed zeros": ({"gaps": GAPS, "shares": 0 * SHARES}, "no distribution"),
-}
-HOSTILE |= {kind: (partial(save_arrays, arrays=arrays), message) for kind, (arrays, message) in PACKED.items()}
+NOTHING = np.zeros(0)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_folders_get_one_sentence(kind, copy, capsys):
     damage, message = HOSTILE[kind]
-    shutil.rmtree(copy / "skips-shown")
-    shutil.rmtree(copy / "chance-25" / "seed-1")
     keep_last(copy)
-    damage(copy / "chance-25" / "seed-0" / f"steps-{STEPS:06d}.npz")
+    rest = ("skips-shown", "chance-25/seed-1")
+    change(copy, lambda arrays: [arrays.pop(name) for name in [*arrays] if name.startswith(rest)])
+    damage(copy)
     with pytest.raises(ValueError, match=message):
         score_submission(copy)
     error_of(capsys, main, "bench", "score", copy)
@@ -833,30 +802,29 @@ def test_a_submission_is_checked_before_it_is_sent(copy, capsys):
     [row] = json_of(capsys, "bench", "check", copy)
     assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
     assert {"random", "chance-25", "skips-shown"} < set(row["lacks"])
-    path = next(copy.rglob("steps-*.npz"))
-    path.write_bytes(path.read_bytes()[:-100])
+    edit("probabilities", lambda p: p[:9])(copy)
     error_of(capsys, main, "bench", "check", copy)
 
 
-def test_invalid_descriptions_of_submissions_are_rejected():
-    hyperparameters = (
-        math.inf, [math.nan], ["a\0b"], {"a": ["b" * 201]}, {"a\nb": 1}, 10**50, datetime.date(2025, 1, 1)
-    )  # fmt: skip
-    for settings in (
+@pytest.mark.parametrize(
+    "settings",
+    [
         {"name": ""},
         {"name": "a\nb"},
+        {"name": "a" * 61},
         {"setting": "three"},
         {"steps": -1},
         {"versions": {"a": 3}},
-        *({"hyperparameters": {"h": value}} for value in hyperparameters),
-    ):
-        with pytest.raises(ValueError, match=r"."):
-            Submission(**{"name": "x", **settings})
-
-
-@pytest.mark.parametrize(
-    "value", ["math.inf", "math.nan", "['a\\0b']", "['a' * 999]", "[['a' * 99] * 99] * 99", "deep"]
+        {"versions": {"a\nb": "3"}},
+        {"hyperparameters": {"h": "b" * 100_000}},
+    ],
 )
+def test_invalid_descriptions_of_submissions_are_rejected(settings):
+    with pytest.raises(ValueError, match=r"."):
+        encode_record(Submission(**{"name": "x", **settings}))
+
+
+@pytest.mark.parametrize("value", ["math.inf", "math.nan", "[['a' * 99] * 99] * 99", "deep"])
 def test_hyperparameters_that_cannot_be_read_again_are_refused_before_training(value, tmp_path, monkeypatch, capsys):
     code = f"""
         import math
@@ -878,9 +846,8 @@ def test_hyperparameters_that_cannot_be_read_again_are_refused_before_training(v
 
 
 def test_an_invalid_description_costs_no_score_of_other_submissions(copy, tmp_path, capsys, monkeypatch):
-    (tmp_path / "dated").mkdir()
-    text = Submission("dated").to_toml()
-    (tmp_path / "dated" / "submission.toml").write_text(f"{text}started = 2025-01-01\n")
+    shutil.copytree(copy, tmp_path / "dated")
+    head(submission={"name": "dated", "started": "2025-01-01"})(tmp_path / "dated")
     monkeypatch.setattr("ttt_eval.benchmark.scores.score_submission", None)  # not before all are read
     assert "dated" in error_of(capsys, main, "bench", "score", copy, tmp_path / "dated")
 
@@ -890,17 +857,21 @@ def test_submissions_are_read_as_written(tmp_path):
         "ä \"quoted\" \\ name", "lib", "https://example.org/a?b", "cpu", "tuned", 7, 9, {"numpy": "2"},
         {"hidden": [64, 64], "lr": 1e-3, "anneal": True, "nested": {"a b": 1}},
     )  # fmt: skip
-    (tmp_path / "submission.toml").write_text(written.to_toml(), encoding="utf-8")
-    assert read_submission(tmp_path) == written
+    np.savez(tmp_path / "named.npz", submission=encode_record(written))
+    with open_submission(tmp_path / "named.npz") as stored:
+        assert stored.submission == written
+        with pytest.raises(ValueError, match="has no run"):
+            check_submission(stored)
 
 
 def test_tables_of_all_small_tasks_can_be_scored(tmp_path):
     tasks = [task for task in TASKS if task.size == (3, 3) and task.uses_runs_of is None]
-    (tmp_path / "submission.toml").write_text(Submission("win-or-block").to_toml())
+    arrays = {"submission": encode_record(Submission("win-or-block"))}
     for task in tasks:
-        folder = tmp_path / run_folder_name(task, 3)
-        for name, game in zip(table_names(task, 1000), stored_games(task), strict=True):
+        for name, game in Run(task, 3, ()).tables(1000).items():
             policy = agent_policy(PolicyAgent("win-or-block", task, 0), task, game)
-            save_arrays(folder / name, tabulate(game, policy, task.seats))
-    found = score_submission(tmp_path)
-    assert [(run["task"], run["seed"], run["cost"]) for run in found.runs] == [(task.name, 3, None) for task in tasks]
+            table = tabulate(game, policy, task.seats)
+            arrays |= {f"{name}/{part}": array for part, array in table.items()}
+    np.savez_compressed(tmp_path / FILE, **arrays)
+    scores = score_submission(tmp_path)
+    assert [(run.task, run.seed, run.cost) for run in scores.runs] == [(task.name, 3, None) for task in tasks]

@@ -1,7 +1,6 @@
 """Scores of the benchmark: files, aggregates and their intervals."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,22 +8,16 @@ from commands import error_of, json_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from msgspec.structs import replace
 from pages import accessibility_faults, check_in_browser, in_browser, read_page
 
 from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_eval.benchmark import TASKS, aggregates
-from ttt_eval.benchmark.comparison import (
-    ScoredCheckpoint,
-    ScoredRun,
-    ScoredSubmission,
-    compare_submissions,
-    to_json,
-    write_csv,
-)
+from ttt_eval.benchmark.comparison import compare_submissions, to_json, write_csv
+from ttt_eval.benchmark.records import CheckpointScore, Cost, RunScore, SubmissionScores, read_scores, write_scores
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.reports.benchmark import describe_leader, find_reversals, write_benchmark
-from ttt_eval.reports.benchmark_scores import KIND, read_scores
 
 # float64[5 runs, 6 tasks]
 A, B = (
@@ -92,48 +85,36 @@ def test_resampled_runs_are_runs_of_the_same_task(scores):
 def submission(
     name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, steps=100, **more
 ):
-    runs = [
-        ScoredRun(task, seed, steps, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
+    runs = tuple(
+        RunScore(task, seed, steps, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
         for place, task in enumerate(tasks)
         for seed in seeds
-    ]
-    checkpoints = [ScoredCheckpoint(run.task, run.seed, run.steps, run.score, 0.5, "0" * 64) for run in runs]
-    return ScoredSubmission(name, runs, checkpoints)
+    )
+    checkpoints = tuple(CheckpointScore(run.task, run.seed, run.steps, run.score, 0.5, ("0" * 64,)) for run in runs)
+    return SubmissionScores(name, runs=runs, checkpoints=checkpoints)
 
 
 def to_file(path, *submissions):
     """Write scores as ``bench score`` does."""
-    content = [
-        {
-            "name": one.name,
-            "setting": one.setting,
-            "tuning_steps": one.tuning_steps,
-            "runs": [
-                {**run._asdict(), "cost": run.cpu_s and {"cpu_s": run.cpu_s, "peak_rss_bytes": run.peak_rss_bytes}}
-                for run in one.runs
-            ],
-            "checkpoints": [{**row._asdict(), "sha256": row.sha256.split()} for row in one.checkpoints],
-        }
-        for one in submissions
-    ]
-    path.write_text(json.dumps({"format": 1, "kind": KIND, "version": "v1", "submissions": content}))
+    write_scores(path, submissions)
     return path
 
 
 def test_scores_are_read(tmp_path):
-    both = [submission(cpu_s=1.5, win_random=0.75, peak_rss_bytes=2.0**28), submission("other", cpu_s=2.0)]
+    cost = Cost(1.5, peak_rss_bytes=2.0**28)
+    both = submission(cost=cost, win_random=0.75), submission("other", cost=Cost(2.0))
     assert read_scores(to_file(tmp_path / "scores.json", *both)) == both
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "run"}, "it is no file of scores"),
-        ({"version": "v0"}, "of version 'v0', and this is v1"),
-        ({"submissions": [1]}, r"object`, got `int` - at `\$\[0\]"),
-        ({"submission": {"runs": []}}, r"length >= 1 - at `\$\[0\].runs"),
+        ({"kind": "run"}, r"kind"),
+        ({"version": "v0"}, "v0"),
+        ({"submissions": [1]}, r"object`, got `int` - at `\$.submissions\[0\]"),
+        ({"submission": {"runs": []}}, r"length >= 1 - at `\$.submissions\[0\].runs"),
         ({"submission": {"setting": "all"}}, "setting"),
-        ({"submission": {"name": 3}}, r"`str`, got `int` - at `\$\[0\].name"),
+        ({"submission": {"name": 3}}, r"`str`, got `int` - at `\$.submissions\[0\].name"),
         ({"run": {"score": 1.5}}, r"score"),
         ({"run": {"score": True}}, "score"),
         ({"run": {"task": "none"}}, "there is no task 'none'"),
@@ -156,7 +137,7 @@ def test_damaged_scores_are_one_sentence(change, message, tmp_path):
 
 def test_submissions_are_compared_on_common_tasks_and_seeds():
     one = submission("one")
-    one = replace(one, runs=[*one.runs, ScoredRun("critic", 0, 100, 0.5, False)])
+    one = replace(one, runs=[*one.runs, RunScore("critic", 0, 100, 0.5, False)])
     found = compare_submissions([one, submission("other", ("svd", "random"), (3,), 0.5)])
     assert found.tasks == ("random", "svd")
     assert [entry.name for entry in found.entries] == ["other", "one"]
@@ -173,7 +154,7 @@ def test_submissions_are_compared_on_common_tasks_and_seeds():
 def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
     """Of two with all chosen tasks one has more seeds, of which one is in a single task; the third lacks a task."""
     whole, few = submission("whole", seeds=(0, 1, 2)), submission("few", seeds=(0, 1), lift=0.2)
-    whole = replace(whole, runs=[*whole.runs, ScoredRun("svd", 3, 100, 0.9, True)])
+    whole = replace(whole, runs=[*whole.runs, RunScore("svd", 3, 100, 0.9, True)])
     part = submission("part", ("random", "masks"), (0,), 0.5)
     found = compare_submissions([part, whole, few], tasks=("svd", "random"))
     assert found.tasks == ("random", "svd")
@@ -243,9 +224,9 @@ def test_submissions_that_cannot_be_compared_are_rejected():
         compare_submissions([one, submission("two", ("masks",))])
     with pytest.raises(ValueError, match="compare runs of the same length only"):
         compare_submissions([one, submission("quick", steps=50)])
-    runs = [ScoredRun("random", 0, 1, 0.5, True), ScoredRun("svd", 1, 1, 0.5, True)]
+    runs = [RunScore("random", 0, 1, 0.5, True), RunScore("svd", 1, 1, 0.5, True)]
     with pytest.raises(ValueError, match="two has no seed in all of its tasks"):
-        compare_submissions([ScoredSubmission("two", runs, [])])
+        compare_submissions([SubmissionScores("two", runs=runs)])
 
 
 def test_win_rates_that_mislead_are_found():
@@ -267,9 +248,9 @@ def page(tmp_path_factory):
     tasks = [task.name for task in TASKS]
     scores = to_file(
         folder / "scores.json",
-        submission("one <b>", tasks, range(5), lift=-0.9, cpu_s=1.5, win_random=0.75),
-        submission("two", tasks, range(5), lift=-0.5, cpu_s=15.0, win_random=0.5),
-        submission("three", tasks, range(5), lift=-0.7, cpu_s=30.0, win_random=0.6),
+        submission("one <b>", tasks, range(5), lift=-0.9, cost=Cost(1.5), win_random=0.75),
+        submission("two", tasks, range(5), lift=-0.5, cost=Cost(15.0), win_random=0.5),
+        submission("three", tasks, range(5), lift=-0.7, cost=Cost(30.0), win_random=0.6),
     )
     write_benchmark(folder / "page.html", compare_submissions(read_scores(scores)), [scores])
     return folder / "page.html"
@@ -349,7 +330,7 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
 
 
 def test_the_leaderboard_as_markdown(tmp_path, capsys):
-    costly = submission("c", lift=0.5, cpu_s=2.0, peak_rss_bytes=2.0**28)
+    costly = submission("c", lift=0.5, cost=Cost(2.0, peak_rss_bytes=2.0**28))
     file = to_file(tmp_path / "scores.json", submission("a|b"), costly)
     board = tmp_path / "leaderboard.md"
     text_of(capsys, "bench", "report", file, "--out", tmp_path / "page.html", "--markdown", board)

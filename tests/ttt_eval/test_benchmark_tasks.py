@@ -38,7 +38,7 @@ def as_tables(task, policies):
         arrays = tabulate(game, policy, task.seats, dtype=np.float64)
         if task.measure != "critic-error":
             arrays.pop("values", None)
-        tables.append(PolicyTable(game, **arrays, masked=masked))
+        tables.append(PolicyTable(game, **arrays, seats=task.seats, masked=masked))
     return tables
 
 
@@ -289,7 +289,7 @@ def test_tables_hold_every_position_of_their_seats():
     first, second, both = (list_positions(game, seats) for seats in ((0,), (1,), (0, 1)))
     assert len(both.mover) == len(first.mover) + len(second.mover) == 4_520  # unfinished positions of tic-tac-toe
     assert set(first.mover) == {0}
-    table = PolicyTable(game, **tabulate(game, "random", (1,)))
+    table = PolicyTable(game, **tabulate(game, "random", (1,)), seats=(1,))
     with pytest.raises(ValueError, match=r"lacks the position '\.\.\./\.\.\./\.\.\. o'"):
         table.probabilities(Boards.start(game))
 
@@ -297,15 +297,14 @@ def test_tables_hold_every_position_of_their_seats():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"codes": np.array([0, 3**9], np.uint64)}, "no board of 3 x 3"),
-        ({"codes": np.arange(2)}, r"must be uint64\[N\]"),
-        ({"probabilities": np.full((2, 8), 1 / 8)}, r"needs probabilities float\[2, 9\]"),
-        ({"probabilities": np.full((2, 9), 1)}, r"needs probabilities float\[2, 9\]"),
-        ({"values": np.zeros(3)}, r"needs values float\[2\]"),
+        ({"probabilities": np.full((4520, 8), 1 / 8)}, r"needs probabilities float\[4520, 9\]"),
+        ({"probabilities": np.full((4520, 9), 1)}, r"needs probabilities float\[4520, 9\]"),
+        ({"probabilities": np.full((4519, 9), 1 / 9)}, r"needs probabilities float\[4520, 9\]"),
+        ({"values": np.zeros(3)}, r"needs values float\[4520\]"),
     ],
 )
 def test_invalid_tables_are_rejected(change, message):
-    arrays = {"codes": np.array([0, 1], np.uint64), "probabilities": np.eye(9)[[0, 1]]}
+    arrays = tabulate(Game(), "random")
     PolicyTable(Game(), **arrays)
     with pytest.raises(ValueError, match=message):
         PolicyTable(Game(), **arrays | change)

@@ -4,13 +4,14 @@ import random
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 from kills import Disk, KilledError
 from test_study import STUDY
 
 from ttt_envs import Game
+from ttt_eval.benchmark.records import Submission
 from ttt_eval.benchmark.runs import RunSettings, run_benchmark
-from ttt_eval.benchmark.submission import Submission
 from ttt_eval.matches.books import book_from_search
 from ttt_eval.matches.elo import SPRT
 from ttt_eval.matches.ladder import LadderPlan, RatingSettings, build, measure_ladder, rate, rate_policy, read_ladder
@@ -60,6 +61,9 @@ def files(folder):
     for path in folder.rglob("*"):
         if path.is_file() and path.name != "cost.json":
             content = path.read_bytes()
+            if path.suffix == ".npz":
+                with np.load(path) as stored:
+                    content = {name: stored[name].tobytes() for name in stored if not name.endswith("/run")}
             if path.name == UNITS:
                 content = sorted(re.sub(rb'"cpu_s": [\d.e-]+|"sha256": "\w+"', b"", content).split(b"\n"))
             found[str(path.relative_to(folder))] = content

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ttt_envs import Game, as_policy, make_policy
+from ttt_envs.envs.config import game_keywords
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
@@ -123,14 +124,12 @@ def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
     assert "Eval num_timesteps=256" in said
 
 
-def test_evaluation_over_our_parallel_games(tmp_path):
-    from learners.sb3 import make_sb3_games
-    from learners.training import Progress, Task
+def test_evaluation_over_our_parallel_games():
+    from ttt_envs.sb3 import make_vec_env as make_our_vec_env
 
-    settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}
-    task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, save=print, **settings)
-    measuring = callback(GAME, eval_freq=4)
-    model_of("maskable-ppo", make_sb3_games(task, "none", "raise", Progress())).learn(64, measuring)
+    options = {**game_keywords(GAME), "opponent": "self", "illegal_action": "raise"}
+    measuring, games = callback(GAME, eval_freq=4), make_our_vec_env(n_envs=8, dtype="int8", **options)
+    model_of("maskable-ppo", games).learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
     assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
 

@@ -20,12 +20,10 @@ from ttt_apps.cli import (
     print_table,
     report_interrupt,
 )
-from ttt_envs.core.files import write_json
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
+    from ttt_eval.benchmark.records import Submission, SubmissionScores
     from ttt_eval.benchmark.runs import RunSettings
-    from ttt_eval.benchmark.scores import SubmissionScores
-    from ttt_eval.benchmark.submission import Submission
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,8 @@ class BenchRun(WorkOptions):
     """4 tasks, 2 seeds and 20,000 steps at most"""
     steps: Count | None = None
     """maximum environment steps of a run; default: those of the task"""
+    every: Count = 1
+    """store the last checkpoint of a run, and every so many before it"""
     name: str = ""
     """name of the agent on the leaderboard; default: that of --agent"""
     library: str = ""
@@ -57,7 +57,8 @@ class BenchRun(WorkOptions):
     tuning_steps: Count = 0
     """environment steps spent on the choice of settings"""
     out: Path | None = None
-    """folder of the submission; default: runs/bench/ and the name of the agent"""
+    """folder of the runs, and of the submission that they make, submission.npz; default: runs/bench/ and the name of
+    the agent"""
 
     def run(self) -> None:
         """Do the missing runs.
@@ -79,6 +80,8 @@ class BenchRun(WorkOptions):
             raise ValueError(f"--seeds {self.seeds} makes no run: choose 1 or more")
         if self.steps is not None and self.steps < 1:
             raise ValueError(f"--steps {self.steps} teaches nothing: choose 1 or more")
+        if self.every < 1:
+            raise ValueError(f"--every {self.every} keeps no checkpoint: choose 1 or more")
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
@@ -96,13 +99,14 @@ class BenchRun(WorkOptions):
             self.task or (QUICK_TASKS if self.quick else ()),
             self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)),
             self.steps or (QUICK_STEPS if self.quick else 0),
+            self.every,
         )
 
     def _submission(self, settings: RunSettings) -> Submission:
         from ttt_apps.versions import versions
         from ttt_eval.benchmark.agents import SB3_ALGORITHMS
+        from ttt_eval.benchmark.records import Submission
         from ttt_eval.benchmark.runs import describe_agent
-        from ttt_eval.benchmark.submission import Submission
         from ttt_eval.cost import processor
 
         hyperparameters, named = describe_agent(settings)
@@ -116,8 +120,8 @@ class BenchRun(WorkOptions):
             "tuned" if self.tuned else "one",
             self.tuning_steps,
             settings.shortened_steps,
-            versions(library),
-            hyperparameters,
+            dict(versions(library)),
+            dict(hyperparameters),
         )
 
 
@@ -128,8 +132,10 @@ class BenchScore(JsonOptions):
     No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best possible.
     """
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...")] = tyro.MISSING
-    """submissions"""
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER...")] = (
+        tyro.MISSING
+    )
+    """submissions: files, or folders with a submission.npz"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
     last: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -142,127 +148,97 @@ class BenchScore(JsonOptions):
 
         Raises:
             OSError: a file cannot be read or written.
-            ValueError: a folder is no submission, a file in it is invalid, or the file of ``out`` has other scores.
+            ValueError: one is no submission, something in it is invalid, or the file of ``out`` has other scores.
         """
-        from ttt_eval.benchmark.scores import add_runs, score_submission, to_json
-        from ttt_eval.benchmark.submission import read_submission
+        from ttt_eval.benchmark.records import read_scores, to_json, write_scores
+        from ttt_eval.benchmark.scores import add_runs, score_submission
+        from ttt_eval.benchmark.submission import open_submission
 
-        if self.add and (self.out is None or len(self.folders) > 1):
+        if self.add and (self.out is None or len(self.submissions) > 1):
             raise ValueError("--add needs one submission and --out FILE, the file to which its runs are added")
-        earlier = self._earlier()
-        for folder in self.folders:  # an invalid one costs no score of the others
-            read_submission(folder)
-        found = []
-        for folder in self.folders:
-            with count_bar(folder.name) as progress:
-                found.append(score_submission(folder, progress, last=self.last))
+        earlier = read_scores(self.out) if self.add and self.out is not None and self.out.exists() else None
+        for path in self.submissions:  # an invalid one costs no score of the others
+            with open_submission(path) as stored:
+                _ = stored.submission, stored.runs
+        scores = []
+        for path in self.submissions:
+            with count_bar(path.name) as progress:
+                scores.append(score_submission(path, progress, last=self.last))
         if earlier is not None:
             try:
-                found = [add_runs(found[0], earlier)]
+                scores = [add_runs(scores[0], earlier)]
             except ValueError as problem:
                 raise ValueError(f"{self.out} is not extended: {problem}") from None
-        data = to_json(found)
         if self.out is not None:
-            write_json(self.out, data)
+            write_scores(self.out, scores)
         if self.json:
-            print(json.dumps(data))
+            print(json.dumps(to_json(scores)))
             return
-        _print(found)
-
-    def _earlier(self) -> dict[str, Any] | None:
-        """Return the checked content of the file to which runs are added; None if there is none."""
-        from ttt_eval.reports.benchmark_scores import read_content
-
-        if not self.add or self.out is None or not self.out.exists():
-            return None
-        return read_content(self.out)
+        _print(scores)
 
 
-def _print(found: list[SubmissionScores]) -> None:
+def _print(scores: list[SubmissionScores]) -> None:
     """Print the mean over seeds of each task."""
     from ttt_eval.benchmark.tasks import TASKS
 
-    table = new_table("task", *(str(one.data["name"]) for one in found))
+    table = new_table("task", *(one.name for one in scores))
     for task in TASKS:
-        cells = [_mean_score(one, task.name) for one in found]
+        cells = [_mean_score(one, task.name) for one in scores]
         if any(cells):
             table.add_row(task.name, *cells)
     print_table(table)
-    runs: list[Any] = [run for one in found for run in one.runs]
     print_output("Means over seeds of exact scores: 0 is random play, 1 the best possible.")
-    if not all(run["complete"] for run in runs):
+    if not all(run.complete for one in scores for run in one.runs):
         print_output("* not all checkpoints of the benchmark are there.")
 
 
-def _mean_score(one: SubmissionScores, task: str) -> str:
-    runs = [run for run in one.runs if run["task"] == task]
+def _mean_score(scores: SubmissionScores, task: str) -> str:
+    runs = [run for run in scores.runs if run.task == task]
     if not runs:
         return ""
-    mark = "" if all(run["complete"] for run in runs) else "*"
-    return f"{sum(run['score'] for run in runs) / len(runs):.4f}{mark}"
-
-
-@dataclass(frozen=True)
-class BenchShrink:
-    """Write small copies of submissions to the benchmark ttt-exact: fewer checkpoints, and packed tables."""
-
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...")] = tyro.MISSING
-    """submissions"""
-    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
-    """the copies are folders in it, with the names of the originals; those that are there are replaced"""
-    every: Count = 1
-    """keep the last checkpoint of a run, and every so many before it"""
-
-    def run(self) -> None:
-        """Copy.
-
-        Raises:
-            OSError: a file cannot be read or written.
-            ValueError: a folder is no submission, or a file in it is invalid.
-        """
-        from ttt_eval.benchmark.shrinking import shrink_submission
-
-        for folder in self.folders:
-            shrink_submission(folder, self.out / folder.resolve().name, self.every)
-        print_status(f"written: {', '.join(str(self.out / folder.resolve().name) for folder in self.folders)}")
+    mark = "" if all(run.complete for run in runs) else "*"
+    return f"{sum(run.score for run in runs) / len(runs):.4f}{mark}"
 
 
 @dataclass(frozen=True)
 class BenchCheck(JsonOptions):
     """Check that submissions to the benchmark ttt-exact can be scored, and say what they lack."""
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...")] = tyro.MISSING
-    """submissions"""
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER...")] = (
+        tyro.MISSING
+    )
+    """submissions: files, or folders with a submission.npz"""
 
     def run(self) -> None:
-        """Read all files, and print.
+        """Read all arrays, and print.
 
         Raises:
-            ValueError: something in a folder is invalid.
+            ValueError: something in a submission is invalid.
         """
-        from ttt_eval.benchmark.submission import check_submission
+        from ttt_eval.benchmark.submission import check_submission, open_submission
         from ttt_eval.benchmark.tasks import SEEDS, TASKS
 
         rows: list[dict[str, Any]] = []
-        for folder in self.folders:
-            runs = check_submission(folder)
-            has = {(run.task.name, run.seed) for run in runs if list(run.tables) == list(run.task.checkpoints)}
+        for path in self.submissions:
+            with open_submission(path) as stored:
+                check_submission(stored)
+                runs = stored.runs
+            has = {(run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints}
             tasks = [task.name for task in TASKS if task.uses_runs_of is None]
             lacks = [name for name in tasks if any((name, seed) not in has for seed in SEEDS)]
-            rows.append({"folder": str(folder), "runs": len(runs), "complete": len(has), "lacks": lacks})
+            rows.append({"submission": str(path), "runs": len(runs), "complete": len(has), "lacks": lacks})
         if self.json:
             print(json.dumps(rows))
             return
         for row in rows:
             missing = f"; without all {len(SEEDS)} whole runs of {', '.join(row['lacks'])}" if row["lacks"] else ""
-            print_output(f"{row['folder']} is valid: {row['runs']} runs, {row['complete']} of them whole{missing}")
+            print_output(f"{row['submission']} is valid: {row['runs']} runs, {row['complete']} of them whole{missing}")
 
 
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
     "score": ("ttt_apps.evaluate.bench:BenchScore", "Score submissions from their tables alone."),
     "check": ("ttt_apps.evaluate.bench:BenchCheck", "Check a submission before it is sent."),
-    "shrink": ("ttt_apps.evaluate.bench:BenchShrink", "Write small copies of submissions."),
     "report": ("ttt_apps.evaluate.bench_report:BenchReport", "Compare submissions on a page."),
 }
 """The commands of the group."""

@@ -14,7 +14,8 @@ from ttt_apps.cli import Count, JsonOptions, check_seed, count_bar, new_table, p
 from ttt_envs.core.files import read_bounded, write_atomically
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from ttt_eval.benchmark.comparison import Comparison, ScoredSubmission
+    from ttt_eval.benchmark.comparison import Comparison
+    from ttt_eval.benchmark.records import SubmissionScores
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class BenchReport(JsonOptions):
     the leaderboard, axes, tasks, performance profiles, probabilities of improvement, and score by cost.
     """
 
-    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER|FILE")] = tyro.MISSING
-    """submissions, or files of their scores"""
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = tyro.MISSING
+    """submissions, or .json files of their scores"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
     """the page"""
     csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
@@ -85,16 +86,17 @@ class BenchReport(JsonOptions):
         return replace_section(read_bounded(path).decode(), self.section, text)
 
 
-def _read(path: Path, *, last: bool) -> Sequence[ScoredSubmission]:
-    """Return scores of a file or folder; with ``last`` of those tables alone that determine the score of a run."""
-    from ttt_eval.reports.benchmark_scores import parse_scores, read_scores
+def _read(path: Path, *, last: bool) -> Sequence[SubmissionScores]:
+    """Return scores of a file of scores or of a submission; with ``last`` of those tables alone that determine the
+    score of a run.
+    """
+    from ttt_eval.benchmark.records import read_scores
+    from ttt_eval.benchmark.scores import score_submission
 
-    if not path.is_dir():
+    if path.suffix == ".json":
         return read_scores(path)
-    from ttt_eval.benchmark.scores import score_submission, to_json
-
     with count_bar(path.name) as progress:
-        return parse_scores(to_json([score_submission(path, progress, last=last)]), str(path))
+        return [score_submission(path, progress, last=last)]
 
 
 def _print(comparison: Comparison) -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import Checkpointable
-from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import DEPTH, GAMES, board_name, format_counts, format_rates, square
@@ -109,24 +105,9 @@ def measure(unit: Unit) -> Any:
         preset=entry.preset, teacher=entry.tree, iterations=entry.iterations, log_iterations=entry.iterations // 50
     )
     curve: list[Mapping[str, float]] = []
-    nets: list[Checkpointable] = []
-    with TemporaryDirectory() as folder:
-        task = Task(
-            game=entry.game,
-            opponent=config.opponent,
-            seat="alternate",
-            games=TEACHER_GAMES,
-            batch=1,
-            seed=seed,
-            run=Path(folder),
-            every=1,
-            callbacks=(),
-            log=lambda games, measured: curve.append(measured),
-            progress=lambda done: None,
-            save=lambda done, net: nets.append(net),
-        )
-        config.fit(task)
-    net = nets[-1]
+    training = config.training(entry.game, TEACHER_GAMES, batch=1, seed=seed, opponent=config.opponent)
+    training.run(log=lambda games, measured: curve.append(measured))
+    net = training.learner
     exact = None
     if entry.game.cells <= MAX_EXACT_CELLS:
         exact = [list(outcome(entry.game, net, entry.tree)), list(outcome(entry.game, entry.tree, net).reversed())]

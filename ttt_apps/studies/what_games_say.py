@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
 from ttt_eval.benchmark import find_task, score_policies
 from ttt_eval.benchmark.policy_table import list_positions
-from ttt_eval.benchmark.submission import RunFolder, find_runs, read_cost, read_returns, read_submission, read_table
+from ttt_eval.benchmark.submission import open_submission
 from ttt_eval.benchmark.tasks import Task
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.matches.luck import EXACT
@@ -51,31 +50,23 @@ def units(quick: bool) -> list[Unit]:
     Raises:
         ValueError: there are no submissions, as where this package is installed without its repository.
     """
-    folders = sorted(path for path in SUBMISSIONS.glob("*") if path.is_dir())
-    agents = {folder.name: _runs(folder) for folder in folders[:: QUICK_EVERY if quick else 1]}
+    agents = {path.stem: _runs(path) for path in sorted(SUBMISSIONS.glob("*.npz"))[:: QUICK_EVERY if quick else 1]}
     found: list[Unit] = []
     for task, seed in sorted({key for runs in agents.values() for key in runs}):
-        has = {name: runs[task, seed] for name, runs in agents.items() if (task, seed) in runs}
+        has = [name for name, runs in agents.items() if (task, seed) in runs]
         if len(has) > 1 and not find_task(task).hides_masks and len(find_task(task).games) == 1:
-            unit = {"task": task, "seed": seed, "agents": list(has), "sha256": _hash(list(has.values()))}
+            hashes = [hashlib.sha256((SUBMISSIONS / f"{name}.npz").read_bytes()).hexdigest() for name in has]
+            unit = {"task": task, "seed": seed, "agents": has, "sha256": hashes}
             found.append({**unit, "checkpoints": 2 if quick else 0, "pairs": QUICK_PAIRS if quick else PAIRS})
     if not found:
         raise ValueError(f"{SUBMISSIONS} has no submissions to compare: run this study from a checkout")
     return found[:QUICK_UNITS] if quick else found
 
 
-@cache
-def _runs(folder: Path) -> dict[tuple[str, int], RunFolder]:
-    """Return the runs of a submission by task and seed."""
-    return {(run.task.name, run.seed): run for run in find_runs(folder)}
-
-
-def _hash(runs: Sequence[RunFolder]) -> str:
-    digest = hashlib.sha256()
-    for run in runs:
-        for path in sorted(run.folder.iterdir()):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+def _runs(path: Path) -> set[tuple[str, int]]:
+    """Return the task and seed of each run of a submission."""
+    with open_submission(path) as stored:
+        return {(run.task.name, run.seed) for run in stored.runs}
 
 
 def measure(unit: Unit) -> list[dict[str, Any]]:
@@ -89,18 +80,19 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     [game] = task.games
     positions = list_positions(game, task.seats)
     for agent in unit["agents"]:
-        run = _runs(SUBMISSIONS / agent)[unit["task"], unit["seed"]]
-        returns, cost, before = read_returns(run.folder), read_cost(run.folder), 0
-        name, learns = read_submission(SUBMISSIONS / agent).name, cost is not None and cost["steps"] > 0
-        for steps in sorted(run.tables)[-unit["checkpoints"] :]:  # [-0:] are all
-            policy = read_table(task, game, run.tables[steps][0]).policy
-            plays = policy.probabilities(positions).round(9) + 0.0
-            key = hashlib.sha256(plays.tobytes()).hexdigest()  # equal policies may be stored differently
-            mean = None if returns is None else returns.mean(before, steps)
-            row: dict[str, Any] = {"agent": name, "learns": learns, "steps": steps, "plays": key, "return": mean}
-            rows.append(row | _exact_measures(task, policy, steps))
-            policies[key] = policy
-            before = steps
+        with open_submission(SUBMISSIONS / f"{agent}.npz") as stored:
+            [run] = [one for one in stored.runs if (one.task, one.seed) == (task, unit["seed"])]
+            record, before = stored.read_run(run), 0
+            name, learns = stored.submission.name, record.cost is not None and bool(record.cost.steps)
+            for steps in run.checkpoints[-unit["checkpoints"] :]:  # [-0:] are all
+                policy = stored.read_tables(run, steps)[0].policy
+                plays = policy.probabilities(positions).round(9) + 0.0
+                key = hashlib.sha256(plays.tobytes()).hexdigest()  # equal policies may be stored differently
+                mean = None if record.returns is None else record.returns.mean(before, steps)
+                row: dict[str, Any] = {"agent": name, "learns": learns, "steps": steps, "plays": key, "return": mean}
+                rows.append(row | _exact_measures(task, policy, steps))
+                policies[key] = policy
+                before = steps
     ratings = _ratings(game, policies, rows, unit["pairs"], unit["seed"])
     for row in rows:
         row["elo"], row["corrected_elo"] = ratings[row["plays"]]

@@ -15,15 +15,7 @@ import numpy as np
 
 from learners import LEARNERS
 from learners.config import load_learner
-from learners.sb3 import (
-    DQNConfig,
-    MaskablePPOConfig,
-    PPOConfig,
-    check_packages,
-    preserve_random_state,
-    signed_replay,
-    signed_rollout,
-)
+from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, RandomState, load_algorithm, sign_buffer
 from learners.training import Decisions, make_initial_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import Policy
@@ -278,19 +270,15 @@ class SB3Agent:
 
     def learn(self, env: Env, steps: int) -> None:
         """Learn; the algorithm may ask for more steps than there are."""
-        with preserve_random_state(threads=1):
+        with RandomState(threads=1):
             if self.model is None:
                 self._begin(SignedEnv(env))
             self.model.learn(steps, reset_num_timesteps=False)
 
     def _begin(self, env: SignedEnv) -> None:
-        from stable_baselines3 import DQN
-
-        off_policy = isinstance(self._make.func, type) and issubclass(self._make.func, DQN)
-        buffer = {"replay_buffer_class": signed_replay(env)} if self._both and off_policy else {}
-        self.model = self.critic = self._make(env=env, **buffer)
-        if self._both and not off_policy:
-            signed_rollout(env, self.model.rollout_buffer)
+        self.model = self.critic = self._make(env=env)
+        if self._both:
+            sign_buffer(env, getattr(self.model, "rollout_buffer", None) or self.model.replay_buffer)
         if self._distribution and hasattr(self.model.policy, "get_distribution"):
             self.returns = "probabilities"
 
@@ -324,5 +312,4 @@ class SignedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def _make_sb3_baseline(name: str, task: Task, seed: int) -> SB3Agent:
     """Return an algorithm with its own default settings, but for the discount, which games do not have."""
-    check_packages(name, SB3_ALGORITHMS[name])
-    return SB3Agent(load_object(SB3_ALGORITHMS[name]), task, seed, gamma=1.0)
+    return SB3Agent(load_algorithm(name, SB3_ALGORITHMS[name]), task, seed, gamma=1.0)

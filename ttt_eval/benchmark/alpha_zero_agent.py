@@ -8,9 +8,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from learners.alpha_zero.config import AlphaZeroConfig
-from learners.alpha_zero.self_play import Ply, TrainingExamples, choose_moves, draw_openings, make_examples
-from learners.alpha_zero.training import SelfPlay
+from learners.alpha_zero.self_play import SelfPlayGames, TrainingExamples
+from learners.alpha_zero.training import AlphaZeroConfig
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER
@@ -65,31 +64,22 @@ class AlphaZeroAgent:
             skip = episode_skip_chance(self._task, self._trainings, observation)
             training = self._trainings[skip]
             key = self._rng.integers(2**64, size=1, dtype=np.uint64)
-            opening = draw_openings(self._config, training.learner.game, key)
-            plies: list[Ply] = []
+            games = SelfPlayGames(self._config, training.learner.game, training.learner, key)
             over, result = False, 0.0
             while not over:
                 action = 0
                 if info["result"] == NOT_OVER:  # else the opponent has won before the first move
-                    boards = read_boards(self._task, observation, info)
-                    game, learner = training.learner.game, training.learner
-                    ply, moves = choose_moves(self._config, game, ROW, boards, learner, key, opening)
-                    plies.append(ply)
-                    action = int(moves[0])
+                    action = int(games.choose_moves(ROW, read_boards(self._task, observation, info))[0])
                 observation, reward, terminated, truncated, info = env.step(action)
                 over = terminated or truncated
                 result = float(reward) * (1 - 2 * info["seat"])
                 taken += 1
-            if plies:
-                self._finish(skip, training, plies, result)
-
-    def _finish(self, skip: float, training: SelfPlay, plies: list[Ply], result: float) -> None:
-        """Store the examples of a game with this result for player_0, and learn after each batch of games."""
-        examples = self._examples[skip]
-        examples.append(make_examples(self._config, plies, np.array([result])))
-        if len(examples) == GAMES_PER_BATCH:
-            training.learn(TrainingExamples.concatenate(examples))
-            examples.clear()
+            if games.plies:
+                examples = self._examples[skip]
+                examples.append(games.examples(np.array([result])))  # for player_0
+                if len(examples) == GAMES_PER_BATCH:
+                    training.learn(TrainingExamples.concatenate(examples))
+                    examples.clear()
 
     def policy_for(self, game: Game) -> Policy:
         """Return the policy in a game: that of the network, without a search."""

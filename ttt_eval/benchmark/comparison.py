@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from ttt_eval.benchmark.aggregates import (
     performance_profile,
     probability_of_improvement,
 )
+from ttt_eval.benchmark.records import SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from ttt_eval.statistics import Interval
 
@@ -30,77 +30,10 @@ MIN_SEEDS = 5
 """Minimum number of seeds from which a bootstrap interval decides, see :func:`bootstrap_intervals`."""
 
 
-class ScoredRun(NamedTuple):
-    """The score of a run."""
-
-    task: str
-    seed: int
-    steps: int
-    """environment steps of the run"""
-    score: float
-    """0 for random play, 1 for the best possible"""
-    complete: bool
-    """whether all checkpoints of the task are there"""
-    cpu_s: float | None = None
-    """CPU seconds of the run"""
-    win_random: float | None = None
-    """exact probability that the last policy wins against random play, the mean over games and seats"""
-    peak_rss_bytes: float | None = None
-    """peak memory of the process that did the run, in bytes"""
-
-
-class ScoredCheckpoint(NamedTuple):
-    """The score of the policy of a run at a checkpoint."""
-
-    task: str
-    seed: int
-    steps: int
-    score: float
-    value: float
-    """the measure of the task, see ``Task.measure``"""
-    sha256: str
-    """of the scored table; of several, separated by spaces"""
-
-
-@dataclass(frozen=True)
-class ScoredSubmission:
-    """All scores of a submission."""
-
-    name: str
-    runs: Sequence[ScoredRun]
-    checkpoints: Sequence[ScoredCheckpoint]
-    setting: str = "one"
-    """``one`` setting for all tasks, or ``tuned`` for each"""
-    tuning_steps: int = 0
-
-    @property
-    def cpu_s(self) -> float | None:
-        """CPU seconds of an average run; None if any is unknown."""
-        spent = [run.cpu_s for run in self.runs if find_task(run.task).uses_runs_of is None]
-        known = [one for one in spent if one is not None]
-        return float(np.mean(known)) if known and len(known) == len(spent) else None
-
-    @property
-    def peak_rss_bytes(self) -> float | None:
-        """Highest peak memory of the runs that report it, in bytes."""
-        return max((run.peak_rss_bytes for run in self.runs if run.peak_rss_bytes is not None), default=None)
-
-    def task_mean(self, task: str) -> TaskMean | None:
-        """Return the mean score of a task over all its runs; None if there are none."""
-        found = [run.score for run in self.runs if run.task == task]
-        return TaskMean(float(np.mean(found)), len(found)) if found else None
-
-    def win_random(self, task: str) -> float | None:
-        """Return the mean win rate against random play over the runs of a task; None if it is unknown."""
-        found = [run.win_random for run in self.runs if run.task == task]
-        known = [one for one in found if one is not None]
-        return float(np.mean(known)) if known else None
-
-
 class Entry(NamedTuple):
     """A submission on the leaderboard."""
 
-    submission: ScoredSubmission
+    submission: SubmissionScores
     scores: Float64Array
     """float64[runs, tasks]; runs have the seeds that all tasks have"""
     interquartile_mean: Interval
@@ -137,17 +70,17 @@ class Comparison(NamedTuple):
     lead: Mapping[tuple[str, str], Interval]
     """difference of the interquartile means"""
     notes: Sequence[str]
-    unranked: Sequence[ScoredSubmission] = ()
+    unranked: Sequence[SubmissionScores] = ()
     """submissions that lack one of the tasks"""
 
     @property
-    def submissions(self) -> list[ScoredSubmission]:
+    def submissions(self) -> list[SubmissionScores]:
         """All submissions: those with a rank, the best first, and the others."""
         return [*(one.submission for one in self.entries), *self.unranked]
 
     def task_means(self) -> dict[str, list[TaskMean | None]]:
         """Return for each task of any submission the means of :attr:`submissions`; None where one has no run of it."""
-        means = {task.name: [one.task_mean(task.name) for one in self.submissions] for task in TASKS}
+        means = {task.name: [_task_mean(one, task.name) for one in self.submissions] for task in TASKS}
         return {task: found for task, found in means.items() if any(found)}
 
     def undecided(self) -> list[str]:
@@ -160,8 +93,13 @@ class Comparison(NamedTuple):
         ]
 
 
+def _task_mean(submission: SubmissionScores, task: str) -> TaskMean | None:
+    scores = [run.score for run in submission.runs if run.task == task]
+    return TaskMean(float(np.mean(scores)), len(scores)) if scores else None
+
+
 def compare_submissions(
-    submissions: Sequence[ScoredSubmission], seed: int = 0, tasks: Sequence[str] = ()
+    submissions: Sequence[SubmissionScores], seed: int = 0, tasks: Sequence[str] = ()
 ) -> Comparison:
     """Compare submissions on common tasks, with intervals by a bootstrap over runs.
 
@@ -196,7 +134,7 @@ def compare_submissions(
     return Comparison(tuple(common), entries, improvement, lead, notes, unranked)
 
 
-def _check_steps(submissions: Sequence[ScoredSubmission]) -> None:
+def _check_steps(submissions: Sequence[SubmissionScores]) -> None:
     """Raise ValueError if runs of a task have different numbers of steps: more steps alone would give a better rank."""
     first: dict[str, tuple[int, str]] = {}
     for submission in submissions:
@@ -214,7 +152,7 @@ def _lead(one: Float64Array, other: Float64Array) -> Float64Array:
 
 
 def _common_scores(
-    submissions: Sequence[ScoredSubmission], chosen: Sequence[str]
+    submissions: Sequence[SubmissionScores], chosen: Sequence[str]
 ) -> tuple[list[str], dict[str, Float64Array], list[str]]:
     """Return the tasks of aggregates, the scores float64[runs, tasks] of each ranked submission, and notes for readers.
 
@@ -262,7 +200,7 @@ def _common_scores(
     return tasks, scores, notes
 
 
-def _make_entry(submission: ScoredSubmission, tasks: Sequence[str], scores: Float64Array, seed: int) -> Entry:
+def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Float64Array, seed: int) -> Entry:
     columns: dict[Axis, list[int]] = {}
     for column, name in enumerate(tasks):
         for axis in find_task(name).axes:
@@ -294,9 +232,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
                 "tuning_steps": one.submission.tuning_steps,
                 "cpu_s": one.submission.cpu_s,
                 "peak_rss_bytes": one.submission.peak_rss_bytes,
-                "interquartile_mean": one.interquartile_mean._asdict(),
-                "mean": one.mean._asdict(),
-                "optimality_gap": one.optimality_gap._asdict(),
+                **{name: getattr(one, name)._asdict() for name in ("interquartile_mean", "mean", "optimality_gap")},
                 "axes": {axis: value._asdict() for axis, value in one.axes.items()},
                 "profile": [
                     {"threshold": float(threshold), **value._asdict()}
@@ -325,9 +261,14 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def write_csv(path: Path, submissions: Sequence[ScoredSubmission]) -> None:
+def write_csv(path: Path, submissions: Sequence[SubmissionScores]) -> None:
     """Write the scores of all checkpoints as CSV, a line for each: ``submission`` and the fields of
-    :class:`ScoredCheckpoint`.
+    :class:`~ttt_eval.benchmark.records.CheckpointScore`.
     """
-    rows = [[one.name, *row] for one in submissions for row in one.checkpoints]
-    files.write_csv(path, [["submission", *ScoredCheckpoint._fields], *rows])
+    columns = ["task", "seed", "steps", "score", "value", "sha256"]
+    rows = [
+        [one.name, row.task, row.seed, row.steps, row.score, row.value, " ".join(row.sha256)]
+        for one in submissions
+        for row in one.checkpoints
+    ]
+    files.write_csv(path, [["submission", *columns], *rows])

@@ -11,24 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+from numpy.typing import NDArray
 
-from ttt_envs.core.files import delete_temporary_files, read_bounded, subfolder, write_atomically, write_json
+from ttt_envs.core.files import delete_temporary_files, read_bounded, subfolder
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.envs.config import SELF
 from ttt_eval.benchmark.agents import Agent, Env, agent_policy, load_agent
 from ttt_eval.benchmark.policy_table import tabulate
+from ttt_eval.benchmark.records import MAX_SEED, Cost, RunRecord, Submission, TrainingReturns
 from ttt_eval.benchmark.submission import (
-    COST,
-    MAX_SEED,
-    RETURNS,
-    SUBMISSION,
-    Submission,
-    TrainingReturns,
-    read_submission,
-    run_folder_name,
-    stored_games,
-    table_content,
-    table_names,
+    FILE,
+    MAX_FILE_BYTES,
+    Run,
+    encode_record,
+    join_runs,
+    open_submission,
+    write_run,
 )
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task, find_tasks
 from ttt_eval.cost import Usage
@@ -60,19 +58,23 @@ class RunSettings:
     """number of seeds: 0, 1, ..."""
     max_steps: int = 0
     """maximum environment steps of a run, 0 for those of the task"""
+    every: int = 1
+    """store the last checkpoint of a run, and every so many before it"""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MAX_SEED + 1:
             raise ValueError(f"{self.seeds} is no number of seeds: choose 1 to {MAX_SEED + 1}")
         if self.max_steps and self.max_steps < MIN_STEPS:
             raise ValueError(f"{self.max_steps} is no number of steps of a run: choose {MIN_STEPS} or more")
+        if self.every < 1:
+            raise ValueError(f"every={self.every} keeps no checkpoint: choose 1 or more")
         self.units()
 
     def units(self) -> list[Unit]:
         """Return the runs, each a unit of work."""
         names = {task.uses_runs_of or task.name for task in find_tasks(self.tasks)}
         return [
-            {"agent": self.agent, "task": task.name, "seed": seed, "max_steps": self.max_steps}
+            {"agent": self.agent, "task": task.name, "seed": seed, "max_steps": self.max_steps, "every": self.every}
             for task in TASKS
             if task.name in names
             for seed in range(self.seeds)
@@ -151,37 +153,39 @@ class CountedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._store(self._checkpoints.pop(0))
 
 
-def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], dict[str, float]]:
-    """Train an agent, and return its files by name (tables, and returns in training), and the cost of learning.
+def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> tuple[dict[str, NDArray[Any]], RunRecord]:
+    """Train an agent, and return the arrays of its run by name, and the run's record.
 
     An agent whose ``learn`` takes no step does not learn: its policy is that of all checkpoints.
+
+    Args:
+        agent: the agent.
+        task: the task.
+        seed: of the environment.
+        every: store the last checkpoint, and every so many before it.
 
     Raises:
         TypeError, ValueError: the agent has no ``learn``, or is no argument of ``as_policy``.
     """
     if not isinstance(agent, Agent):
         raise TypeError(f"{type(agent).__name__} is no agent: it has no method learn(env, steps)")
-    files: dict[str, bytes] = {}
-    returns = TrainingReturns((), (), ())
+    arrays: dict[str, NDArray[Any]] = {}
+    run, returns = Run(task, seed, task.checkpoints[::-every][::-1]), TrainingReturns()
     spent_on_tables = 0.0, 0.0
 
     def store(steps: int) -> None:
         nonlocal spent_on_tables, returns
         returns = returns.extend(steps, env.episodes, env.returned)
         before = Usage.now()
-        for name, game in zip(table_names(task, steps), stored_games(task), strict=True):
-            arrays = tabulate(game, agent_policy(agent, task, game), task.seats)
-            files[name] = table_content(task, arrays)
+        for name, game in run.tables(steps).items():
+            table = tabulate(game, agent_policy(agent, task, game), task.seats)
+            arrays.update({f"{name}/{part}": array for part, array in table.items()})
         cpu, wall = _elapsed(before, Usage.now())
         spent_on_tables = spent_on_tables[0] + cpu, spent_on_tables[1] + wall
 
     begun = Usage.now()
-    env = CountedEnv(
-        task.make_env(seed, **dict(getattr(agent, "env_options", {}))),
-        task.checkpoints,
-        store,
-        both=task.opponent == SELF,
-    )
+    options = dict(getattr(agent, "env_options", {}))
+    env = CountedEnv(task.make_env(seed, **options), run.checkpoints, store, both=task.opponent == SELF)
     with suppress(BudgetSpent):
         while env.steps < env.budget:
             taken = env.steps
@@ -189,17 +193,12 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
             if env.steps == taken:
                 break
     env.store_due(all_left=True)
-    files[RETURNS] = returns.to_json()
     end = Usage.now()
     cpu, wall = _elapsed(begun, end)
-    cost = {
-        "cpu_s": max(cpu - spent_on_tables[0], 0.0),
-        "wall_s": max(wall - spent_on_tables[1], 0.0),
-        "peak_rss_bytes": end.peak_rss_bytes,
-        "steps": env.steps,
-    }
+    times = max(cpu - spent_on_tables[0], 0.0), max(wall - spent_on_tables[1], 0.0)
+    record = RunRecord(Cost(*times, end.peak_rss_bytes, env.steps), returns)
     env.close()
-    return files, cost
+    return {run.record: encode_record(record), **arrays}, record
 
 
 def _elapsed(before: Usage, after: Usage) -> tuple[float, float]:
@@ -207,10 +206,10 @@ def _elapsed(before: Usage, after: Usage) -> tuple[float, float]:
     return after.user_s + after.system_s - before.user_s - before.system_s, after.wall_s - before.wall_s
 
 
-def run_unit(unit: Unit) -> tuple[dict[str, bytes], dict[str, float]]:
-    """Do one run."""
+def run_unit(unit: Unit) -> dict[str, NDArray[Any]]:
+    """Do one run; return its arrays."""
     task, seed = shorten(find_task(unit["task"]), unit["max_steps"]), unit["seed"]
-    return train_agent(load_agent(unit["agent"])(task, seed), task, seed)
+    return train_agent(load_agent(unit["agent"])(task, seed), task, seed, unit["every"])[0]
 
 
 def describe_agent(settings: RunSettings) -> tuple[Mapping[str, Any], str]:
@@ -218,7 +217,9 @@ def describe_agent(settings: RunSettings) -> tuple[Mapping[str, Any], str]:
     unit = settings.units()[0]
     agent = load_agent(settings.agent)(find_task(unit["task"]), unit["seed"])
     try:
-        found: Mapping[str, Any] = json.loads(json.dumps(getattr(agent, "hyperparameters", {}), default=str))
+        found: Mapping[str, Any] = json.loads(
+            json.dumps(getattr(agent, "hyperparameters", {}), default=str, allow_nan=False)
+        )
     except RecursionError:
         raise ValueError(f"the hyperparameters of {settings.agent} are nested too deeply: write flat ones") from None
     return found, str(getattr(agent, "library", ""))
@@ -245,58 +246,48 @@ def run_benchmark(
 
     Raises:
         ValueError: another process works in the folder, it has the submission of another agent or runs of other steps
-            or provenance, or a link, a table of a finished run was changed, or the agent fails to be one.
+            or provenance, or a link, a finished run was changed, or the agent fails to be one.
     """
     units = settings.units()
-    if (folder / SUBMISSION).exists() and (name := read_submission(folder).name) != submission.name:
-        raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another folder")
-
+    encode_record(submission)  # refuses what cannot be read again before the first run
+    if (folder / FILE).exists():
+        with open_submission(folder) as stored:
+            if stored.submission.name != submission.name:
+                name = stored.submission.name
+                raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another one")
     for unit in units:
-        _unit_folder(folder, unit)  # refuses links before the first run
-    content = submission.to_toml().encode()
+        _run_file(folder, unit)  # refuses links before the first run
 
-    def write(unit: Unit, result: tuple[dict[str, bytes], dict[str, float]]) -> dict[str, str]:
-        files, cost = result
-        run = _unit_folder(folder, unit)
-        for name, content in files.items():
-            write_atomically(run / name, _writer(content), durable=False)
-        write_json(run / COST, cost)
-        return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    def write(unit: Unit, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
+        path = _run_file(folder, unit)
+        write_run(path, arrays)
+        return {"sha256": _hash(path)}
 
     progress(0, len(units))
-    provenance = {**provenance, "agent_name": settings.agent, "max_steps": settings.max_steps}
+    own = {"agent_name": settings.agent, "max_steps": settings.max_steps, "every": settings.every}
     with closing(
-        do_units(run_unit, units, folder, provenance, jobs=jobs, other_files=(SUBMISSION,), postprocess=write)
+        do_units(run_unit, units, folder, {**provenance, **own}, jobs=jobs, other_files=(FILE,), postprocess=write)
     ) as results:
-        for done, (number, hashes) in enumerate(results):
-            _check_stored(folder, units[number], hashes)
-            if not done:
-                write_atomically(folder / SUBMISSION, _writer(content))
-            progress(done + 1, len(units))
-    for unit in units:
-        delete_temporary_files(_unit_folder(folder, unit), ("steps-*.npz", COST, RETURNS))
+        for done, (number, result) in enumerate(results, start=1):
+            path = _run_file(folder, units[number])
+            if not path.exists() or _hash(path) != result["sha256"]:
+                raise ValueError(f"{path} is missing or was changed: remove {folder} and run again")
+            progress(done, len(units))
+    for task in TASKS:
+        delete_temporary_files(subfolder(folder, task.name), ("seed-*.npz",))
+    seeds = range(MAX_SEED + 1)
+    paths = [folder / task.name / f"seed-{seed}.npz" for task in TASKS for seed in seeds]
+    join_runs(folder / FILE, submission, [path for path in paths if path.exists()])
 
 
-def _writer(content: bytes) -> Callable[[Any], Any]:
-    return lambda file: file.write(content)
-
-
-def _unit_folder(folder: Path, unit: Unit) -> Path:
-    """Return the folder of a run in a submission.
+def _run_file(folder: Path, unit: Unit) -> Path:
+    """Return the file of a run in a folder.
 
     Raises:
-        ValueError: it is a link, or in one.
+        ValueError: it is in a link.
     """
-    return subfolder(folder, run_folder_name(find_task(unit["task"]), unit["seed"]))
+    return subfolder(folder, f"{unit['task']}/seed-{unit['seed']}.npz")
 
 
-def _check_stored(folder: Path, unit: Unit, hashes: Mapping[str, str]) -> None:
-    """Raise ValueError if the tables of a finished run are not those that were written."""
-    run = _unit_folder(folder, unit)
-    for name, sha256 in hashes.items():
-        try:
-            same = hashlib.sha256(read_bounded(run / name)).hexdigest() == sha256
-        except FileNotFoundError:
-            same = False
-        if not same:
-            raise ValueError(f"{run / name} is missing or was changed: remove {folder} and run again")
+def _hash(path: Path) -> str:
+    return hashlib.sha256(read_bounded(path, MAX_FILE_BYTES)).hexdigest()

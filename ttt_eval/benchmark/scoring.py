@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,12 +104,7 @@ def references(task: Task, stage: int = 0) -> References:
 
 @cache
 def _references(task: Task, stage: int) -> References:
-    content: dict[str, Any] = {
-        "version": VERSION,
-        "results": RESULT_VERSION,
-        "task": dataclasses.asdict(task),
-        "stage": stage,
-    }
+    content = {"version": VERSION, "results": RESULT_VERSION, "task": dataclasses.asdict(task), "stage": stage}
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
 
     def measure() -> Float64Array:

@@ -36,15 +36,7 @@ OPENING_STONES = 3
 """number of stones of the openings that are split into two halves"""
 
 Axis = Literal[
-    "basics",
-    "chance",
-    "self-play",
-    "credit",
-    "exploration",
-    "generalisation",
-    "non-stationarity",
-    "critic",
-    "masks",
+    "basics", "chance", "self-play", "credit", "exploration", "generalisation", "non-stationarity", "critic", "masks"
 ]
 Measure = Literal["value", "exploitability", "regret", "opening-regret", "critic-error", "illegal-moves"]
 
@@ -207,6 +199,9 @@ def split_openings(game: Game) -> tuple[Boards, Boards]:
 HALF_RANDOM = "optimal:epsilon=0.5"
 """perfect play, of which every other move is random"""
 BOTH = (0.0, 0.5)
+SCORED: dict[str, Any] = {"scored_skip_chances": (0.1, 0.25)}
+CHANGING = ("random", 0), ("win-or-block", 20000), (HALF_RANDOM, 40000), ("svd:rank=3", 60000), ("random", 80000)
+"""opponents, and the steps at which they begin"""
 
 TASKS: tuple[Task, ...] = (
     Task("random", ("basics",), "value", "random"),
@@ -223,23 +218,10 @@ TASKS: tuple[Task, ...] = (
     Task("credit-3x4", ("credit",), "value", HALF_RANDOM, size=(3, 4), win_length=4),
     Task("credit-4x4", ("credit",), "value", HALF_RANDOM, size=(4, 4), win_length=4, steps=2 * STEPS),
     Task("second-seat", ("exploration",), "value", "optimal", skip_chance=0.1, seat="second"),
-    Task(
-        "skips-shown",
-        ("generalisation",),
-        "regret",
-        SELF,
-        skip_chance=BOTH,
-        observe_skip_chance=True,
-        scored_skip_chances=(0.1, 0.25),
-    ),
-    Task("skips-hidden", ("generalisation",), "regret", SELF, skip_chance=BOTH, scored_skip_chances=(0.1, 0.25)),
+    Task("skips-shown", ("generalisation",), "regret", SELF, skip_chance=BOTH, observe_skip_chance=True, **SCORED),
+    Task("skips-hidden", ("generalisation",), "regret", SELF, skip_chance=BOTH, **SCORED),
     Task("openings", ("generalisation",), "opening-regret", SELF, holds_out_openings=True),
-    Task(
-        "opponents",
-        ("non-stationarity",),
-        "value",
-        (("random", 0), ("win-or-block", 20000), (HALF_RANDOM, 40000), ("svd:rank=3", 60000), ("random", 80000)),
-    ),
+    Task("opponents", ("non-stationarity",), "value", CHANGING),
     Task("critic", ("critic",), "critic-error", HALF_RANDOM, skip_chance=0.25, uses_runs_of="chance-25"),
     Task("masks", ("masks",), "illegal-moves", "random", hides_masks=True),
 )

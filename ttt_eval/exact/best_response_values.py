@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from learners.one_ply import one_ply_ahead
+from learners.base import one_ply_ahead
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, UInt64Array

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry, ScoredSubmission
+from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry
+from ttt_eval.benchmark.records import SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder.rate import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
@@ -166,7 +167,7 @@ def _format(value: float) -> str:
     return f"{round(value, 3) + 0.0:.3f}"  # no negative zero
 
 
-def _cost_texts(submission: ScoredSubmission) -> tuple[str, str]:
+def _cost_texts(submission: SubmissionScores) -> tuple[str, str]:
     """Return CPU seconds of an average run and peak memory, "" where unknown."""
     cpu, memory = submission.cpu_s, submission.peak_rss_bytes
     return "" if cpu is None else f"{cpu:,.1f} s", "" if memory is None else formats.mebibytes(memory)
@@ -340,7 +341,15 @@ def _tables(comparison: Comparison) -> page.Parts:
     for one in comparison.submissions:
         last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
         rows += [
-            (one.name, row.task, str(row.seed), f"{row.steps:,}", f"{row.score:.6f}", f"{row.value:.6f}", row.sha256)
+            (
+                one.name,
+                row.task,
+                str(row.seed),
+                f"{row.steps:,}",
+                f"{row.score:.6f}",
+                f"{row.value:.6f}",
+                " ".join(row.sha256),
+            )
             for row in last.values()
         ]
     if not rows:

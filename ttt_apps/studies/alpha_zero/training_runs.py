@@ -16,7 +16,6 @@ import numpy as np
 
 from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
-from learners.config import FitLearnerConfig
 from learners.training import TrainingLoop
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
@@ -64,8 +63,6 @@ def _warm(described: str) -> None:
 
 def _start_training(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> TrainingLoop:
     config = build_config(name, settings)
-    if isinstance(config, FitLearnerConfig):
-        raise ValueError(f"{name} trains in a loop of its own: choose a learner that goes on step by step")
     return config.training(game, games, batch=config.batch, seed=seed)
 
 
