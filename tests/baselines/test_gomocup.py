@@ -35,7 +35,6 @@ from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.game import Position
 from ttt_eval.matches.games import read_any_format, read_games
 from ttt_eval.matches.match import MatchSettings, play_blocks, play_pairs
-from ttt_eval.matches.timed_match import play_timed_pairs
 
 ROOT = Path(__file__).parents[2]
 GAME = Game(7, 7, 5)
@@ -538,7 +537,7 @@ def test_probabilities_are_one_hot_for_its_moves(engine):
 
 
 def play_timed(policy, clock, pairs=1, log=None):
-    return play_timed_pairs(MatchSettings(GAME, policy, "random", 4, clock=clock), pairs, log=log)
+    return play_pairs(GAME, policy, "random", pairs, seed=4, clock=clock, log=log)
 
 
 def test_matches_equal_those_of_the_same_policy_in_python(engine):

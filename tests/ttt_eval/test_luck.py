@@ -13,12 +13,12 @@ from ttt_envs import Game, make_policy
 from ttt_eval import exact
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.corrected_pairs import CorrectedPairs
-from ttt_eval.matches.elo import SPRT, pair_moments, score_from_elo
+from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.games import read_games
 from ttt_eval.matches.luck import EXACT, default_correction, make_correction
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.stopping import RandomWalk, stopped_score
+from ttt_eval.matches.sprt import SPRT, RandomWalk, stopped_score
 
 PAIRINGS = [
     (a, b)
@@ -62,7 +62,7 @@ def test_values_of_zero_leave_the_results_as_they_are():
     counts = score.pentanomial
     assert score.corrected.counts.nonzero()[0].tolist() == [150, 175, 200, 225, 250]  # bins of 0, 1/4, 1/2, 3/4 and 1
     assert (score.corrected.counts[[150, 175, 200, 225, 250]] == counts).all()
-    assert (score.corrected.mean, score.corrected.variance) == pytest.approx(pair_moments(score.raw), abs=1e-12)
+    assert (score.corrected.mean, score.corrected.variance) == pytest.approx(score.raw.moments(), abs=1e-12)
 
 
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
