@@ -155,14 +155,15 @@ def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
 
 def unfinished_successors(game: Game, boards: Boards) -> Boards:
     """Return the positions after each move that does not end the game, with the other player to move."""
-    rules, parts = replace(game, skip_chance=0.0).parameters, []
+    parts = []
     legal, stones = boards.legal(game), np.count_nonzero(boards.cells, axis=1)
     for cell in range(game.cells):
         cells, mover = boards.take(legal[:, cell])
-        rows, outcome = np.arange(len(mover)), np.zeros(len(mover), np.int8)
-        episode_keys, actions = np.zeros(len(mover), np.uint64), np.full(len(mover), cell)
-        play_rows(cells, mover, stones[legal[:, cell]], episode_keys, rows, actions, rules, outcome)
-        parts.append((cells[outcome == NOT_OVER], mover[outcome == NOT_OVER]))
+        following, rows = 1 - mover, np.arange(len(mover))
+        outcome, episode_keys = np.zeros(len(mover), np.int8), np.zeros(len(mover), np.uint64)
+        actions = np.full(len(mover), cell)
+        play_rows(cells, mover, stones[legal[:, cell]], episode_keys, rows, actions, game.parameters, outcome)
+        parts.append((cells[outcome == NOT_OVER], following[outcome == NOT_OVER]))
     return Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
