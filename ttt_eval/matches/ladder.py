@@ -140,7 +140,7 @@ def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed:
     """Return a's results against b, a :class:`Pairing` as JSON-ready data: exact if ``games`` is 0."""
     first, second = make_policy_once(game, a), make_policy_once(game, b)
     if games == 0:
-        result = Pairing(True, 0, *match_outcome(game, first, second), None)
+        result = Pairing(exact=True, games=0, **match_outcome(game, first, second)._asdict(), pentanomial=None)
     else:
         score = play_pairs(game, first, second, games // 2, seed=seed, luck_correction=default_correction(game))
         shares = (score.table.sum(axis=0) / score.games).tolist()
