@@ -302,7 +302,10 @@ class Side(NamedTuple):
         while start < len(rows):
             rest = boards.take(np.arange(start, len(rows))) if start else boards
             try:
-                actions[start:] = self.player.act(rest, rows[start:], self.rng, time_left)
+                moves = self.player.act(rest, rows[start:], self.rng, time_left)
+                if not start:
+                    return moves, reasons
+                actions[start:] = moves
                 break
             except Forfeit as problem:
                 count = len(problem.actions)
@@ -352,12 +355,13 @@ class PairBatch(NamedTuple):
         skip_keys = _episode_keys(draw_key(rng), pair)
         action_keys = _episode_keys(draw_key(rng), pair + block.seed_block_pairs * swapped)
         cells, mover = Boards.start(game, count)
+        stones = np.zeros(count, np.int64)
         if block.openings:
             first = block.openings
             if not isinstance(first, Boards):
                 first = draw_openings(game, first, _episode_keys(draw_key(rng), numbers))
             cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
-        stones = np.count_nonzero(cells, axis=1)
+            stones[:] = np.count_nonzero(cells, axis=1)
         return cls(cells, mover, stones, skip_keys, action_keys, np.full(count, NOT_OVER, np.int8), swapped)
 
     def rows_by_pairs(self) -> Iterator[int]:
