@@ -33,9 +33,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER, terminal_outcome
-from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.openings import Openings
-from ttt_eval.matches.timed_match import play_timed_pairs
+from ttt_eval.matches.match import play_pairs
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97
@@ -150,10 +148,11 @@ def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
             of_round = []
             for jobs in (1, 2):
                 start = perf_counter()
-                match = MatchSettings(game, "timed", "timed", round_, Openings.from_text("random:3", game), CLOCK)
-                played = play_timed_pairs(match, pairs, jobs=jobs)
+                score = play_pairs(
+                    game, "timed", "timed", pairs, seed=round_, openings="random:3", clock=CLOCK, jobs=jobs
+                )
                 of_round.append(2 * pairs / (perf_counter() - start))
-                lost += sum(times.lost for times in played.times)
+                lost += sum(times.lost for times in score.times or ())
             if round_:  # the first round starts the workers and compiles
                 rates.append(of_round)
     finally:

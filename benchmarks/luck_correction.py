@@ -25,12 +25,10 @@ from rich.table import Table
 from baselines.timed import Clock
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
-from ttt_eval.matches.elo import SPRT
 from ttt_eval.matches.luck import EXACT, OFF
 from ttt_eval.matches.match import MatchSettings, play_pairs
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import run_sprt
-from ttt_eval.matches.timed_match import play_timed_pairs
+from ttt_eval.matches.sprt import SPRT, run_sprt
 
 SMALL, LARGE, TIMED = Game(skip_chance=0.25), Game(4, 4, 4, 0.1), Game(7, 7, 5, 0.1)
 ROWS = (
@@ -73,8 +71,7 @@ class LuckCorrection:
         if not self.quick:
             with tempfile.TemporaryDirectory() as folder:
                 values = self.run or _train(Path(folder) / "run")
-                match = MatchSettings(TIMED, *PLAYERS, clock=CLOCK, luck_correction=f"run:{values}")
-                score = play_timed_pairs(match, 40).score
+                score = play_pairs(TIMED, *PLAYERS, 40, clock=CLOCK, luck_correction=f"run:{values}")
             table.add_row(str(TIMED), f"{PLAYERS[0]}, {CLOCK}", PLAYERS[1], f"{score.games:,}", _ratio(score), "", "")
         Console(width=160).print(table)
         if self.out is not None:

@@ -35,7 +35,6 @@ from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.game import Position
 from ttt_eval.matches.games import read_any_format, read_games
 from ttt_eval.matches.match import MatchSettings, play_blocks, play_pairs
-from ttt_eval.matches.timed_match import play_timed_pairs
 
 ROOT = Path(__file__).parents[2]
 GAME = Game(7, 7, 5)
@@ -538,7 +537,7 @@ def test_probabilities_are_one_hot_for_its_moves(engine):
 
 
 def play_timed(policy, clock, pairs=1, log=None):
-    return play_timed_pairs(MatchSettings(GAME, policy, "random", 4, clock=clock), pairs, log=log)
+    return play_pairs(GAME, policy, "random", pairs, seed=4, clock=clock, log=log)
 
 
 def test_matches_equal_those_of_the_same_policy_in_python(engine):
@@ -546,13 +545,13 @@ def test_matches_equal_those_of_the_same_policy_in_python(engine):
     score = play_pairs(GAME, spec, "random", 2, seed=4, openings="random:2")
     assert_array_equal(score.pairs, play_pairs(GAME, FirstEmpty(), "random", 2, seed=4, openings="random:2").pairs)
     timed, expected = (play_timed(policy, Clock(20)) for policy in (spec, FirstEmpty()))
-    assert_array_equal(timed.score.pairs, expected.score.pairs)
+    assert_array_equal(timed.pairs, expected.pairs)
     assert timed.times[0].lost == 0
 
 
 def test_late_engine_loses_a_timed_match(engine):
     score = play_timed(engine(SLOW["hangs"], tolerance=0.05), Clock(0.2))
-    assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
+    assert score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert score.times[0].lost == 2
 
 
@@ -560,11 +559,11 @@ def test_move_limit_forfeits_in_a_timed_match(engine):
     logged = []
     spec = engine(SLOW["hangs"], move=0.05, tolerance=0.05)
     score = play_timed(spec, Clock(60), log=logged.extend)
-    assert score.score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
-    assert score.score.forfeits[:2] == (2, 0)
+    assert score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
+    assert score.forfeits[:2] == (2, 0)
     assert [times.lost for times in score.times] == [0, 0]
     assert [len(played.moves) for played in logged] == [0, 1]
-    assert "did not answer BEGIN within 0.1 s" in score.score.forfeits.first == logged[0].forfeit
+    assert "did not answer BEGIN within 0.1 s" in score.forfeits.first == logged[0].forfeit
 
 
 FAULTY = """

@@ -114,10 +114,7 @@ EVALUATE = [
     ("ladder --size 4", "there is no ladder of 4 x 4, 4 to win: choose one of another game, 3x3"),
     ("ladder --ladder 3x3 --size 4", "--ladder 3x3 is of 3 x 3, 3 to win, not of 4 x 4, 4 to win"),
     ("ladder rndom", "there is no policy 'rndom': did you mean 'random'?"),
-    ("ladder random --measure 3x3", "POLICY has no effect with --measure"),
-    ("ladder random --markdown", "--markdown has no effect with a POLICY"),
     ("ladder --out new", "--out has no effect without a POLICY"),
-    ("ladder --measure 3x4", "there is no ladder '3x4' to measure: did you mean '3x3'?"),
     ("proved-positions random --size 9", "there are no proved positions of this board: choose one of 5x5-4, 5x6-4"),
     ("solve --gravity --size 4 --position '..../x.../..../.... x'", "cells holds a stone above an empty cell"),
     (

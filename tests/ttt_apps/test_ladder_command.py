@@ -7,8 +7,8 @@ from commands import error_of, json_of, text_of
 
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
-from ttt_envs import Game
-from ttt_eval.matches.ladder import PLANS, RESULT, LadderPlan, build, rate, read_ladder, to_markdown
+from ttt_eval.matches import ladder
+from ttt_eval.matches.ladder import RESULT
 from ttt_eval.matches.move_cost import MoveCost
 
 
@@ -16,10 +16,9 @@ from ttt_eval.matches.move_cost import MoveCost
 def quickly(monkeypatch):
     """No processes measure costs; the code is the same, whatever is edited meanwhile."""
     monkeypatch.setattr(command, "make_provenance", lambda: {"code": "as it is"})
-    for module in (build, rate):
-        monkeypatch.setattr(
-            module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
-        )
+    monkeypatch.setattr(
+        ladder, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +34,8 @@ def test_ladder_is_printed(capsys):
     text = text_of(capsys, "ladder")
     assert "the ladder 3x3, 3 x 3, 3 to win: exact results" in text
     assert text.index("optimal") < text.index("win-or-block") < text.index("random")
-    page = text_of(capsys, "ladder", "--skip-chance", "0.25", "--markdown")
-    assert page == " ".join(to_markdown(read_ladder("3x3-skip")).split())
     data = json_of(capsys, "ladder", "--size", "5", "--win-length", "4", "--skip-chance", "0.1")
-    assert (data["name"], data["kind"], len(data["rungs"])) == ("5x5-skip", "rungs", len(PLANS["5x5-skip"].rungs))
+    assert (data["name"], data["kind"], len(data["rungs"])) == ("5x5-skip", "rungs", 13)
 
 
 def test_run_is_placed_on_the_ladder_of_its_own_game(run, tmp_path, capsys):
@@ -65,14 +62,6 @@ def test_impure_policy_is_sampled(capsys):
     assert first["rating"]["low"] < first["rating"]["mean"] < first["rating"]["high"]
     assert first["command"] == "evaluate.py ladder mcts:simulations=1 --ladder 3x3 --games 20 --seed 3"
     assert json_of(capsys, *first["command"].split()[1:]) == first
-
-
-def test_ladder_is_measured_and_used(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 100, ()))
-    path = tmp_path / "tiny.json"
-    assert f"written: {path}" in text_of(capsys, "ladder", "--measure", "tiny", "--games", "40", "--out", tmp_path)
-    assert read_ladder(path).data["games"] == 40
-    assert "optimal: " in text_of(capsys, "ladder", "optimal", "--ladder", path, "--games", "40")
 
 
 def test_run_of_a_game_without_a_ladder(tiny_run, capsys):

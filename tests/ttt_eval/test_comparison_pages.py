@@ -14,10 +14,9 @@ from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.elo import SPRT
 from ttt_eval.matches.ladder import Ladder, RatingSettings, rate_policy
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import SequentialMatch
+from ttt_eval.matches.sprt import SPRT, SequentialMatch
 from ttt_eval.matches.tournament import Tournament, bradley_terry
 from ttt_eval.reports.formats import describe_better, duration, format_elo_difference, format_interval, likelihood
 from ttt_eval.reports.pages import write_page

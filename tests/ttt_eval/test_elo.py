@@ -11,13 +11,10 @@ from scipy.stats import norm
 
 from ttt_apps.studies.slides_tables import MASTER_RATES, PUBLISHED, published
 from ttt_eval.matches.elo import (
-    SPRT,
     elo,
     elo_from_score,
     likelihood_of_superiority,
-    likelihood_ratio,
     net_score,
-    pair_moments,
     pair_probabilities,
     pairs_needed,
     probability_within,
@@ -25,6 +22,7 @@ from ttt_eval.matches.elo import (
     significant_score,
 )
 from ttt_eval.matches.score import Score
+from ttt_eval.matches.sprt import SPRT, likelihood_ratio
 
 
 def from_pentanomial(counts):
@@ -91,10 +89,10 @@ def test_elo_by_hand():
     assert elo(from_pentanomial([0, 0, 0, 0, 9])).low > 0
 
 
-def test_pair_moments_are_those_of_a_sample():
+def test_moments_are_those_of_a_sample():
     counts = [1, 2, 3, 4, 5]
     points = np.repeat(np.arange(5) / 4, counts)
-    assert pair_moments(from_pentanomial(counts)) == pytest.approx((points.mean(), points.var(ddof=1)))
+    assert from_pentanomial(counts).moments() == pytest.approx((points.mean(), points.var(ddof=1)))
 
 
 def test_bounds_of_the_sequential_test_are_those_of_wald():

@@ -5,29 +5,30 @@ import math
 import shutil
 from itertools import pairwise
 
+import make_ladders
 import numpy as np
 import pytest
+from make_ladders import PLANS, LadderPlan, measure_ladder, to_markdown
 
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile
 from ttt_eval.exact.dynamic_programming import match_outcome
+from ttt_eval.matches import ladder as rate
 from ttt_eval.matches.ladder import (
     ANCHOR,
     LADDER_FOLDER,
-    PLANS,
     RESULT,
     Ladder,
-    LadderPlan,
+    Pairing,
     RatingSettings,
-    build,
+    fit_rating,
     ladder_name,
-    measure_ladder,
-    rate,
+    pairing_seed,
+    pareto_front,
+    play_pairing,
     rate_policy,
     read_ladder,
-    to_markdown,
 )
-from ttt_eval.matches.ladder.results import pairing_seed, play_pairing
 from ttt_eval.matches.move_cost import MoveCost, measure_move_costs
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import hash_data
@@ -45,7 +46,7 @@ def cost(game, *specs):
 
 
 def make_quick(patch):
-    for module in (build, rate):
+    for module in (make_ladders, rate):
         patch.setattr(module, "measure_move_costs", cost)
         patch.setattr(module, "DRAWS", 100)
 
@@ -146,15 +147,15 @@ def test_result_file(measured, tmp_path):
 
 def test_pareto_front():
     # cheapest, weaker and dearer, strong, as strong and dearer
-    assert rate.pareto_front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
-    assert rate.pareto_front([0, 100], None) == [None, None]
+    assert pareto_front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    assert pareto_front([0, 100], None) == [None, None]
 
 
 def test_perfect_and_zero_scores_have_finite_ratings(measured):
     ladder = measured["sampled"]
     for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
-        result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
-        rating = rate._fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
+        result = Pairing(False, 100, win, 0.0, 1 - win, pentanomial)
+        rating = fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
         assert all(map(math.isfinite, rating))
         assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
         assert rating.low < rating.mean < rating.high
@@ -296,3 +297,14 @@ def test_documentation_shows_the_stored_ladders():
     page = (LADDER_FOLDER.parents[2] / "docs" / "ladder.md").read_text()
     for name in PLANS:
         assert to_markdown(read_ladder(name)) in page
+
+
+def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ()))
+    make_ladders.main(["tiny", "--out", str(tmp_path)])
+    path = tmp_path / "tiny" / "tiny.json"
+    assert capsys.readouterr().out == f"written: {path}\n"
+    assert read_ladder(path).data["games"] == 40
+    assert place("optimal", read_ladder(path), games=40)["rating"]["mean"] > 0
+    make_ladders.main(["3x3", "--markdown"])
+    assert capsys.readouterr().out == f"{to_markdown(read_ladder('3x3'))}\n"

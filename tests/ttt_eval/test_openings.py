@@ -130,7 +130,7 @@ def test_invalid_files_are_rejected_by_file_and_line(content, message, tmp_path)
         ("random:0", GAME, "openings='random:0' are none of a game on 9 cells: choose 1 to 8 plies"),
         ("all:9", GAME, "openings='all:9' are none of a game on 9 cells: choose 1 to 8 plies"),
         ("all:1", Game(1, 1, 1), "openings='all:1' are none of a game on 1 cells: leave them out"),
-        ("all:1", Game(win_length=1), "openings='all:1' are none: 3 x 3, 1 to win is over by then"),
+        ("all:1", Game(win_length=1), "openings='all:1' are not in this game: 3 x 3, 1 to win is over by then"),
         ("all:4", Game(19, 19, 5), "are up to [0-9,]+ positions, and at most 185,897 are held: choose .* or random:4"),
     ],
 )

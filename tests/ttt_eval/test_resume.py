@@ -4,21 +4,23 @@ import random
 import re
 from functools import cache
 
+import make_ladders
 import numpy as np
 import pytest
 from kills import Disk, KilledError
+from make_ladders import LadderPlan, measure_ladder
 from test_study import STUDY
 
 from ttt_envs import Game
 from ttt_eval.benchmark.records import Submission
 from ttt_eval.benchmark.runs import RunSettings, run_benchmark
+from ttt_eval.matches import ladder
 from ttt_eval.matches.books import book_from_search
-from ttt_eval.matches.elo import SPRT
-from ttt_eval.matches.ladder import LadderPlan, RatingSettings, build, measure_ladder, rate, rate_policy, read_ladder
+from ttt_eval.matches.ladder import RatingSettings, rate_policy, read_ladder
 from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import MatchSettings
 from ttt_eval.matches.move_cost import MoveCost
-from ttt_eval.matches.sprt import run_sprt
+from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.matches.tournament import TournamentSettings, run_tournament
 from ttt_eval.reports.study import write_report_files
 from ttt_eval.result_store import UNITS
@@ -49,7 +51,7 @@ WORK = {
 def quickly():
     """Run no processes for costs, and draw fewer samples for intervals."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (build, rate):
+        for module in (make_ladders, ladder):
             patch.setattr(module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs))
             patch.setattr(module, "DRAWS", 100)
         yield

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from ttt_envs import Game
-from ttt_eval.matches.elo import SPRT
 from ttt_eval.matches.luck import EXACT
-from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_part
+from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, Call, MatchSettings, play_blocks, play_part
 from ttt_eval.matches.match_blocks import BLOCK, make_units
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import RESULT, run_sprt
+from ttt_eval.matches.sprt import RESULT, SPRT, run_sprt
 from ttt_eval.result_store import UNITS
 
 GAME = Game(skip_chance=0.25)
@@ -76,7 +75,7 @@ def test_openings_are_those_of_a_match(tmp_path):
     found = run(tmp_path, test=SPRT(0, 5), pairs=70, openings="all:2")
     openings = Openings.from_text("all:2", GAME)
     match = MatchSettings(GAME, "random", "random", 3, openings, luck_correction=EXACT)
-    parts = [play_part(match, numbers) for numbers in (range(64), range(64, 70))]
+    parts = [play_part(Call(match), numbers) for numbers in (range(64), range(64, 70))]
     np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.empty(GAME)).pairs)
     others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
     assert make_units(match, 1, {"random": ""}) != make_units(others, 1, {"random": ""})

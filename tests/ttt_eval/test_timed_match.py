@@ -12,13 +12,11 @@ from players import FirstEmpty
 
 from baselines.timed import Clock, Timed
 from ttt_envs import Game
-from ttt_eval.matches.elo import SPRT
 from ttt_eval.matches.games import append_games, read_games
-from ttt_eval.matches.match import MatchSettings, PairBlock, play_pairs
+from ttt_eval.matches.match import Call, MatchSettings, PairBlock, play_block, play_pairs
 from ttt_eval.matches.match_blocks import TIMED_BLOCK
-from ttt_eval.matches.openings import Openings
-from ttt_eval.matches.sprt import run_sprt
-from ttt_eval.matches.timed_match import TimedScore, play_timed_block, play_timed_pairs
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.result_store import UNITS
 
 GAME = Game(4, 4, 3, 0.25)
@@ -42,7 +40,7 @@ class Slow(FirstEmpty):
 def play(clock, a, b, game=GAME, pairs=range(4)):
     Slow.time = 0.0
     match = MatchSettings(game, a, b, clock=Clock.from_text(clock))
-    return play_timed_block(match, "", True, PairBlock(0, 2048, pairs, 0), now=lambda: Slow.time)
+    return play_block(Call(match), True, PairBlock(0, 2048, pairs, 0), now=lambda: Slow.time)
 
 
 @pytest.mark.parametrize("openings", [None, "random:2"])
@@ -50,18 +48,16 @@ def test_games_are_those_of_a_match_without_clocks(openings):
     for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
         games, timed_games = [], []
         score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
-        match = MatchSettings(GAME, a, b, 4, openings and Openings.from_text(openings, GAME), AMPLE)
-        timed = play_timed_pairs(match, 9, log=timed_games.extend)
-        assert_array_equal(timed.score.pairs, score.pairs)
-        assert_array_equal(timed.score.lengths, score.lengths)
+        timed = play_pairs(GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend)
+        assert_array_equal(timed.pairs, score.pairs)
+        assert_array_equal(timed.lengths, score.lengths)
         for one, other in zip(games, timed_games, strict=True):
             assert dataclasses.replace(other, settings=one.settings) == one
 
 
 def test_more_jobs_play_the_same_games():
-    match = MatchSettings(GAME, "win-or-block", "random", 2, clock=AMPLE)
-    timed = [play_timed_pairs(match, 6, jobs=jobs) for jobs in (1, 2)]
-    assert_array_equal(timed[0].score.pairs, timed[1].score.pairs)
+    timed = [play_pairs(GAME, "win-or-block", "random", 6, seed=2, clock=AMPLE, jobs=jobs) for jobs in (1, 2)]
+    assert_array_equal(timed[0].pairs, timed[1].pairs)
     assert [len(times.seconds) for times in timed[0].times] == [len(times.seconds) for times in timed[1].times]
 
 
@@ -70,7 +66,7 @@ def test_player_without_time_left_loses():
     first, second = score.times
     assert first.lost == 8
     assert second.lost == 0
-    assert score.score.pentanomial.tolist() == [4, 0, 0, 0, 0]
+    assert score.pentanomial.tolist() == [4, 0, 0, 0, 0]
     for game in games:
         loser = 1 - game.result
         assert game.forfeit == "time"
@@ -107,13 +103,13 @@ def test_timed_games_are_logged_and_read_back(tmp_path):
 
 def test_timed_scores_add_up():
     one, _ = play("1+0.1", Slow(0.3), Slow(0.01))
-    both = one + TimedScore.empty(GAME) + one
-    assert both.score.games == 2 * one.score.games
+    both = one + Score.empty(GAME) + one
+    assert both.games == 2 * one.games
     assert both.times[0].lost == 2 * one.times[0].lost
     assert len(both.times[1].seconds) == 2 * len(one.times[1].seconds)
     known = both.times[0].to_dict()
     assert known["largest_s"] == pytest.approx(0.3)
-    assert TimedScore.empty(GAME).times[0].to_dict()["median_s"] is None
+    assert play("1", Slow(2), Slow(2), pairs=range(0))[0].times[0].to_dict()["median_s"] is None
     json.dumps(known, allow_nan=False)
 
 
@@ -127,7 +123,7 @@ def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
         return players[-1]
 
     monkeypatch.setattr(Timed, "player", player)
-    play_timed_pairs(MatchSettings(Game(), "timed:max-depth=2", "random", clock=Clock(5, 0.25)), 1)
+    play_pairs(Game(), "timed:max-depth=2", "random", 1, clock=Clock(5, 0.25))
     assert clocks == [(5, 0.25)]
     assert len(players[0].depths) >= 5  # of two games
     assert len(players[1].depths) == 1  # to have all compiled
@@ -170,8 +166,7 @@ def busy_machine():
     ids=str,
 )
 def test_timed_players_do_not_lose_on_time(spec, game, increment, pairs, busy_machine):
-    openings = Openings.from_text("random:1", game)
-    timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, increment)), pairs)
-    assert timed.score.games == 2 * pairs
+    timed = play_pairs(game, spec, "timed", pairs, seed=3, openings="random:1", clock=Clock(2, increment))
+    assert timed.games == 2 * pairs
     assert [times.lost for times in timed.times] == [0, 0]
     assert min(times.least_left for times in timed.times) > 0

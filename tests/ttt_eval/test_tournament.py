@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from ttt_envs import Game
 from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
-from ttt_eval.matches.match import MatchSettings, play_part
+from ttt_eval.matches.match import Call, MatchSettings, play_part
 from ttt_eval.matches.match_blocks import BLOCK
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.tournament import PRIOR, RESULT, TournamentSettings, bradley_terry, run_tournament
@@ -154,7 +154,7 @@ def test_all_pairings_are_played_with_the_same_keys(done):
     found, _ = done
     for (i, j), score in found.scores.items():
         match = MatchSettings(GAME, PLAYERS[i], PLAYERS[j], 3)
-        parts = [play_part(match, numbers) for numbers in (range(BLOCK), range(BLOCK, 70))]
+        parts = [play_part(Call(match), numbers) for numbers in (range(BLOCK), range(BLOCK, 70))]
         assert sum(score.pentanomial) == 70
         if "mcts" not in PLAYERS[j]:
             np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,11 +29,9 @@ from ttt_apps.cli import (
 )
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import closest_names
-from ttt_eval.metrics import LOSS_LABELS, describe_losses
+from ttt_eval.metrics import LOSS_LABELS, LOSSES, describe_losses
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
-    from ttt_envs.core.parallel import Jobs
     from ttt_eval.matches.ladder import Ladder
 
 
@@ -50,19 +47,14 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
     ladder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")] = ""
     """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
     games: Count | None = None
-    """number of games against each rung where results are not exact, an even number: 500, with --measure as the ladder
-    has it"""
+    """number of games against each rung where results are not exact, an even number; default: 500"""
     seed: Count = 0
     """seed of all random numbers"""
     out: Path | None = None
     """folder for result.json and report.html, which also stores the games played"""
-    measure: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
-    """measure a ladder again, into NAME.json in the folder --out, by default runs/ladders/NAME"""
-    markdown: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print a ladder as a Markdown table"""
 
     def run(self) -> None:
-        """Measure, place or show.
+        """Place or show.
 
         Raises:
             ValueError: no such ladder, an unknown policy, an invalid number of games.
@@ -74,11 +66,6 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
             num_pairs(self.games, MAX_GAMES)
         check_seed(self.seed)
         workers = self.workers()
-        if self.policy or self.json:
-            check_no_effect(self, "with a POLICY or --json", "markdown")
-        if self.measure:
-            self._print_ladder(self._measure(workers))
-            return
         ladder = self._load_ladder()
         if not self.policy:
             check_no_effect(self, "without a POLICY", "games", "seed", "out")
@@ -110,30 +97,9 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
             raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
         return ladder
 
-    def _measure(self, workers: Jobs) -> Ladder:
-        """Measure the ladder and return it."""
-        from ttt_eval.matches.ladder import PLANS, measure_ladder
-
-        check_no_effect(self, "with --measure", "policy", "ladder", "seed")
-        if self.measure not in PLANS:
-            raise ValueError(f"there is no ladder {self.measure!r} to measure: {closest_names(self.measure, PLANS)}")
-        plan = PLANS[self.measure]
-        if plan.games and self.games is not None:
-            plan = dataclasses.replace(plan, games=self.games)
-        folder = self.out or Path("runs", "ladders", self.measure)
-        provenance = make_provenance()
-        with report_interrupt(folder), count_bar("measuring") as progress:
-            found = measure_ladder(self.measure, plan, folder, provenance, jobs=workers, progress=progress)
-        print_status(f"written: {folder / self.measure}.json")
-        return found
-
     def _print_ladder(self, ladder: Ladder) -> None:
-        from ttt_eval.matches.ladder import to_markdown
-
         if self.json:
             print(json.dumps(ladder.data))
-        elif self.markdown:
-            print(to_markdown(ladder))
         else:
             print_table(_ladder_table(ladder))
 
@@ -143,18 +109,36 @@ def _title(ladder: Ladder) -> str:
     return f"the ladder {ladder.name}, {ladder.game}: {how}"
 
 
-def _ladder_table(ladder: Ladder) -> Table:
-    from ttt_eval.matches.ladder import format_rung
+RUNG_COLUMNS = ("rating", "95%", *LOSS_LABELS, "CPU, us a move", "memory, MiB")
+"""Headers of the columns of :func:`format_rung`."""
 
-    table = new_table("rung", "Elo", "95%", *LOSS_LABELS, "us a move", "MiB", title=_title(ladder))
+
+def format_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
+    """Format rating, interval, losses, microseconds per move and MiB of a rung."""
+    return [
+        f"{rung['rating']:.0f}",
+        _format_interval(ladder, rung),
+        *("" if rung[key] is None else f"{rung[key]:.4f}" for key in LOSSES),
+        _microseconds(rung["cost"]["cpu_s_per_move"]),
+        f"{rung['cost']['own_bytes'] / 2**20:,.0f}",
+    ]
+
+
+def _format_interval(ladder: Ladder, rung: Mapping[str, Any]) -> str:
+    """Format the interval of a rung's rating; that of the anchor is 0 by definition."""
+    if ladder.exact:
+        return "exact"
+    return "0" if rung["spec"] == ladder.data["anchor"] else f"{rung['low']:.0f} to {rung['high']:.0f}"
+
+
+def _ladder_table(ladder: Ladder) -> Table:
+    table = new_table("rung", *RUNG_COLUMNS, title=_title(ladder))
     for rung in reversed(ladder.rungs):
         table.add_row(rung["spec"], *format_rung(ladder, rung))
     return table
 
 
 def _print_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
-    from ttt_eval.matches.ladder import format_rung_interval
-
     rating = found["rating"]
     interval = "exact" if found["exact"] else f"{rating['low']:.0f} to {rating['high']:.0f}"
     rows = [
@@ -162,7 +146,7 @@ def _print_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
             rung["rating"],
             rung["spec"],
             f"{rung['rating']:.0f}",
-            format_rung_interval(ladder, rung),
+            _format_interval(ladder, rung),
             *(f"{result[name]:.3f}" for name in ("win", "draw", "loss")),
             f"{result['score']['mean']:.3f}",
             f"{result['expected']:.3f}",

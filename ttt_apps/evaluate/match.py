@@ -27,8 +27,7 @@ from ttt_envs.agents.specs import make_policy
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from baselines.timed import Clock
     from ttt_envs.game.game import Game
-    from ttt_eval.matches.score import Score
-    from ttt_eval.matches.timed_match import Times
+    from ttt_eval.matches.score import Score, Times
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,8 @@ class Match(JsonOptions, PairOptions):
         from ttt_eval.matches.elo import elo_to_dict
 
         game = self.game_for(self.a, self.b)
-        score, times = self.play(game)
+        score = self.play(game)
+        times = score.times
         if score.forfeits.first:
             warn(score.forfeits.describe(self.a, self.b))
         if score.is_degenerate and not self.openings:
@@ -77,8 +77,8 @@ class Match(JsonOptions, PairOptions):
 
         return Clock.from_text(self.clock)
 
-    def play(self, game: Game) -> tuple[Score, tuple[Times, Times] | None]:
-        """Play with a progress bar; return a's score, and in a timed match both players' times.
+    def play(self, game: Game) -> Score:
+        """Play with a progress bar, and return a's score.
 
         Raises:
             OSError: openings that cannot be read, a log that cannot be written.
@@ -105,19 +105,11 @@ class Match(JsonOptions, PairOptions):
         with progress_bar() as bar:
             task = bar.add_task("playing", total=self.games)
             log = None if self.log is None else partial(append_games, self.log)
-            if clock is None:
-                score = Score.empty(game)
-                for one in play_blocks(match, pairs, jobs=workers, log=log):
-                    score += one
-                    bar.advance(task, one.games)
-                return score, None
-            from ttt_eval.matches.timed_match import TimedScore, play_timed_blocks
-
-            timed = TimedScore.empty(game)
-            for each in play_timed_blocks(match, pairs, jobs=workers, log=log):
-                timed += each
-                bar.advance(task, each.score.games)
-            return timed.score, timed.times
+            total = Score.empty(game)
+            for score in play_blocks(match, pairs, jobs=workers, log=log):
+                total += score
+                bar.advance(task, score.games)
+        return total
 
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:

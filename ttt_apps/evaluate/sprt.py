@@ -16,10 +16,10 @@ from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.game.game import Game
-from ttt_eval.matches.elo import SPRT, Decision, Model, likelihood_of_superiority, normalized_elo
+from ttt_eval.matches.elo import likelihood_of_superiority, normalized_elo
 from ttt_eval.matches.luck import OFF
 from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
+from ttt_eval.matches.sprt import MAX_GAMES, RESULT, SPRT, Decision, Model, SequentialMatch, run_sprt
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,16 +14,16 @@ import numpy as np
 from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import NOT_OVER, terminal_outcome
 from ttt_eval.matches.games import PlayedGame, read_any_format
-from ttt_eval.result_store import Unit, do_units
+from ttt_eval.matches.openings import unfinished_successors
+from ttt_eval.result_store import Unit, collect_results
 
-CHUNK_SIZE = 1 << 14
-"""Number of moves counted at once."""
+GAMES_PER_CHUNK = 1 << 11
+"""Number of games whose moves are counted at once."""
 POSITIONS_PER_UNIT = 16
 """Number of positions per unit of work."""
 GAMES_PER_SEARCHED_MOVE = 1000
@@ -62,61 +61,55 @@ def book_from_games(
         ValueError: no log, logs of several games or without a finished game, an unknown player.
     """
     check_plies(plies)
-    found: list[Game] = []
-    num_read = 0
-
-    def games() -> Iterator[PlayedGame]:
-        nonlocal num_read
-        for log in logs:
-            for played in read_any_format(log, tell=tell):
-                if not found:
-                    found.append(played.game)
-                if played.game != found[0]:
-                    raise ValueError(
-                        f"{log} has a game of {played.game}, and others are of {found[0]}: make a book for each"
-                    )
-                num_read += 1
-                if num_read % 256 == 0:
-                    progress(num_read)
-                if played.result is not None and played.forfeit is None:
-                    yield played
-
-    def chunks() -> Iterator[PlayedMoves]:
-        rows: list[tuple[Any, int, int, int]] = []
-        num_games = 0
-        for played in games():
-            assert played.result is not None
-            before = len(rows)
-            for position, action, _ in played.positions():
-                if np.count_nonzero(position.cells) >= plies:
-                    break
-                if player in (None, played.players[position.mover]):
-                    became = played.result.result_index(position.mover)
-                    rows.append((position.cells, position.mover, action, became))
-            num_games += len(rows) > before
-            if len(rows) >= CHUNK_SIZE:
-                yield _to_played_moves(rows, num_games)
-                rows, num_games = [], 0
-        if rows:
-            yield _to_played_moves(rows, num_games)
-
-    parts = chunks()
-    first = next(parts, None)
+    games = _finished_games(logs, tell, progress)
+    first = next(games, None)
     if first is None:
-        if not found:
-            raise ValueError("there is no game in these logs: name others")
-        who = "" if player is None else f" in which {player} moves"
-        raise ValueError(f"there is no finished game{who} in these logs: name others")
-    book = make_book(found[0], itertools.chain([first], parts), plies=plies, minimum=minimum)
-    progress(num_read)
+        raise ValueError("there is no finished game in these logs: name others")
+    book = make_book(
+        first.game, _played_moves(itertools.chain([first], games), plies, player), plies=plies, minimum=minimum
+    )
+    if not book.games:
+        raise ValueError(f"there is no finished game in which {player} moves in these logs: name others")
     return book
 
 
-def _to_played_moves(rows: Sequence[tuple[Any, int, int, int]], games: int) -> PlayedMoves:
-    cells, movers, actions, became = zip(*rows, strict=True)
-    results = np.zeros((len(rows), 3), np.int64)
-    results[np.arange(len(rows)), became] = 1
-    return PlayedMoves(Boards(np.stack(cells), np.array(movers, np.int8)), np.array(actions, np.int64), results, games)
+def _finished_games(
+    logs: Sequence[str | Path], tell: Callable[[str], object], progress: Callable[[int], object]
+) -> Iterator[PlayedGame]:
+    """Yield the games of some logs that were played to the end of the board; all games must be of one kind."""
+    game, num_read = None, 0
+    for log in logs:
+        for played in read_any_format(log, tell=tell):
+            game = game or played.game
+            if played.game != game:
+                raise ValueError(f"{log} has a game of {played.game}, and others are of {game}: make a book for each")
+            num_read += 1
+            if num_read % 256 == 0:
+                progress(num_read)
+            if played.result is not None and played.forfeit is None:
+                yield played
+    progress(num_read)
+
+
+def _played_moves(games: Iterator[PlayedGame], plies: int, player: str | None) -> Iterator[PlayedMoves]:
+    """Yield the early moves of finished games, many games at once."""
+    while batch := list(itertools.islice(games, GAMES_PER_CHUNK)):
+        moves = [list(_early_moves(played, plies, player)) for played in batch]
+        if any(moves):
+            cells, movers, actions, results = zip(*itertools.chain(*moves), strict=True)
+            boards = Boards(np.stack(cells), np.array(movers, np.int8))
+            counts = np.eye(3, dtype=np.int64)[list(results)]
+            yield PlayedMoves(boards, np.array(actions, np.int64), counts, sum(map(bool, moves)))
+
+
+def _early_moves(played: PlayedGame, plies: int, player: str | None) -> Iterator[tuple[Int8Array, int, int, int]]:
+    """Yield the cells, the mover, the action and the mover's result of each early move of a player, or of both."""
+    assert played.result is not None
+    for (cells, mover), action, _ in played.positions():
+        if np.count_nonzero(cells) >= plies:
+            return
+        if player in (None, played.players[mover]):
+            yield cells, mover, action, played.result.result_index(mover)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -132,19 +125,12 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
     boards = Boards.start(game)
     for _ in range(min(plies, game.cells)):
         yield boards
-        parts = []
-        for cell in range(game.cells):
-            cells, mover = boards.take(boards.legal(game)[:, cell])
-            cells[:, cell] = mover + 1
-            goes_on = np.array([terminal_outcome(board, game.parameters) == NOT_OVER for board in cells], np.bool_)
-            if not goes_on.any():
-                continue
-            turns = (mover[goes_on],) if game.skip_chance > 0 else ()
-            for next_mover in (1 - mover[goes_on], *turns):
-                parts.append(Canonical.from_boards(Boards(cells[goes_on], next_mover), game).keys)
-        if not parts:
+        cells, mover = unfinished_successors(game, boards)
+        if not len(mover):
             return
-        own = from_keys(np.unique(np.concatenate(parts), axis=0), game)
+        turns = (mover, 1 - mover) if game.skip_chance > 0 else (mover,)
+        reached = [Canonical.from_boards(Boards(cells, turn), game).keys for turn in turns]
+        own = from_keys(np.unique(np.concatenate(reached), axis=0), game)
         boards = Boards(own, np.zeros(len(own), np.int8))
 
 
@@ -156,7 +142,7 @@ def book_from_search(
     *,
     plies: int,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], object] = lambda done, total: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Book:
     """Build a book of a policy's values for every move in all early positions, by a longer search than a game allows.
 
@@ -166,38 +152,31 @@ def book_from_search(
         game: the game.
         policy: the spec string of a policy with action values.
         folder: folder of the results; the same call resumes.
-        provenance: as of :func:`ttt_eval.result_store.do_units`.
+        provenance: as of :func:`ttt_eval.result_store.collect_results`.
         plies: number of stones on a board from which on the book is empty.
         jobs: the workers.
-        progress: called with the number of positions done, and the total.
+        progress: called with the number of units of work done, of up to 16 positions each, and the total.
 
     Raises:
         ValueError: a policy without values, an invalid number of plies.
     """
     check_plies(plies)
     _check_values(make_policy(policy, game), policy)
-    units: list[dict[str, Any]] = []
-    for boards in early_positions(game, plies):
-        found = Canonical.from_boards(boards, game).keys
-        units += [
-            {"keys": found[start : start + POSITIONS_PER_UNIT].tolist()}
-            for start in range(0, len(found), POSITIONS_PER_UNIT)
-        ]
-    total, done = sum(len(unit["keys"]) for unit in units), 0
-    values: dict[int, Any] = {}
-    work = do_units(
+    units = [
+        {"keys": found[start : start + POSITIONS_PER_UNIT].tolist()}
+        for boards in early_positions(game, plies)
+        for found in [Canonical.from_boards(boards, game).keys]
+        for start in range(0, len(found), POSITIONS_PER_UNIT)
+    ]
+    results = collect_results(
         partial(_search_positions, game, policy),
         units,
         folder,
         {**provenance, "game": game.to_dict(), "policy": policy},
         jobs=jobs,
+        progress=progress,
     )
-    with closing(work) as results:
-        for number, result in results:
-            values[number] = result
-            done += len(units[number]["keys"])
-            progress(done, total)
-    parts = (_with_values(game, units[number]["keys"], values[number]) for number in range(len(units)))
+    parts = (_with_values(game, unit["keys"], values) for unit, values in zip(units, results, strict=True))
     return make_book(game, parts, plies=plies)
 
 

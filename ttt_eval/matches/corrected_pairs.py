@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, convert
 
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array
 
 NUM_BINS = 401
 """Number of bins of corrected scores of pairs."""
 _LOWEST_SCORE, _WIDTH = -1.505, 0.01
+_Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
+_Bin = tuple[Annotated[int, Meta(ge=0, lt=NUM_BINS)], Annotated[int, Meta(gt=0, lt=1 << 50)], _Number, _Number]
 
 
 @dataclass(frozen=True)
@@ -22,45 +24,41 @@ class CorrectedPairs:
     Scores are counted in bins .01 wide, the first and last of which are open. Mean and variance are exact.
 
     Attributes:
-        counts: int64[NUM_BINS].
-        sums, squares: float64[NUM_BINS]: sums of the scores in each bin, and of their squares.
+        bins: float64[3, NUM_BINS]: number of scores in each bin, their sum, and the sum of their squares.
     """
 
-    counts: Int64Array
-    sums: Float64Array
-    squares: Float64Array
+    bins: Float64Array
 
     @classmethod
     def from_scores(cls, scores: Float64Array) -> CorrectedPairs:
         """Return the distribution of float64[P]."""
-        bins = np.clip(((scores - _LOWEST_SCORE) / _WIDTH).astype(np.int64), 0, NUM_BINS - 1)
-        counts = np.bincount(bins, minlength=NUM_BINS).astype(np.int64)
-        sums, squares = (np.bincount(bins, part, NUM_BINS).astype(np.float64) for part in (scores, scores * scores))
-        return cls(counts, sums, squares)
+        numbers = np.clip(((scores - _LOWEST_SCORE) / _WIDTH).astype(np.int64), 0, NUM_BINS - 1)
+        powers = np.ones(len(scores)), scores, scores * scores
+        return cls(np.stack([np.bincount(numbers, power, NUM_BINS) for power in powers]))
 
     def __add__(self, other: CorrectedPairs) -> CorrectedPairs:
         """Return the distribution of the pairs of both."""
-        return CorrectedPairs(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
+        return CorrectedPairs(self.bins + other.bins)
 
     def reversed(self) -> CorrectedPairs:
         """Return the distribution from the other player's view."""
-        squares = self.counts - 2 * self.sums + self.squares
-        return CorrectedPairs(self.counts[::-1], (self.counts - self.sums)[::-1], squares[::-1])
+        counts, sums, squares = self.bins[:, ::-1]
+        return CorrectedPairs(np.stack([counts, counts - sums, counts - 2 * sums + squares]))
 
     @property
     def num(self) -> int:
         """Number of pairs."""
-        return int(self.counts.sum())
+        return int(self.bins[0].sum())
 
     @property
     def mean(self) -> float:
         """Mean score."""
-        return float(self.sums.sum() / self.num)
+        return float(self.bins[1].sum() / self.num)
 
     @property
     def variance(self) -> float:
         """Sample variance of a pair's score."""
-        return max(0.0, float(self.squares.sum()) - self.num * self.mean**2) / max(1, self.num - 1)
+        return max(0.0, float(self.bins[2].sum()) - self.num * self.mean**2) / max(1, self.num - 1)
 
     def support(self) -> tuple[Float64Array, Float64Array]:
         """Return a discrete distribution with the same mean and variance, and the ends 0 and 1.
@@ -70,17 +68,15 @@ class CorrectedPairs:
         Returns:
             counts float64[K] and points float64[K].
         """
-        filled = self.counts > 0
-        counts = self.counts[filled].astype(np.float64)
-        means = self.sums[filled] / counts
-        deviations = np.sqrt(np.maximum(0.0, self.squares[filled] / counts - means * means))
+        counts, sums, squares = self.bins[:, self.bins[0] > 0]
+        means = sums / counts
+        deviations = np.sqrt(np.maximum(0.0, squares / counts - means * means))
         points = np.concatenate([means - deviations, means + deviations, [0.0, 1.0]])
         return np.concatenate([counts / 2, counts / 2, [0.0, 0.0]]), points
 
     def to_list(self) -> list[Any]:
         """Return JSON-ready data: [bin, count, sum, sum of squares] of each bin that is not empty."""
-        parts = (self.counts, self.sums, self.squares)
-        return [[int(i), *(part[i].item() for part in parts)] for i in np.flatnonzero(self.counts)]
+        return [[int(i), int(self.bins[0, i]), *self.bins[1:, i].tolist()] for i in np.flatnonzero(self.bins[0])]
 
     @classmethod
     def from_list(cls, data: object) -> CorrectedPairs:
@@ -89,15 +85,7 @@ class CorrectedPairs:
         Raises:
             ValueError: anything else.
         """
-        counts, (sums, squares) = np.zeros(NUM_BINS, np.int64), np.zeros((2, NUM_BINS))
-        for entry in data if isinstance(data, list) else [data]:
-            match entry:
-                case [int(i), int(count), float(total), float(square)] if (
-                    0 <= i < NUM_BINS and 0 < count < 1 << 50 and math.isfinite(total) and math.isfinite(square)
-                ):
-                    counts[i], sums[i], squares[i] = count, total, square
-                case _:
-                    raise ValueError(
-                        f"{ascii(entry)[:60]} is no bin of corrected scores: [bin, count, sum, sum of squares] is"
-                    )
-        return cls(counts, sums, squares)
+        bins = np.zeros((3, NUM_BINS))
+        for number, *content in convert(data, list[_Bin]):
+            bins[:, number] = content
+        return cls(bins)

@@ -1,4 +1,4 @@
-"""Comparison of two players: Elo, the exact distribution of net scores, and sequential tests.
+"""Comparison of two players: Elo, and the exact distribution of net scores.
 
 The independent sample is a pair of games with seats swapped, because its two games share the seat advantage and the
 skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval
-
-Model = Literal["pentanomial", "trinomial"]
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Elo
@@ -44,13 +39,6 @@ def elo(score: Score, confidence: float = 0.95) -> Interval:
     return Interval(*map(elo_from_score, score.rate("score", confidence)))
 
 
-def pair_moments(score: Score) -> tuple[float, float]:
-    """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
-    if score.corrected is not None:
-        return score.corrected.mean, score.corrected.variance
-    return score.raw_moments()
-
-
 def likelihood_of_superiority(score: Score) -> float:
     """Return the probability that a is better than b, by the normal approximation of :func:`guarded_mean`."""
     centre, error = score.guarded_mean()
@@ -63,7 +51,7 @@ def normalized_elo(score: Score) -> float:
     It is the distance of the score of a game from 1/2 in standard deviations of a game, as implied by pairs, times
     800 / ln 10 (Van den Bergh, Normalized Elo, 2020). So it tells the number of games that a test needs.
     """
-    mean, variance = pair_moments(score)
+    mean, variance = score.moments()
     if variance == 0:
         return 0.0 if mean == 0.5 else math.copysign(math.inf, mean - 0.5)
     return (mean - 0.5) / math.sqrt(2 * variance) * 800 / math.log(10)
@@ -159,107 +147,3 @@ def pairs_needed(
     return math.ceil(
         (wanted * deviation / (4 * difference)) ** 2
     )  # a pair's result is 4 times the difference of a game
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Sequential tests
-
-
-class Decision(NamedTuple):
-    """State of a sequential test."""
-
-    llr: float
-    """logarithm of the likelihood ratio of the two hypotheses"""
-    low: float
-    """lower bound: at or below it ``elo0`` is accepted"""
-    high: float
-    """upper bound: at or above it ``elo1`` is accepted"""
-
-    @property
-    def accepted(self) -> int | None:
-        """1 for ``elo1``, 0 for ``elo0``, None while the test continues."""
-        return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
-
-
-@dataclass(frozen=True)
-class SPRT:
-    """The generalized sequential probability ratio test (Wald, 1945) of two Elo differences.
-
-    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum likelihood
-    distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation value of a
-    distribution, 2019), as is usual in computer chess.
-
-    Raises:
-        ValueError: hypotheses or error rates that define no test.
-    """
-
-    elo0: float = 0.0
-    elo1: float = 20.0
-    alpha: float = 0.05
-    """maximum probability of accepting ``elo1`` if ``elo0`` is true"""
-    beta: float = 0.05
-    """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
-    model: Model = "pentanomial"
-    """the independent sample: ``"pentanomial"`` pairs of games, by their corrected scores where luck is corrected, or
-    ``"trinomial"`` results of single games"""
-
-    def __post_init__(self) -> None:
-        if not self.elo0 < self.elo1:
-            raise ValueError(f"elo0={self.elo0:g} is not below elo1={self.elo1:g}: the test is between the two")
-        for name in ("alpha", "beta"):
-            if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
-        check_choice("model", self.model, get_args(Model))
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
-        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
-
-    def sample(self, score: Score) -> tuple[Float64Array | Int64Array, Float64Array]:
-        """Return the independent samples: the count of each result, and its score, float64[K]."""
-        if self.model == "trinomial":
-            return score.table.sum(axis=0)[::-1], np.arange(3) / 2
-        if score.corrected is not None:
-            return score.corrected.support()
-        return score.pentanomial, np.arange(5) / 4
-
-    def decide(self, score: Score) -> Decision:
-        """Return the state of the test after the pairs played so far."""
-        ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
-        return Decision(ratio, *self.bounds)
-
-    def fixed_pairs(self, variance: float) -> int:
-        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
-        score.
-        """
-        between = score_from_elo(self.elo1) - score_from_elo(self.elo0)
-        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
-        return math.ceil((wanted / between) ** 2 * variance)
-
-
-_NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
-
-
-def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float) -> float:
-    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
-
-    Args:
-        counts: float64[K]: count of each result.
-        points: float64[K]: score of each result; at least one is below both means, and one above.
-        score0, score1: the means of the two hypotheses, in (0, 1).
-    """
-    seen = counts + _NEVER_SEEN
-    shares = seen / seen.sum()
-    one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
-    return float(seen @ (one - zero))
-
-
-def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:
-    """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
-    from scipy.optimize import brentq  # see ttt_eval/statistics.py
-
-    low, high = -1 / values.max(), -1 / values.min()
-    inside = 1e-9 * (high - low)
-    theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)
-    return np.asarray(shares / (1 + theta * values))

@@ -15,7 +15,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from msgspec import Meta, Struct, convert
 
 from ttt_envs.core.checks import closest_names, quote, truncate
 from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
@@ -41,7 +44,6 @@ RESULTS = ("player_0", "player_1", "draw")
 """Stored names of the outcomes 0, 1 and 2."""
 
 _HEAD = {"format": FORMAT, "content": "games"}
-_OPENING = MAX_EDGE * (MAX_EDGE + 1) + 1
 
 
 class Move(NamedTuple):
@@ -59,8 +61,8 @@ class PlayedGame:
 
     Raises:
         TypeError: moves that are not integers.
-        ValueError: an impossible game: an illegal move, one after the end, a skip where turns are never skipped, a
-            result that contradicts the board.
+        ValueError: fields of other types, or an impossible game: an illegal move, one after the end, a skip where turns
+            are never skipped, a result that contradicts the board.
     """
 
     game: Game
@@ -85,58 +87,22 @@ class PlayedGame:
         object.__setattr__(self, "players", tuple(self.players))
         moves = tuple(Move(action_index(self.game, action), bool(skipped)) for action, skipped in self.moves)
         object.__setattr__(self, "moves", moves)
-        if len(self.players) != 2:
-            raise ValueError(f"a game has 2 players, not {len(self.players)}: name player_0, then player_1")
-        for text in (*self.players, self.forfeit):
-            if text is not None and not (isinstance(text, str) and text and text.isprintable()):
-                raise ValueError(f"{quote(text)} names nothing: write words that can be printed, on one line")
-        for name in ("seed", "episode"):
-            number = getattr(self, name)
-            whole = isinstance(number, int) and not isinstance(number, bool)
-            if number is not None and not (whole and 0 <= number < 1 << 64):
-                raise ValueError(f"{name}={quote(number)} is not a whole number from 0 to 2**64 - 1: choose one")
-        if not isinstance(self.settings, Mapping):
-            raise ValueError(f"settings={quote(self.settings)} are no names with values: write a dictionary")
-        if self.opening is not None and not (isinstance(self.opening, str) and len(self.opening) <= _OPENING):
-            raise ValueError(f'opening={quote(self.opening)} is no position: write one as in "x.o/.../..o x"')
         result: Any = self.result
         if result is not None:
             if isinstance(result, bool) or result not in range(len(RESULTS)):
                 raise ValueError(f"result={quote(result)} is not known: use 0, 1, 2 for a draw, or None")
             object.__setattr__(self, "result", Outcome(result))
-        position = self.start()
-        if winner(self.game, position.cells) is not None:
+        _Record.check(self.to_dict())
+        if winner(self.game, self.start().cells) is not None:
             raise ValueError(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
-        outcome = Outcome.NOT_OVER
-        for number, move in enumerate(self.moves, 1):
-            if outcome != Outcome.NOT_OVER:
-                raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
-            outcome, position = self._play_move(position, move, number)
+        outcome = next((turn.outcome for turn in reversed(list(self._turns()))), Outcome.NOT_OVER)
         reached = None if outcome == Outcome.NOT_OVER else outcome
         if self.forfeit is not None:
             if reached is not None or self.result is None or self.result.winner < 0:
                 raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
         elif reached != self.result:
-            raise ValueError(
-                f"its result is {_result_name(self.result)}, and its moves end with {_result_name(reached)}"
-            )
-
-    def _play_move(self, position: Position, move: Move, number: int) -> tuple[Outcome, Position]:
-        """Return the outcome and the next position; in a finished game its mover is the last mover."""
-        cell, cells, mover = move.action, position.cells.copy(), position.mover
-        outcome = Outcome(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
-        is_over = outcome != Outcome.NOT_OVER
-        if outcome == Outcome.ILLEGAL:
-            why = "the cell holds a stone" if cells[cell] else "stones fall to the lowest empty cell of their column"
-            raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
-        if move.skipped and (self.game.skip_chance == 0 or is_over):
-            why = "the game is over then" if is_over else "turns are never skipped in this game"
-            raise ValueError(f"a turn is skipped after move {number}, and {why}")
-        return outcome, Position(cells, mover if move.skipped or is_over else 1 - mover)
-
-    def _stones_before(self, number: int) -> int:
-        stones = number - 1
-        return stones if self.opening is None else stones + sum(self.opening.count(stone) for stone in MOVERS) - 1
+            names = ["none yet" if each is None else RESULTS[each] for each in (self.result, reached)]
+            raise ValueError(f"its result is {names[0]}, and its moves end with {names[1]}")
 
     def start(self) -> Position:
         """Return the first position."""
@@ -144,19 +110,35 @@ class PlayedGame:
             return Boards.start(self.game).position(0)
         return from_text(self.opening, self.game)
 
+    def _turns(self) -> Iterator[_Turn]:
+        position, is_over = self.start(), False
+        stones = int(np.count_nonzero(position.cells))
+        for number, (cell, skipped) in enumerate(self.moves, 1):
+            if is_over:
+                raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
+            cells, mover = position.cells.copy(), position.mover
+            outcome = Outcome(place(cells, mover, cell, stones + number - 1, self.game.parameters))
+            is_over = outcome != Outcome.NOT_OVER
+            if outcome == Outcome.ILLEGAL:
+                why = (
+                    "the cell holds a stone" if cells[cell] else "stones fall to the lowest empty cell of their column"
+                )
+                raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
+            if skipped and (self.game.skip_chance == 0 or is_over):
+                why = "the game is over then" if is_over else "turns are never skipped in this game"
+                raise ValueError(f"a turn is skipped after move {number}, and {why}")
+            following = Position(cells, mover if skipped or is_over else 1 - mover)
+            yield _Turn(position, Move(cell, skipped), outcome, following)
+            position = following
+
     def positions(self) -> Iterator[tuple[Position, int, bool]]:
         """Yield every position with a move, the action, and whether the other player's turn was then skipped."""
-        position = self.start()
-        for number, move in enumerate(self.moves, 1):
-            yield position, move.action, move.skipped
-            _, position = self._play_move(position, move, number)
+        for turn in self._turns():
+            yield turn.position, *turn.move
 
     def end(self) -> Position:
         """Return the last position; if the game is over, its mover is the last mover."""
-        position = self.start()
-        for number, move in enumerate(self.moves, 1):
-            _, position = self._play_move(position, move, number)
-        return position
+        return [self.start(), *(turn.following for turn in self._turns())][-1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data without unknown fields; docs/files.md documents the keys."""
@@ -166,9 +148,7 @@ class PlayedGame:
             "moves": " ".join(coordinate(cell, self.game) + AGAIN * skipped for cell, skipped in self.moves),
             "result": None if self.result is None else RESULTS[self.result],
         }
-        for name in ("seed", "episode", "opening", "forfeit"):
-            if getattr(self, name) is not None:
-                data[name] = getattr(self, name)
+        data |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         if self.settings:
             data["settings"] = dict(self.settings)
         return data
@@ -180,43 +160,53 @@ class PlayedGame:
         Raises:
             TypeError, ValueError: anything else.
         """
-        if not isinstance(data, dict):
-            raise ValueError(f"{quote(data)} is no game: write the fields of one")
-        fields = dict(data)
-        known = [each.name for each in dataclasses.fields(cls)]
-        for name in fields:
-            if name not in known:
-                raise ValueError(f"a game has no field {quote(name)}: {closest_names(name, known)}")
-        for name, kind, wanted in _TYPES:
-            if name not in fields:
-                raise ValueError(f"the field {name!r} is missing: it is {wanted}")
-            if not isinstance(fields[name], kind):
-                raise ValueError(f"{name}={quote(fields[name])} is not {wanted}")
-        game = Game.from_dict(fields.pop("game"))
-        words = fields.pop("moves").split()
-        moves = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in words]
-        result = fields.pop("result")
-        if result is not None and result not in RESULTS:
-            raise ValueError(f"result={quote(result)} is not known: write {', '.join(RESULTS)} or null")
-        return cls(
-            game,
-            tuple(fields.pop("players")),
-            tuple(moves),
-            None if result is None else Outcome(RESULTS.index(result)),
-            **fields,
-        )
+        record = _Record.check(data)
+        game = Game.from_dict(record.game)
+        moves = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in record.moves.split()]
+        result = None if record.result is None else Outcome(RESULTS.index(record.result))
+        options = {name: getattr(record, name) for name in (*_OPTIONAL, "settings")}
+        return cls(game, record.players, tuple(moves), result, **options)
 
 
-_TYPES: tuple[tuple[str, Any, str], ...] = (
-    ("game", dict, "the parameters of a game"),
-    ("players", list, "a list of two names"),
-    ("moves", str, "moves as text, such as 'b2 a1+ c3'"),
-    ("result", (str, type(None)), "a result as text, or null"),
-)
+class _Turn(NamedTuple):
+    """A move of a game."""
+
+    position: Position
+    move: Move
+    outcome: Outcome
+    following: Position
+    """the next position; in a finished game its mover is the last mover"""
 
 
-def _result_name(result: Outcome | None) -> str:
-    return "none yet" if result is None else RESULTS[result]
+_Index = Annotated[int, Meta(ge=0)]
+_OPTIONAL = ("seed", "episode", "opening", "forfeit")
+
+
+class _Record(Struct, forbid_unknown_fields=True):
+    """A game as in files; docs/files.md documents the keys."""
+
+    game: dict[str, Any]
+    players: tuple[str, str]
+    moves: str
+    result: Literal["player_0", "player_1", "draw"] | None
+    seed: _Index | None = None
+    episode: _Index | None = None
+    opening: Annotated[str, Meta(max_length=MAX_EDGE * (MAX_EDGE + 1) + 1)] | None = None
+    forfeit: str | None = None
+    settings: dict[str, Any] = {}
+
+    @classmethod
+    def check(cls, data: Any) -> _Record:
+        """Return the fields of a game.
+
+        Raises:
+            ValueError: a field is missing, unknown or of another type, or a name cannot be printed.
+        """
+        record = convert(data, cls)
+        for text in (*record.players, record.forfeit):
+            if text is not None and not (text and text.isprintable()):
+                raise ValueError(f"{quote(text)} names nothing: write words that can be printed, on one line")
+        return record
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -402,11 +392,7 @@ def to_notation(played: PlayedGame) -> str:
     o, x = played.players
     tags: dict[str, Any] = {name: value for name, value in played.game.to_dict().items() if name in _OF_GAME}
     tags |= {"o": o, "x": x}
-    for name in ("seed", "episode", "opening"):
-        if getattr(played, name) is not None:
-            tags[name] = getattr(played, name)
-    if played.settings:
-        tags["settings"] = dict(played.settings)
+    tags |= {name: value for name, value in played.to_dict().items() if name in _TAGS}
     lines = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in tags.items()]
     words = [coordinate(cell, played.game) + f" {SKIPPED}" * skipped for cell, skipped in played.moves]
     lines += ["", *textwrap.wrap(" ".join(words), _WIDTH)]
@@ -464,28 +450,19 @@ def _game_from_parts(tags: Mapping[str, Any], words: list[str], end: re.Match[st
     for name in MOVERS:
         if name not in tags:
             raise ValueError(f'{name} has no player: write [{name} "human"], or the name of a policy')
-    moves: list[str] = []
-    for word in words:
-        if word != SKIPPED:
-            moves.append(word)
-        elif not moves or moves[-1].endswith(AGAIN):
-            raise ValueError(f"{SKIPPED} stands behind no move")
-        else:
-            moves[-1] += AGAIN
-    data: dict[str, Any] = {name: value for name, value in tags.items() if name not in (*_OF_GAME, *MOVERS)}
-    if end["winner"] is not None:
-        if end["loser"] == end["winner"]:
-            raise ValueError(f"{end['winner']} wins and forfeits: only the loser forfeits")
-        data["result"] = RESULTS[MOVERS.index(end["winner"])]
-    else:
-        data["result"] = "draw" if end[0] == "draw" else None
-    if end["forfeit"] is not None:
-        data["forfeit"] = end["forfeit"]
+    moves = " ".join(words).replace(f" {SKIPPED}", AGAIN)
+    if SKIPPED in moves or 2 * AGAIN in moves:
+        raise ValueError(f"{SKIPPED} stands behind no move")
+    winner = end["winner"]
+    if winner is not None and winner == end["loser"]:
+        raise ValueError(f"{winner} wins and forfeits: only the loser forfeits")
     return PlayedGame.from_dict(
         {
+            **{name: value for name, value in tags.items() if name not in (*_OF_GAME, *MOVERS)},
             "game": {name: tags[name] for name in _OF_GAME if name in tags},
             "players": [tags[stone] for stone in MOVERS],
-            "moves": " ".join(moves),
-            **data,
+            "moves": moves,
+            "result": {"draw": "draw", "unfinished": None}[end[0]] if winner is None else RESULTS[MOVERS.index(winner)],
+            "forfeit": end["forfeit"],
         }
     )

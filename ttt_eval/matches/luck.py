@@ -22,6 +22,7 @@ from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
+from ttt_eval.matches.openings import distinct_boards
 
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""
@@ -105,9 +106,7 @@ class LuckCorrection:
         """Return values for player_0, float64[B], of positions that are not over."""
         if self.exact is not None or self.game.cells >= MAX_CELLS_BASE_3:
             return np.asarray(self._values.values(boards), np.float64) * _signs(boards.mover)
-        numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
-        _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        distinct = boards.take(rows)
+        distinct, inverse = distinct_boards(boards)
         return (np.asarray(self._values.values(distinct), np.float64) * _signs(distinct.mover)).take(inverse)
 
     def skip_luck(self, after: Int8Array, mover: Int8Array, following: Int8Array) -> Float64Array:
@@ -218,13 +217,11 @@ class LuckTracker:
         """
         correction, known = self._correction, self._known[which]
         if correction.table is not None:
-            expected = _NONE_KNOWN if known is None else known.table
-            move = (before.mover, actions, mover, outcome)
-            tables = (correction.table, expected, _POWERS_OF_3)
-            if not _add_luck(rows, move, tables, correction.game.skip_chance, self._keys, self.luck):
-                assert known is not None
+            if known is not None:
                 known.fill(*before, self._keys[rows])
-                _add_luck(rows, move, tables, correction.game.skip_chance, self._keys, self.luck)
+            move = (before.mover, actions, mover, outcome)
+            tables = (correction.table, _NONE_KNOWN if known is None else known.table, _POWERS_OF_3)
+            _add_luck(rows, move, tables, correction.game.skip_chance, self._keys, self.luck)
             return
         playing = outcome[rows] == NOT_OVER
         left = rows[playing]
@@ -242,30 +239,21 @@ def _add_luck(
     skip: float,
     numbers: Int64Array,
     luck: Float64Array,
-) -> bool:
+) -> None:
     """Add the luck of a move and of the chance event after it, in the games ``rows``.
 
     Args:
         rows: int64[R].
         move: who moved int8[R], the cells int64[R], and of all games, after the moves, the mover and outcome int8[B].
-        tables: of :class:`LuckCorrection`, of :class:`ExpectedValues` or float64[2, 0] if they are not known, and the
-            powers of 3.
+        tables: of :class:`LuckCorrection`; of :class:`ExpectedValues`, with all that are needed, or float64[2, 0] if
+            they are not known; and the powers of 3.
         skip: the skip chance.
         numbers: int64[B]: keys of the boards, which are updated.
         luck: float64[B].
-
-    Returns:
-        False if an expected value is missing, and then nothing has changed.
     """
     mover, actions, following, outcome = move
     table, expected, powers = tables
     is_known = expected.shape[1] > 0
-    if is_known:
-        missing = 0
-        for i in range(len(rows)):
-            missing += int64(np.isnan(expected[int64(mover[i]), numbers[rows[i]]]))
-        if missing > 0:
-            return False
     for i in range(len(rows)):
         b, player = rows[i], int64(mover[i])
         before = numbers[b]
@@ -280,4 +268,3 @@ def _add_luck(
         if is_known:
             mean = expected[player, before]
         luck[b] += value - mean
-    return True

@@ -1,32 +1,38 @@
-"""Matches: pairs of games with seats swapped, from the same opening and with the same skips in both."""
+"""Matches: pairs of games with seats swapped, from the same opening and with the same skips in both.
+
+In a timed match both players have a clock, a player without time left loses, and each process plays one game at a time:
+its results depend on the machine and its load.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
 from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, ExpectedValues, LuckTracker, StateValues, make_correction, make_expected_values
-from ttt_eval.matches.openings import Openings, draw_openings
-from ttt_eval.matches.score import Forfeits, Score
+from ttt_eval.matches.openings import Openings, distinct_boards, draw_openings
+from ttt_eval.matches.score import Forfeits, Score, Times
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock
+    from baselines.timed.clock import Now
 
 PAIRS_PER_SEED_BLOCK = 2048
 """Number of pairs per seed block: results depend on the seed and on this, never on the number of workers."""
@@ -40,10 +46,11 @@ MIN_BLOCK = 4
 MAX_FORFEITS = 8
 """Number of consecutive forfeited games after which a match is aborted; equal to the games of the smallest block,
 ``2 * MIN_BLOCK``."""
+OUT_OF_TIME = "time"
+"""Reason of a loss on time."""
 
 Log = Callable[[Sequence[PlayedGame]], object]
 """Receives the games played."""
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,14 @@ class PairBlock(NamedTuple):
     openings: int | Boards
     """their number of random plies, or a position for each pair"""
 
+    @classmethod
+    def of_match(cls, numbers: range, openings: Openings | None, pairs: int | None = None) -> PairBlock:
+        """Return the pairs ``numbers``, all of one seed block, of a match of ``pairs``, or of one without an end."""
+        seed_block, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
+        rest = PAIRS_PER_SEED_BLOCK if pairs is None else pairs - seed_block * PAIRS_PER_SEED_BLOCK
+        start = 0 if openings is None else openings.for_pairs(numbers)
+        return cls(seed_block, min(rest, PAIRS_PER_SEED_BLOCK), range(first, first + len(numbers)), start)
+
 
 def play_pairs(
     game: Game,
@@ -97,15 +112,20 @@ def play_pairs(
     seed: int = 0,
     jobs: Jobs = 1,
     openings: str | Openings | None = None,
+    clock: Clock | None = None,
     luck_correction: str | StateValues = OFF,
     log: Log | None = None,
 ) -> Score:
     """Play pairs of games, a first and then b first, both with the same skips.
 
+    With a clock, a player whose clock is negative after a move loses; the move is not played. A player that cannot use
+    a clock takes its usual time. Players compile their code before the games.
+
     Args:
-        game, a, b, seed: of :class:`MatchSettings`.
+        game, a, b, seed, clock: of :class:`MatchSettings`.
         pairs: number of pairs, at least 1.
-        jobs: the workers; other processes require a and b to be spec strings or picklable.
+        jobs: the workers; other processes require a and b to be spec strings or picklable. In a timed match, more
+            workers than cores slow each other down.
         openings: start positions of the pairs, see :meth:`Openings.from_text`; None is the empty board.
         luck_correction: of :class:`MatchSettings`.
         log: called with the games of each block, in order, pair by pair; such as ``partial(append_games, path)``.
@@ -117,20 +137,20 @@ def play_pairs(
     """
     if isinstance(openings, str):
         openings = Openings.from_text(openings, game)
-    match = MatchSettings(game, a, b, seed, openings, luck_correction=luck_correction)
+    match = MatchSettings(game, a, b, seed, openings, clock, luck_correction)
     return sum(play_blocks(match, pairs, jobs=jobs, log=log), Score.empty(game))
 
 
 def play_blocks(
     match: MatchSettings, pairs: int, *, jobs: Jobs = 1, block: int | None = None, log: Log | None = None
-) -> Iterator[Score]:
+) -> Generator[Score, None, None]:
     """Play pairs as :func:`play_pairs`, yielding one block at a time, so that the caller can stop early.
 
     Args:
-        match: the match, without a clock.
+        match: the match.
         pairs, jobs, log: as there.
-        block: number of pairs in a block; by default a 32nd of all, within bounds. The games do not depend on it,
-            except those of stateful players.
+        block: number of pairs in a block; by default a 32nd of all, within bounds, and 1 in a timed match. The games do
+            not depend on it, except those of stateful players.
 
     Yields:
         The score of the next block.
@@ -138,80 +158,42 @@ def play_blocks(
     Raises:
         ValueError: as there, or ``block`` is not positive.
     """
-    check_pairs(pairs)
-    if block is not None and block < 1:
-        raise ValueError(f"block={block} leaves nothing to play: choose 1 or more pairs")
-    name = uuid4().hex
-    policies = cached_policies(name, match)  # reports a wrong name before workers start
-    if block is None:
-        stateful = any(policy.player is not None for policy in policies)
-        block = min(STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
-    limit = ForfeitLimit(match)
-    blocks = split_blocks(pairs, block, match.openings)
-    with closing(run_blocks(_play_block, match, name, blocks, jobs, log)) as scores:
-        for score in scores:
-            limit.check(score)
-            yield score
-
-
-def check_pairs(pairs: int) -> None:
-    """Raise ValueError for less than one pair."""
-    if pairs < 1:
-        raise ValueError(f"pairs={pairs} leaves nothing to play: choose 1 or more")
-
-
-def run_blocks(
-    play: Callable[[MatchSettings, str, bool, PairBlock], tuple[Result, Sequence[PlayedGame]]],
-    match: MatchSettings,
-    name: str,
-    blocks: Iterable[PairBlock],
-    jobs: Jobs,
-    log: Log | None,
-) -> Generator[Result, None, None]:
-    """Yield the results of blocks in order, and log their games.
-
-    Args:
-        play: plays a block: called with the match, the name, whether games are logged, and the block.
-        name: of this call, for :func:`cached_policies`.
-        match, blocks, jobs, log: as of :func:`play_blocks`.
-    """
+    for name, value in (("pairs", pairs), ("block", block)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name}={value} leaves nothing to play: choose 1 or more pairs")
     # a block has its own openings: workers do not need the others
-    sent = replace(match, openings=match.openings and match.openings._replace(boards=None))
+    call = Call(replace(match, openings=match.openings and match.openings._replace(boards=None)))
+    stateful = any(policy.player is not None for policy in _policies(call))  # reports a wrong name before workers start
+    if block is None:
+        most = 1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
+        block = min(most, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
+    in_a_row = [0, 0]
+    blocks = zip(_split(match.openings, pairs, block))
     try:
-        with closing(map_blocks(partial(play, sent, name, log is not None), zip(blocks), jobs)) as results:
-            for result, played in results_in_order(results):
+        with closing(map_blocks(partial(play_block, call, log is not None), blocks, jobs)) as results:
+            for score, games in results_in_order(results):
                 if log is not None:
-                    log(played)
-                yield result
+                    log(games)
+                for who, count in enumerate(score.forfeits[:2]):
+                    in_a_row[who] = in_a_row[who] + count if count == score.games else 0
+                    if in_a_row[who] >= MAX_FORFEITS:
+                        raise _too_many_forfeits((match.a, match.b)[who], in_a_row[who], score.forfeits.first)
+                yield score
     finally:
-        _policies.pop(name, None)
-        _known.pop(name, None)
+        for cached in (_policies, _expected_values):
+            cached.cache_clear()
 
 
-def play_part(match: MatchSettings, numbers: range, name: str = "") -> Score:
-    """Play the pairs ``numbers``, all of one seed block, of a match without an end, so that a match can be resumed.
-
-    They are those of :func:`play_pairs` where it plays whole seed blocks. For a call with a ``name``, each process
-    makes the policies once.
-    """
-    return _play_block(match, name, False, part_block(match, numbers))[0]
-
-
-def part_block(match: MatchSettings, numbers: range) -> PairBlock:
-    """Return the pairs ``numbers``, all of one seed block, of a match without an end."""
-    seed_block, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
-    openings = 0 if match.openings is None else match.openings.for_pairs(numbers)
-    return PairBlock(seed_block, PAIRS_PER_SEED_BLOCK, range(first, first + len(numbers)), openings)
-
-
-def split_blocks(pairs: int, block: int, openings: Openings | None) -> Iterator[PairBlock]:
+def _split(openings: Openings | None, pairs: int, block: int) -> Iterator[PairBlock]:
     """Yield the blocks of a match, of up to ``block`` pairs."""
-    for seed_block, start in enumerate(range(0, pairs, PAIRS_PER_SEED_BLOCK)):
-        count = min(PAIRS_PER_SEED_BLOCK, pairs - start)
-        for first in range(0, count, block):
-            numbers = range(first, min(first + block, count))
-            in_match = range(start + numbers.start, start + numbers.stop)
-            yield PairBlock(seed_block, count, numbers, 0 if openings is None else openings.for_pairs(in_match))
+    for start in range(0, pairs, PAIRS_PER_SEED_BLOCK):
+        end = min(start + PAIRS_PER_SEED_BLOCK, pairs)
+        for first in range(start, end, block):
+            yield PairBlock.of_match(range(first, min(first + block, end)), openings, pairs)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Players
 
 
 @dataclass(frozen=True)
@@ -242,9 +224,8 @@ class DeduplicatedPolicy(Policy):
         """Return move probabilities float64[B, cells]."""
         if boards.cells.shape[1] >= MAX_CELLS_BASE_3:  # no one-word key, and hardly any equal boards
             return self.policy.probabilities(boards, rng)
-        numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
-        _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        return np.asarray(self.policy.probabilities(boards.take(rows), rng)).take(inverse, axis=0)
+        distinct, inverse = distinct_boards(boards)
+        return np.asarray(self.policy.probabilities(distinct, rng)).take(inverse, axis=0)
 
     def __str__(self) -> str:
         return str(self.policy)
@@ -258,18 +239,92 @@ def make_player(policy: Policy, keys: UInt64Array, stones: Int64Array | None = N
     return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys, stones)
 
 
-_policies: dict[str, tuple[Policy, Policy]] = {}
-"""Policies of the call that this process played last: making them may take longer than playing a block."""
+@dataclass(frozen=True)
+class Call:
+    """One call that plays blocks of a match: each process makes what its blocks share once, for the last call only.
+
+    Making a policy may take longer than playing a block, and its file may change between calls.
+    """
+
+    match: MatchSettings = field(compare=False)
+    name: str = field(default_factory=lambda: uuid4().hex)
 
 
-def cached_policies(name: str, match: MatchSettings) -> tuple[Policy, Policy]:
-    """Return the policies of a match, made once per process for a call of this name; without a name, make them now."""
-    if not name:
-        return match.make_policies()
-    if name not in _policies:
-        _policies.clear()
-        _policies[name] = match.make_policies()
-    return _policies[name]
+@lru_cache(maxsize=1)
+def _policies(call: Call) -> tuple[Policy, Policy]:
+    """Return the policies of a match."""
+    return call.match.make_policies()
+
+
+@lru_cache(maxsize=1)
+def _expected_values(call: Call) -> tuple[ExpectedValues | None, ExpectedValues | None]:
+    """Return the expected values of both players, None where their probabilities are not known.
+
+    A clock changes what a player does, so those of a timed match are not known.
+    """
+    correction = make_correction(call.match.luck_correction, call.match.game)
+    if correction is None or call.match.clock is not None:
+        return None, None
+    a, b = _policies(call)
+    return make_expected_values(a, correction), make_expected_values(b, correction)
+
+
+@lru_cache(maxsize=1)
+@compile_at_once()
+def _compile_first_moves(call: Call) -> None:
+    """Compile what both players need for a move: temporary players make one, with no time to think."""
+    slots = np.zeros(1, np.int64)
+    for policy in _policies(call):
+        player = make_player(policy, np.zeros(1, np.uint64))
+        player.begin(slots)
+        with suppress(Forfeit):
+            player.act(Boards.start(call.match.game), slots, np.random.default_rng(0), np.zeros(1))
+        player.close()
+
+
+class Side(NamedTuple):
+    """One of the two players in a block."""
+
+    policy: Policy
+    player: Player
+    rng: np.random.Generator
+    """of a stateful player"""
+
+    def request_moves(
+        self, boards: Boards, rows: Int64Array, time_left: Float64Array | None = None
+    ) -> tuple[Int64Array, dict[int, str]]:
+        """Return the moves int64[R] in the games ``rows``, and the reasons of forfeits by row.
+
+        Raises:
+            ValueError: the player forfeits one game after another.
+        """
+        actions, reasons, start, in_a_row = np.zeros(len(rows), np.int64), dict[int, str](), 0, 0
+        while start < len(rows):
+            rest = boards.take(np.arange(start, len(rows))) if start else boards
+            try:
+                moves = self.player.act(rest, rows[start:], self.rng, time_left)
+                if not start:
+                    return moves, reasons
+                actions[start:] = moves
+                break
+            except Forfeit as problem:
+                count = len(problem.actions)
+                actions[start : start + count] = problem.actions
+                start += count
+                in_a_row = 1 if count else in_a_row + 1
+                reasons[int(rows[start])] = str(problem)
+                if in_a_row >= MAX_FORFEITS:
+                    raise _too_many_forfeits(self.policy, in_a_row, str(problem)) from None
+                start += 1
+        return actions, reasons
+
+
+def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
+    return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Blocks
 
 
 class PairBatch(NamedTuple):
@@ -293,19 +348,18 @@ class PairBatch(NamedTuple):
     @classmethod
     def begin(cls, match: MatchSettings, block: PairBlock) -> PairBatch:
         """Return the games of a block in their first positions."""
-        game, numbers = match.game, block.numbers
+        game, numbers = match.game, np.asarray(block.numbers)
         rng = np.random.default_rng(np.random.SeedSequence(match.seed, spawn_key=(block.seed_block,)))
         count = 2 * len(numbers)
-        pair = np.tile(np.asarray(numbers), 2)
-        swapped = np.arange(count) >= len(numbers)
+        pair, swapped = np.tile(numbers, 2), np.arange(count) >= len(numbers)
+        skip_keys = _episode_keys(draw_key(rng), pair)
+        action_keys = _episode_keys(draw_key(rng), pair + block.seed_block_pairs * swapped)
         cells, mover = Boards.start(game, count)
-        stones, (skip_keys, action_keys) = np.zeros(count, np.int64), np.zeros((2, count), np.uint64)
-        begin_rows(cells, mover, stones, skip_keys, draw_key(rng), pair)
-        begin_rows(cells, mover, stones, action_keys, draw_key(rng), pair + block.seed_block_pairs * swapped)
+        stones = np.zeros(count, np.int64)
         if block.openings:
             first = block.openings
             if not isinstance(first, Boards):
-                first = _draw_openings(game, first, rng, numbers)
+                first = draw_openings(game, first, _episode_keys(draw_key(rng), numbers))
             cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
             stones[:] = np.count_nonzero(cells, axis=1)
         return cls(cells, mover, stones, skip_keys, action_keys, np.full(count, NOT_OVER, np.int8), swapped)
@@ -316,200 +370,190 @@ class PairBatch(NamedTuple):
         for index in range(pairs):
             yield from (index, index + pairs)
 
-    def score(self, game: Game, forfeits: Mapping[int, str], tracker: LuckTracker | None = None) -> Score:
-        """Return the score, given the reasons of forfeited games by row, corrected by the luck of the games."""
-        pairs = len(self.mover) // 2
+
+def _episode_keys(key: np.uint64, episodes: Int64Array) -> UInt64Array:
+    """Return the keys of episodes, uint64[B]."""
+    count = len(episodes)
+    episode_keys = np.zeros(count, np.uint64)
+    nothing = np.zeros((count, 0), np.int8), np.zeros(count, np.int8), np.zeros(count, np.int64)
+    begin_rows(*nothing, episode_keys, key, episodes)
+    return episode_keys
+
+
+def play_block(
+    call: Call, logged: bool, block: PairBlock, now: Now = time.perf_counter
+) -> tuple[Score, Sequence[PlayedGame]]:
+    """Play a block of pairs; with a clock, game by game.
+
+    Args:
+        call: the call that it belongs to.
+        logged: whether to return the games, pair by pair.
+        block: the block.
+        now: returns seconds from an arbitrary start.
+    """
+    table = _Table(call, block, logged, now)
+    games, clock = table.games, call.match.clock
+    groups = [slice(0, len(games.mover))]
+    if clock is not None:
+        _compile_first_moves(call)
+        groups = [slice(row, row + 1) for row in games.rows_by_pairs()]
+    try:
+        for side in table.sides:
+            if clock is not None:
+                side.player.use_clock(*clock)
+        for group in groups:
+            for side in table.sides:
+                side.player.begin(np.arange(group.start, group.stop))
+            if clock is not None:
+                table.time_left[:] = clock.seconds
+            table.play(group)
+    finally:
+        for side in table.sides:
+            side.player.close()
+    return table.score(), table.played() if logged else ()
+
+
+def play_part(call: Call, numbers: range) -> Score:
+    """Play the pairs ``numbers``, all of one seed block, of a match without an end, so that a match can be resumed.
+
+    They are those of :func:`play_pairs` where it plays whole seed blocks.
+    """
+    return play_block(call, False, PairBlock.of_match(numbers, call.match.openings))[0]
+
+
+class _Table:
+    """The games of a block while they are played, with all that is kept of them."""
+
+    def __init__(self, call: Call, block: PairBlock, logged: bool, now: Now) -> None:
+        match = self.match = call.match
+        self.block, self.now = block, now
+        games = self.games = PairBatch.begin(match, block)
+        generators = np.random.SeedSequence(match.seed, spawn_key=(block.seed_block, block.numbers.start))
+        a, b = (
+            Side(policy, make_player(policy, games.action_keys, games.stones), rng)
+            for policy, rng in zip(_policies(call), np.random.default_rng(generators).spawn(2), strict=True)
+        )
+        self.sides = a, b
+        self.first = Boards(games.cells.copy(), games.mover.copy())
+        self.moves: list[list[Move]] | None = [[] for _ in games.mover] if logged else None
+        """of each game"""
+        correction = make_correction(match.luck_correction, match.game)
+        self.luck = None if correction is None else LuckTracker(correction, _expected_values(call), games.cells)
+        self.forfeits: dict[int, str] = {}
+        """reasons by row, with losses on time"""
+        self.time_left = np.zeros(2)
+        """seconds of a and b in the current game of a timed match"""
+        self.least_left = [float("inf")] * 2
+        self.seconds: tuple[dict[int, list[float]], ...] = ({}, {})
+        """of a's and b's moves, by row of a timed match"""
+        self.late: tuple[list[int], list[int]] = ([], [])
+        """rows that a and b lost on time"""
+
+    def play(self, group: slice) -> None:
+        """Play the games of a group of rows to their ends."""
+        mover, outcome, swapped = self.games.mover[group], self.games.outcome[group], self.games.swapped[group]
+        while (running := outcome == NOT_OVER).any():
+            turn = running & (mover == swapped)  # where a is to move
+            for who, own in enumerate((turn, running & ~turn)):
+                rows = group.start + np.flatnonzero(own)
+                if len(rows):
+                    self._move(who, rows)
+
+    def _move(self, who: int, rows: Int64Array) -> None:
+        """Make a move of a or b in each of the games ``rows``."""
+        cells, mover, stones, skip_keys, _, outcome, _ = self.games
+        boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
+        request = self.sides[who].request_moves if self.match.clock is None else partial(self._request_in_time, who)
+        actions, reasons = request(boards, rows)
+        if reasons:
+            self.forfeits |= reasons
+            outcome[list(reasons)] = 1 - mover[list(reasons)]
+            remaining = np.flatnonzero(outcome[rows] == NOT_OVER)
+            rows, boards, actions = rows[remaining], boards.take(remaining), actions[remaining]
+            if not len(rows):
+                return
+        play_rows(cells, mover, stones, skip_keys, rows, actions, self.match.game.parameters, outcome)
+        if outcome.min() == ILLEGAL:
+            raise ValueError(
+                f"{self.sides[who].policy} moved to a cell that is not empty: choose another policy, or correct this "
+                f"one"
+            )
+        if self.moves is not None:
+            skipped = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
+            for row, *move in zip(rows.tolist(), actions.tolist(), skipped.tolist(), strict=True):
+                self.moves[row].append(Move(*move))
+        if self.luck is not None:
+            self.luck.add(who, rows, boards, actions, mover, outcome)
+
+    def _request_in_time(self, who: int, boards: Boards, rows: Int64Array) -> tuple[Int64Array, dict[int, str]]:
+        """Request the move of one game by the clock; a late one is a forfeit."""
+        row, clock = int(rows[0]), self.match.clock
+        assert clock is not None
+        start = self.now()
+        actions, reasons = self.sides[who].request_moves(boards, rows, self.time_left[who : who + 1].copy())
+        spent = self.now() - start
+        if reasons:
+            return actions, reasons
+        self.time_left[who] -= spent
+        self.seconds[who].setdefault(row, []).append(spent)
+        self.least_left[who] = min(self.least_left[who], float(self.time_left[who]))
+        if self.time_left[who] < 0:
+            self.late[who].append(row)
+            return actions, {row: OUT_OF_TIME}
+        self.time_left[who] += clock.increment
+        return actions, {}
+
+    def score(self) -> Score:
+        """Return the score of the finished games, corrected by their luck."""
+        games, pairs = self.games, len(self.games.mover) // 2
         # a's results: 0 win, 1 draw, 2 loss
-        result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == self.swapped, 0, 2))
+        result = np.where(games.outcome == DRAW, 1, np.where(games.outcome == games.swapped, 0, 2))
         results = np.zeros((3, 3), np.int64)
         np.add.at(results, (result[:pairs], result[pairs:]), 1)
-        lengths = np.zeros((2, 3, game.cells + 1), np.int64)
-        np.add.at(lengths, (self.swapped.astype(np.int64), result, self.stones), 1)
-        lost = result[list(forfeits)] == 2
-        given_up = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(forfeits.values()), ""))
+        lengths = np.zeros((2, 3, self.match.game.cells + 1), np.int64)
+        np.add.at(lengths, (games.swapped.astype(np.int64), result, games.stones), 1)
+        reasons = {row: reason for row, reason in self.forfeits.items() if row not in self.late[0] + self.late[1]}
+        lost = result[list(reasons)] == 2
+        given_up = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(reasons.values()), ""))
         corrected = None
-        if tracker is not None:
-            luck = np.where(self.swapped, -tracker.luck, tracker.luck)  # a's
+        if self.luck is not None:
+            luck = np.where(games.swapped, -self.luck.luck, self.luck.luck)  # a's
             points = (2 - result - luck) / 2
             corrected = CorrectedPairs.from_scores((points[:pairs] + points[pairs:]) / 2)
-        return Score(results, lengths, given_up, corrected)
+        times = None if self.match.clock is None else (self._times(0), self._times(1))
+        return Score(results, lengths, given_up, corrected, times)
 
+    def _times(self, who: int) -> Times:
+        """Return the times of a or b."""
+        from baselines.timed.policy import TimedPlayer
 
-class Side(NamedTuple):
-    """One of the two players in a block."""
+        player = self.sides[who].player
+        pondered = (player.guesses, player.hits) if isinstance(player, TimedPlayer) else (0, 0)
+        seconds = np.array([spent for each in self.seconds[who].values() for spent in each], np.float64)
+        return Times(seconds, self.least_left[who], len(self.late[who]), *pondered)
 
-    policy: Policy
-    player: Player
-    rng: np.random.Generator
-    """of a stateful player"""
+    def played(self) -> list[PlayedGame]:
+        """Return the finished games, pair by pair."""
+        return [self._played_game(row) for row in self.games.rows_by_pairs()]
 
-
-def make_sides(match: MatchSettings, name: str, block: PairBlock, games: PairBatch) -> tuple[Side, Side]:
-    """Return a and b, with policies of :func:`cached_policies`."""
-    generators = np.random.SeedSequence(match.seed, spawn_key=(block.seed_block, block.numbers.start))
-    rng_a, rng_b = np.random.default_rng(generators).spawn(2)
-    a, b = cached_policies(name, match)
-    return (
-        Side(a, make_player(a, games.action_keys, games.stones), rng_a),
-        Side(b, make_player(b, games.action_keys, games.stones), rng_b),
-    )
-
-
-_known: dict[str, tuple[ExpectedValues | None, ExpectedValues | None]] = {}
-"""Expected values of the players of the call that this process played last, see ``_policies``."""
-
-
-def make_tracker(match: MatchSettings, name: str, sides: Sequence[Side], games: PairBatch) -> LuckTracker | None:
-    """Return the tracker of the luck in the games of a block; None if luck is not corrected.
-
-    Draws from known probabilities are corrected in untimed matches only: a clock changes what a player does.
-    """
-    correction = make_correction(match.luck_correction, match.game)
-    if correction is None:
-        return None
-    known = _known.get(name)
-    if known is None:
-        a, b = (make_expected_values(side.policy, correction) if match.clock is None else None for side in sides)
-        known = a, b
-        if name:
-            _known.clear()
-            _known[name] = known
-    return LuckTracker(correction, known, games.cells)
-
-
-def _play_block(match: MatchSettings, name: str, logged: bool, block: PairBlock) -> tuple[Score, Sequence[PlayedGame]]:
-    """Play a block of pairs; return their games too if ``logged``."""
-    games = PairBatch.begin(match, block)
-    cells, mover, stones, skip_keys, _, outcome, swapped = games
-    sides = make_sides(match, name, block, games)
-    record = MoveRecorder(match, block, games) if logged else None
-    tracker = make_tracker(match, name, sides, games)
-    forfeits: dict[int, str] = {}
-    for side in sides:
-        side.player.begin(np.arange(len(mover)))
-    while (running := outcome == NOT_OVER).any():
-        turn = running & (mover == swapped)  # where a is to move
-        for which, (side, mine) in enumerate(zip(sides, (turn, running & ~turn), strict=True)):
-            rows = np.flatnonzero(mine)
-            if not len(rows):
-                continue
-            boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
-            try:
-                actions = side.player.act(boards, rows, side.rng)
-            except Forfeit as problem:
-                actions, reasons = _replace_forfeits(problem, side, boards, rows)
-                forfeits |= reasons
-                outcome[list(reasons)] = 1 - mover[list(reasons)]
-                remaining = outcome[rows] == NOT_OVER
-                rows, boards, actions = rows[remaining], boards.take(np.flatnonzero(remaining)), actions[remaining]
-            play_rows(cells, mover, stones, skip_keys, rows, actions, match.game.parameters, outcome)
-            check_legal(side.policy, outcome)
-            if record is not None:
-                record.add(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
-            if tracker is not None:
-                tracker.add(which, rows, boards, actions, mover, outcome)
-    score = games.score(match.game, forfeits, tracker)
-    if record is None:
-        return score, ()
-    return score, [record.played(row, forfeits.get(row)) for row in games.rows_by_pairs()]
-
-
-def check_legal(policy: Policy, outcome: Int8Array) -> None:
-    """Raise ValueError if a policy's move in one of the games was illegal."""
-    if outcome.min() == ILLEGAL:
-        raise ValueError(f"{policy} moved to a cell that is not empty: choose another policy, or correct this one")
-
-
-def _replace_forfeits(
-    problem: Forfeit, side: Side, boards: Boards, rows: Int64Array
-) -> tuple[Int64Array, dict[int, str]]:
-    """Return the moves in the games ``rows``, one of which was forfeited; and all forfeits, reasons by row.
-
-    Raises:
-        ValueError: the player forfeits one game after another.
-    """
-    actions, reasons, at, in_a_row = np.zeros(len(rows), np.int64), dict[int, str](), 0, 0
-    while True:
-        known = len(problem.actions)
-        actions[at : at + known] = problem.actions
-        in_a_row = 1 if known else in_a_row + 1
-        at += known
-        reasons[int(rows[at])] = str(problem)
-        if in_a_row >= MAX_FORFEITS:
-            raise _too_many_forfeits(side.policy, in_a_row, str(problem))
-        at += 1
-        if at == len(rows):
-            return actions, reasons
-        rest = np.arange(at, len(rows))
-        try:
-            actions[at:] = side.player.act(boards.take(rest), rows[at:], side.rng)
-            return actions, reasons
-        except Forfeit as another:
-            problem = another
-
-
-class ForfeitLimit:
-    """Aborts a match after ``MAX_FORFEITS`` consecutive games that a player forfeited, counted over whole blocks."""
-
-    def __init__(self, match: MatchSettings) -> None:
-        self._players, self._in_a_row = (match.a, match.b), [0, 0]
-
-    def check(self, score: Score) -> None:
-        """Check the score of the next block, in order.
-
-        Raises:
-            ValueError: too many forfeits.
-        """
-        for who, count in enumerate(score.forfeits[:2]):
-            self._in_a_row[who] = self._in_a_row[who] + count if count == score.games else 0
-            if self._in_a_row[who] >= MAX_FORFEITS:
-                raise _too_many_forfeits(self._players[who], self._in_a_row[who], score.forfeits.first)
-
-
-def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
-    return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
-
-
-def _draw_openings(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:
-    """Draw the random openings of the pairs ``numbers`` of a seed block: with own keys, the same in any block."""
-    key = draw_key(rng)
-    pair_keys = np.zeros(len(numbers), np.uint64)
-    nothing = np.zeros((len(numbers), 0), np.int8), np.zeros(len(numbers), np.int8), np.zeros(len(numbers), np.int64)
-    begin_rows(*nothing, pair_keys, key, np.asarray(numbers))
-    return draw_openings(game, plies, pair_keys)
-
-
-class MoveRecorder:
-    """Records the moves of the games of a block, from their first positions."""
-
-    def __init__(self, match: MatchSettings, block: PairBlock, games: PairBatch) -> None:
-        self.match, self.block, self.games = match, block, games
-        self.first = Boards(games.cells.copy(), games.mover.copy())
-        count = len(games.mover)
-        self.actions = np.zeros((count, match.game.cells), np.int64)
-        self.skipped = np.zeros((count, match.game.cells), np.bool_)
-        self.moves = np.zeros(count, np.int64)
-
-    def add(self, rows: Int64Array, actions: Int64Array, skipped: BoolArray) -> None:
-        """Record a move in each of the games ``rows``, int64[R], and whether the other player's turn was skipped."""
-        self.actions[rows, self.moves[rows]] = actions
-        self.skipped[rows, self.moves[rows]] = skipped
-        self.moves[rows] += 1
-
-    def played(self, row: int, forfeit: str | None, **settings: Any) -> PlayedGame:
-        """Return a finished game, with the reason of a forfeit and JSON-ready settings."""
-        match, block, length = self.match, self.block, self.moves[row]
-        moves = map(Move, self.actions[row, :length].tolist(), self.skipped[row, :length].tolist())
+    def _played_game(self, row: int) -> PlayedGame:
+        match, block, first = self.match, self.block, self.first
+        assert self.moves is not None
         swapped, index = divmod(row, len(block.numbers))
-        a, b = str(match.a), str(match.b)
+        seats = (1, 0) if swapped else (0, 1)
+        settings: dict[str, Any] = {} if match.openings is None else {"openings": match.openings.text}
+        if match.clock is not None:
+            seconds = [np.array(self.seconds[who].get(row, [])).round(4).tolist() for who in seats]
+            settings |= {"clock": str(match.clock), "seconds": seconds}
+        names = str(match.a), str(match.b)
         return PlayedGame(
             match.game,
-            (b, a) if swapped else (a, b),
-            tuple(moves),
+            (names[seats[0]], names[seats[1]]),
+            tuple(self.moves[row]),
             Outcome(self.games.outcome[row]),
             seed=match.seed,
             episode=2 * (block.seed_block * PAIRS_PER_SEED_BLOCK + block.numbers[index]) + swapped,
-            opening=to_text(self.first.position(row), match.game) if self.first.cells[row].any() else None,
-            forfeit=forfeit,
-            settings={**({} if match.openings is None else {"openings": match.openings.text}), **settings},
+            opening=to_text(first.position(row), match.game) if first.cells[row].any() else None,
+            forfeit=self.forfeits.get(row),
+            settings=settings,
         )

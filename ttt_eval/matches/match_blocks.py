@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -16,12 +17,10 @@ import numpy as np
 from baselines.timed import Clock
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.luck import EXACT, OFF
-from ttt_eval.matches.match import MatchSettings, play_part
+from ttt_eval.matches.match import Call, MatchSettings, play_part
 from ttt_eval.matches.openings import Openings
-from ttt_eval.matches.score import Forfeits, Score
-from ttt_eval.matches.timed_match import play_timed_part
+from ttt_eval.matches.score import Score
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, do_units
 
@@ -53,13 +52,26 @@ def make_units(match: MatchSettings, pairs: int, identities: Mapping[str, str]) 
     if match.luck_correction != OFF:
         correction = str(match.luck_correction)
         unit["luck_correction"] = [correction, "" if correction == EXACT else policy_identity(correction)]
-    block = block_size(match.clock)
+    block = block_size(match)
     return [{**unit, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
 
 
-def block_size(clock: Clock | None) -> int:
+def block_size(match: MatchSettings) -> int:
     """Return the number of pairs per unit of work."""
-    return BLOCK if clock is None else TIMED_BLOCK
+    return BLOCK if match.clock is None else TIMED_BLOCK
+
+
+def describe_match(match: MatchSettings) -> dict[str, Any]:
+    """Return the settings of a match without its players, JSON-ready; docs/files.md documents the keys."""
+    return {
+        "game": match.game.to_dict(),
+        "seed": match.seed,
+        "openings": match.openings and match.openings.text,
+        "openings_sha256": match.openings and openings_hash(match.openings),
+        "block": block_size(match),
+        "luck_correction": str(match.luck_correction),
+        **({} if match.clock is None else {"clock": str(match.clock)}),
+    }
 
 
 def openings_hash(openings: Openings) -> str:
@@ -70,55 +82,60 @@ def openings_hash(openings: Openings) -> str:
 
 
 def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any]:
-    """Play a block; return ``pairs``, as of :class:`Score`, and the time ``cpu_s``. ``call`` names the whole call.
+    """Play a block; return its record, as of :meth:`Score.to_record`, and the time ``cpu_s``.
 
-    Corrected scores add ``corrected``, as of :meth:`CorrectedPairs.to_list`.
+    A timed match adds ``lost_on_time``, a's and b's games.
 
-    A timed match adds ``lost_on_time``, a's and b's games; forfeited games add ``forfeits``, as of :class:`Forfeits`.
+    Args:
+        call: name of the call that plays the blocks.
+        openings: of the match.
+        unit: of :func:`make_units`.
     """
     start = time.process_time()
     a, b = unit["players"]
     clock = Clock(*unit["clock"]) if "clock" in unit else None
     correction, _ = unit.get("luck_correction", [OFF, ""])
     match = MatchSettings(Game.from_dict(unit["game"]), a, b, unit["seed"], openings, clock, correction)
-    numbers, name = range(unit["first"], unit["first"] + unit["pairs"]), f"{call} {a} {b}"
-    more: dict[str, Any] = {}
-    if clock is None:
-        score = play_part(match, numbers, name)
-    else:
-        timed = play_timed_part(match, numbers, name)
-        score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
-    if score.forfeits.first:
-        more["forfeits"] = list(score.forfeits)
-    if score.corrected is not None:
-        more["corrected"] = score.corrected.to_list()
-    return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - start, **more}
+    numbers = range(unit["first"], unit["first"] + unit["pairs"])
+    score = play_part(Call(match, f"{call} {a} {b}"), numbers)
+    lost = {} if score.times is None else {"lost_on_time": [times.lost for times in score.times]}
+    return {**score.to_record(), "cpu_s": time.process_time() - start, **lost}
 
 
-def play_units(
-    units: list[dict[str, Any]],
-    openings: Openings | None,
+class PlayedBlock(NamedTuple):
+    """A block of one of several matches."""
+
+    match: int
+    """number of the match"""
+    score: Score
+    cpu_s: float
+
+
+def play_matches(
+    matches: Sequence[MatchSettings],
+    pairs: int,
+    identities: Mapping[str, str],
     folder: Path,
     provenance: Mapping[str, Any],
     *,
-    jobs: Jobs,
+    jobs: Jobs = 1,
     other_files: tuple[str, ...] = (),
-) -> Generator[tuple[int, Score, float], None, None]:
-    """Play the blocks that are not stored yet.
+) -> Generator[tuple[int, PlayedBlock], None, None]:
+    """Play the blocks of matches that are not stored yet.
 
     Args:
-        units: of :func:`make_units`, all with these openings.
-        openings, folder, provenance, jobs, other_files: as of :func:`ttt_eval.result_store.do_units`.
+        matches: between spec strings, all with the same openings.
+        pairs: number of pairs of each.
+        identities: of all players, as of :func:`make_units`.
+        folder, provenance, jobs, other_files: as of :func:`ttt_eval.result_store.do_units`.
 
     Yields:
-        The number of a block, its score and its CPU seconds, as soon as they are available.
+        The number of a block, counted through all matches, and the block, as soon as it is available.
     """
-    work = do_units(
-        partial(play_unit, uuid4().hex, openings), units, folder, provenance, jobs=jobs, other_files=other_files
-    )
+    units = [make_units(match, pairs, identities) for match in matches]
+    owners = [number for number, blocks in enumerate(units) for _ in blocks]
+    play = partial(play_unit, uuid4().hex, matches[0].openings)
+    work = do_units(play, list(chain(*units)), folder, provenance, jobs=jobs, other_files=other_files)
     with closing(work) as results:
         for number, result in results:
-            forfeits = Forfeits.from_list(result.get("forfeits", [0, 0, ""]))
-            corrected = CorrectedPairs.from_list(result["corrected"]) if "corrected" in result else None
-            score = Score(np.array(result["pairs"], np.int64), None, forfeits, corrected)
-            yield number, score, float(result["cpu_s"])
+            yield number, PlayedBlock(owners[number], Score.from_record(result), float(result["cpu_s"]))

@@ -97,10 +97,8 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
 def _positions(game: Game) -> Boards:
     """Return the positions of :func:`measure_move_costs`."""
     rng = np.random.default_rng(0)
-    parts = []
-    for plies in range(max(1, 2 * game.cells // 3)):
-        episode_keys = rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)
-        parts.append(draw_openings(game, plies, episode_keys) if plies else Boards.start(game, OF_EACH_DEPTH))
+    depths = range(max(1, 2 * game.cells // 3))
+    parts = [draw_openings(game, plies, rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)) for plies in depths]
     boards = Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return boards.take(rng.permutation(len(boards.mover)))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.files import open_to_read, read_bounded
-from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
@@ -136,26 +136,35 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
             f"openings={text!r} are up to {most:,} positions, and at most {MAX_SIZE // game.cells:,} are held: "
             f"choose fewer plies, or random:{plies}"
         )
-    rules = replace(game, skip_chance=0.0).parameters
     boards = Boards.start(game)
-    for ply in range(plies):
-        parts = []
-        for cell in range(game.cells):
-            cells, mover = boards.take(boards.legal(game)[:, cell])
-            rows = np.arange(len(mover))
-            outcome, stones, episode_keys = (
-                np.zeros(len(rows), np.int8),
-                np.full(len(rows), ply),
-                np.zeros(len(rows), np.uint64),
-            )
-            play_rows(cells, mover, stones, episode_keys, rows, np.full(len(rows), cell), rules, outcome)
-            parts.append(cells[outcome == NOT_OVER])
-        cells = np.concatenate(parts)
-        if not len(cells):
-            raise ValueError(f"openings={text!r} are none: {game} is over by then, choose fewer plies")
-        _, first = np.unique(keys(cells), axis=0, return_index=True)
-        boards = Boards(cells[first], np.full(len(first), (ply + 1) % 2, np.int8))
+    for _ in range(plies):
+        boards = unfinished_successors(game, boards)
+        if not len(boards.mover):
+            raise ValueError(f"openings={text!r} are not in this game: {game} is over by then, choose fewer plies")
+        _, first = np.unique(keys(boards.cells), axis=0, return_index=True)
+        boards = boards.take(first)
     return boards
+
+
+def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
+    """Return the distinct positions of boards of at most 39 cells, and the row among them of each, int64[B]."""
+    numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
+    _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    return boards.take(rows), inverse
+
+
+def unfinished_successors(game: Game, boards: Boards) -> Boards:
+    """Return the positions after each move that does not end the game, with the other player to move."""
+    parts = []
+    legal, stones = boards.legal(game), np.count_nonzero(boards.cells, axis=1)
+    for cell in range(game.cells):
+        cells, mover = boards.take(legal[:, cell])
+        following, rows = 1 - mover, np.arange(len(mover))
+        outcome, episode_keys = np.zeros(len(mover), np.int8), np.zeros(len(mover), np.uint64)
+        actions = np.full(len(mover), cell)
+        play_rows(cells, mover, stones[legal[:, cell]], episode_keys, rows, actions, game.parameters, outcome)
+        parts.append((cells[outcome == NOT_OVER], following[outcome == NOT_OVER]))
+    return Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _from_file(text: str, game: Game, tell: Callable[[str], object]) -> Boards:

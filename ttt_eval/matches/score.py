@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,18 +22,6 @@ class Forfeits(NamedTuple):
     first: str = ""
     """reason for the first forfeit"""
 
-    @classmethod
-    def from_list(cls, data: object) -> Forfeits:
-        """Parse forfeits from a file.
-
-        Raises:
-            ValueError: anything else.
-        """
-        match data:
-            case [int(a), int(b), str(first)] if min(a, b) >= 0:
-                return cls(a, b, first)
-        raise ValueError(f"{ascii(data)[:60]} are no games that were given up: a's number, b's and a reason are")
-
     def plus(self, other: Forfeits) -> Forfeits:
         """Return the sum over the games of both."""
         return Forfeits(self.a + other.a, self.b + other.b, self.first or other.first)
@@ -45,6 +34,47 @@ class Forfeits(NamedTuple):
     def reversed(self) -> Forfeits:
         """Return the same forfeits from the other player's view."""
         return Forfeits(self.b, self.a, self.first)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Time statistics of one player of a timed match.
+
+    Attributes:
+        seconds: float64[moves], for each of its moves.
+        least_left: minimum time left after a move, before the increment, in seconds; below 0 if it lost on time.
+        lost: number of games lost on time.
+        guesses, hits: number of times that it pondered until its turn came, and number of ponder hits.
+    """
+
+    seconds: Float64Array
+    least_left: float
+    lost: int = 0
+    guesses: int = 0
+    hits: int = 0
+
+    def __add__(self, other: Times) -> Times:
+        """Return the statistics of the games of both."""
+        return Times(
+            np.concatenate([self.seconds, other.seconds]),
+            min(self.least_left, other.least_left),
+            self.lost + other.lost,
+            self.guesses + other.guesses,
+            self.hits + other.hits,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data; docs/files.md documents the keys."""
+        moved = len(self.seconds) > 0
+        return {
+            "moves": len(self.seconds),
+            "median_s": float(np.median(self.seconds)) if moved else None,
+            "largest_s": float(self.seconds.max()) if moved else None,
+            "least_left_s": self.least_left if moved else None,
+            "lost_on_time": self.lost,
+            "ponder_guesses": self.guesses,
+            "ponder_hits": self.hits,
+        }
 
 
 NO_FORFEITS = Forfeits()
@@ -62,12 +92,14 @@ class Score:
             not counted.
         forfeits: games among them that a and b forfeited.
         corrected: the scores of the pairs without luck; None if luck is not corrected.
+        times: of a and b in a timed match; None in an untimed one, or if they were not stored.
     """
 
     pairs: Int64Array
     lengths: Int64Array | None = None
     forfeits: Forfeits = NO_FORFEITS
     corrected: CorrectedPairs | None = None
+    times: tuple[Times, Times] | None = None
 
     @classmethod
     def empty(cls, game: Game) -> Score:
@@ -81,10 +113,27 @@ class Score:
             corrected = other.corrected if not self.games else None if other.games else self.corrected
         else:
             corrected = self.corrected + other.corrected
-        return Score(self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected)
+        times = self.times or other.times
+        if self.times is not None and other.times is not None:
+            times = self.times[0] + other.times[0], self.times[1] + other.times[1]
+        return Score(self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected, times)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Score:
+        """Return the score stored by :meth:`to_record`."""
+        corrected = CorrectedPairs.from_list(record["corrected"]) if "corrected" in record else None
+        return cls(np.array(record["pairs"], np.int64), None, Forfeits(*record.get("forfeits", ())), corrected)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what is stored of a score, JSON-ready: all but lengths and times."""
+        return {
+            "pairs": self.pairs.tolist(),
+            **({"forfeits": list(self.forfeits)} if self.forfeits.first else {}),
+            **({} if self.corrected is None else {"corrected": self.corrected.to_list()}),
+        }
 
     def reversed(self) -> Score:
-        """Return the score of the same games from the other player's view, without lengths."""
+        """Return the score of the same games from the other player's view, without lengths and times."""
         corrected = self.corrected and self.corrected.reversed()
         return Score(np.ascontiguousarray(self.pairs[::-1, ::-1].T), None, self.forfeits.reversed(), corrected)
 
@@ -154,29 +203,27 @@ class Score:
         """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the
         draws), the last without luck where it is corrected.
         """
-        if result == "score" and self.corrected is not None:
-            return self.guarded_mean(confidence).interval(self.corrected.mean, confidence)
-        of_game = {"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1], "score": [1, 0.5, 0]}[result]
-        value = np.array(of_game, np.float64)
-        per_pair = (value[:, None] + value) / 2
-        count = int(self.pairs.sum())
-        mean = float((per_pair * self.pairs).sum() / count)
-        variance = float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, count - 1))
-        return interval_from_pairs(mean, variance, count, confidence)
+        if result == "score":
+            return self.guarded_mean(confidence).interval(self.moments()[0], confidence)
+        of_game = np.array({"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1]}[result])
+        return interval_from_pairs(*self._moments_of(of_game), self.games // 2, confidence)
 
     def guarded_mean(self, confidence: float = 0.95) -> GuardedMean:
         """Return the guarded mean of the pairs' scores, without luck where it is corrected."""
-        if self.corrected is not None:
-            return guarded_mean(self.corrected.mean, self.corrected.variance, self.corrected.num, CORRECTED_GUARD)
-        mean, variance = self.raw_moments()
-        return guarded_mean(mean, variance, int(self.pairs.sum()), agresti_coull(confidence))
+        guard = agresti_coull(confidence) if self.corrected is None else CORRECTED_GUARD
+        return guarded_mean(*self.moments(), self.games // 2, guard)
 
-    def raw_moments(self) -> tuple[float, float]:
-        """Return the sample mean and variance of a pair's mean score, 0 to 1, with luck."""
-        counts, points = self.pentanomial, np.arange(5) / 4
-        num = int(counts.sum())
-        mean = float(points @ counts) / num
-        return mean, float((points - mean) ** 2 @ counts) / max(1, num - 1)
+    def moments(self) -> tuple[float, float]:
+        """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
+        if self.corrected is not None:
+            return self.corrected.mean, self.corrected.variance
+        return self._moments_of(np.array([1, 0.5, 0]))
+
+    def _moments_of(self, points: Float64Array) -> tuple[float, float]:
+        """Return the sample mean and variance of a pair's mean of ``points``, float64[3] by the result of a game."""
+        per_pair, num = (points[:, None] + points) / 2, self.games // 2
+        mean = float((per_pair * self.pairs).sum() / num)
+        return mean, float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, num - 1))
 
     @property
     def raw(self) -> Score:
@@ -191,7 +238,7 @@ class Score:
         """
         if self.corrected is None or not self.corrected.variance > 0:
             return None
-        return self.raw_moments()[1] / self.corrected.variance
+        return self.raw.moments()[1] / self.corrected.variance
 
     def _describe_correction(self) -> dict[str, Any]:
         reduction = self.variance_reduction

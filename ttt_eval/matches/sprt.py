@@ -1,35 +1,247 @@
-"""Matches with early stopping: a sequential test on stored pairs of games."""
+"""Sequential tests: pairs of games are played and stored until a test of two Elo differences decides.
+
+A test stops when the mean so far is far from the middle of its hypotheses, so the mean at the stop exaggerates. The
+estimate after a test allows for that: outcomes are ordered from an early stop at the lower bound over later ones to an
+early stop at the upper bound, and at the same look by the mean. The probability of an outcome at most as high as the
+observed one decreases in the true mean. The estimate is the mean at which it is 1/2, the median of estimates but for
+approximations; the ends of the interval are those at which it is near 1 and 0 (Siegmund, Sequential Analysis, 1985,
+section 3.6; fishtest estimates Elo in this way).
+
+The walk is that of the log-likelihood ratio. If nearly all pairs are equal, the ratio is far from that of normal
+samples, because rare results weigh more than the variance. So its gain by the mean is measured on the sample itself.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import write_json
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs, results_in_order
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.elo import (
-    SPRT,
-    Decision,
-    elo_from_score,
-    elo_to_dict,
-    normalized_elo,
-    pair_moments,
-)
+from ttt_eval.matches.elo import elo_from_score, elo_to_dict, normalized_elo, score_from_elo
 from ttt_eval.matches.luck import make_correction
 from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import block_size, make_units, openings_hash, play_units
+from ttt_eval.matches.match_blocks import describe_match, play_matches
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.stopping import stopped_score
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.statistics import Interval, finite_or_none
+from ttt_eval.statistics import NORMAL, Interval, finite_or_none
 
+Model = Literal["pentanomial", "trinomial"]
 RESULT = "result.json"
 MAX_GAMES = 10_000_000
 """Maximum number of games."""
+MAX_LOOKS = 100
+"""Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer."""
+_GRID = 201
+_OVERSHOOT = 0.5826  # mean overshoot of a bound by a normal random walk, in standard deviations of a step
+
+
+class Decision(NamedTuple):
+    """State of a sequential test."""
+
+    llr: float
+    """logarithm of the likelihood ratio of the two hypotheses"""
+    low: float
+    """lower bound: at or below it ``elo0`` is accepted"""
+    high: float
+    """upper bound: at or above it ``elo1`` is accepted"""
+
+    @property
+    def accepted(self) -> int | None:
+        """1 for ``elo1``, 0 for ``elo0``, None while the test continues."""
+        return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
+
+
+@dataclass(frozen=True)
+class SPRT:
+    """The generalized sequential probability ratio test (Wald, 1945) of two Elo differences.
+
+    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum likelihood
+    distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation value of a
+    distribution, 2019), as is usual in computer chess.
+
+    Raises:
+        ValueError: hypotheses or error rates that define no test.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    alpha: float = 0.05
+    """maximum probability of accepting ``elo1`` if ``elo0`` is true"""
+    beta: float = 0.05
+    """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
+    model: Model = "pentanomial"
+    """the independent sample: ``"pentanomial"`` pairs of games, by their corrected scores where luck is corrected, or
+    ``"trinomial"`` results of single games"""
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"elo0={self.elo0:g} is not below elo1={self.elo1:g}: the test is between the two")
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
+        check_choice("model", self.model, get_args(Model))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def sample(self, score: Score) -> tuple[Float64Array | Int64Array, Float64Array]:
+        """Return the independent samples: the count of each result, and its score, float64[K]."""
+        if self.model == "trinomial":
+            return score.table.sum(axis=0)[::-1], np.arange(3) / 2
+        if score.corrected is not None:
+            return score.corrected.support()
+        return score.pentanomial, np.arange(5) / 4
+
+    def decide(self, score: Score) -> Decision:
+        """Return the state of the test after the pairs played so far."""
+        ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
+        return Decision(ratio, *self.bounds)
+
+    def fixed_pairs(self, variance: float) -> int:
+        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
+        score.
+        """
+        between = score_from_elo(self.elo1) - score_from_elo(self.elo0)
+        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
+        return math.ceil((wanted / between) ** 2 * variance)
+
+
+_NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
+
+
+def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float) -> float:
+    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
+
+    Args:
+        counts: float64[K]: count of each result.
+        points: float64[K]: score of each result; at least one is below both means, and one above.
+        score0, score1: the means of the two hypotheses, in (0, 1).
+    """
+    seen = counts + _NEVER_SEEN
+    shares = seen / seen.sum()
+    one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
+    return float(seen @ (one - zero))
+
+
+def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:
+    """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
+    from scipy.optimize import brentq  # see ttt_eval/statistics.py
+
+    low, high = -1 / values.max(), -1 / values.min()
+    inside = 1e-9 * (high - low)
+    theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)
+    return np.asarray(shares / (1 + theta * values))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Estimates after a test
+
+
+class RandomWalk(NamedTuple):
+    """A random walk with normal steps of variance ``step`` that begins at 0 and stops at the first look at which it is
+    not between ``low`` and ``high``.
+    """
+
+    low: float
+    high: float
+    looks: int
+    """number of looks until the walk ended"""
+    step: float
+
+    def coarser(self) -> RandomWalk:
+        """Return a walk with at most ``MAX_LOOKS`` looks and nearly the same probabilities.
+
+        Between looks the walk overshoots a bound by a multiple of the standard deviation of a step (Siegmund, 1985,
+        section 10.4), so larger steps have nearer bounds.
+        """
+        looks = min(self.looks, MAX_LOOKS)
+        step = self.step * self.looks / looks
+        nearer = _OVERSHOOT * (math.sqrt(step) - math.sqrt(self.step))
+        return RandomWalk(min(self.low + nearer, -1e-9), max(self.high - nearer, 1e-9), looks, step)
+
+    def probability_of_lower(self, drift: float, end: float) -> float:
+        """Return the probability of an outcome at most as high as an observed one.
+
+        Args:
+            drift: mean of the walk per unit of variance.
+            end: where it was at its last look.
+        """
+        from scipy.special import ndtr
+
+        low, high, looks, step = self
+        root, mean = math.sqrt(step), drift * step
+        if looks == 1:
+            return float(ndtr((end - mean) / root))
+        grid = low + (np.arange(_GRID) + 0.5) * (high - low) / _GRID
+        weight = (high - low) / _GRID
+        # row i of the kernel: density of a step from point i to each point
+        kernel = _density((grid - grid[:, None] - mean) / root) * (weight / root)
+        stops_low = ndtr((low - grid - mean) / root)
+        lower = float(ndtr((low - mean) / root))
+        at = _density((grid - mean) / root) * (weight / root)  # probabilities of the points
+        for _ in range(looks - 2):
+            lower += float(at @ stops_low)
+            at = at @ kernel
+        return min(1.0, lower + float(at @ ndtr((end - grid - mean) / root)))
+
+
+def _density(x: Float64Array) -> Float64Array:
+    return np.asarray(np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+
+
+def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95) -> Interval:
+    """Return the estimate and interval of a's score per game, in [0, 1], after a sequential test, stopped or not.
+
+    Args:
+        test: the test.
+        score: of the pairs that it evaluated, at least one.
+        looks: number of looks at them, equally many pairs apart, the last at the end.
+        confidence: confidence level of the interval.
+    """
+    from scipy.optimize import brentq
+
+    mean, variance = score.moments()
+    score0, score1 = score_from_elo(test.elo0), score_from_elo(test.elo1)
+    counts, points = test.sample(score)
+
+    def ratio(sample_mean: float) -> float:
+        """Return the log-likelihood ratio of the same sample, moved to another mean."""
+        moved = np.append(points + (sample_mean - mean) * (counts > 0), (0.0, 1.0))
+        return likelihood_ratio(np.append(counts, (0, 0)), moved, score0, score1)
+
+    gain = (ratio(score1) - ratio(score0)) / (score1 - score0)
+    even = score0 - ratio(score0) / gain  # the mean for which both hypotheses are equally likely
+
+    def find(probability: float, standard_error: float) -> float:
+        spread = (gain * standard_error) ** 2
+        walk = RandomWalk(*test.bounds, looks, spread / looks).coarser()
+
+        def excess(true_mean: float) -> float:
+            return walk.probability_of_lower(gain * (true_mean - even) / spread, gain * (mean - even)) - probability
+
+        if excess(0.0) <= 0:
+            return 0.0
+        return 1.0 if excess(1.0) >= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-7))
+
+    guarded, tail = score.guarded_mean(confidence).standard_error, (1 - confidence) / 2
+    estimate = find(0.5, max(math.sqrt(variance / (score.games // 2)), guarded / 4))
+    return Interval(estimate, min(estimate, find(1 - tail, guarded)), max(estimate, find(tail, guarded)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Matches
 
 
 @dataclass(frozen=True)
@@ -65,7 +277,7 @@ class SequentialMatch:
     @property
     def fixed_games(self) -> int | None:
         """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
-        variance = pair_moments(self.score)[1]
+        variance = self.score.moments()[1]
         return 2 * self.test.fixed_pairs(variance) if variance > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,12 +336,11 @@ def run_sprt(
     make_correction(match.luck_correction, match.game)
     a, b = str(match.a), str(match.b)
     identities = {spec: policy_identity(spec) for spec in (a, b)}
-    units = make_units(match, pairs, identities)
     total, path = Score.empty(match.game), []
-    blocks = play_units(units, match.openings, folder, provenance, jobs=jobs, other_files=(RESULT, "*.html"))
+    blocks = play_matches([match], pairs, identities, folder, provenance, jobs=jobs, other_files=(RESULT, "*.html"))
     with closing(blocks):
-        for score in results_in_order((number, score) for number, score, _ in blocks):
-            total += score
+        for block in results_in_order(blocks):
+            total += block.score
             decision = test.decide(total)
             path.append((total.games // 2, decision.llr))
             if progress is not None:
@@ -137,19 +348,13 @@ def run_sprt(
             if decision.accepted is not None:
                 break
     settings = {
-        "game": match.game.to_dict(),
         "a": a,
         "b": b,
         "identities": identities,
-        "seed": match.seed,
-        "openings": match.openings and match.openings.text,
-        "openings_sha256": match.openings and openings_hash(match.openings),
+        **describe_match(match),
         "most_games": 2 * pairs,
-        "luck_correction": str(match.luck_correction),
-        "block": block_size(match.clock),
-        **({} if match.clock is None else {"clock": str(match.clock)}),
         "provenance": dict(provenance),
     }
-    found = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
-    write_json(folder / RESULT, found.to_dict())
-    return found
+    result = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
+    write_json(folder / RESULT, result.to_dict())
+    return result

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.luck import OFF
 from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import BLOCK, make_units, openings_hash, play_units
+from ttt_eval.matches.match_blocks import PlayedBlock, describe_match, play_matches
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.policy_identity import policy_identity
@@ -192,14 +192,7 @@ class Tournament:
                 for i, spec in enumerate(self.players)
             ],
             "pairings": [
-                {
-                    "a": i,
-                    "b": j,
-                    **score.to_dict(),
-                    "pairs": score.pairs.tolist(),
-                    **({} if score.corrected is None else {"corrected": score.corrected.to_list()}),
-                }
-                for (i, j), score in self.scores.items()
+                {"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in self.scores.items()
             ],
             "differences": self.differences,
         }
@@ -249,14 +242,9 @@ class TournamentSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data, without the players; docs/files.md documents the keys."""
         return {
-            "game": self.game.to_dict(),
-            "seed": self.seed,
-            "openings": self.openings and self.openings.text,
-            "openings_sha256": self.openings and openings_hash(self.openings),
+            **describe_match(self.match(*self.players[:2])),
             "games_per_pairing": 2 * self.pairs,
-            "block": BLOCK,
             "anchor": self.anchor,
-            "luck_correction": self.luck_correction,
             "prior": PRIOR,
             "draws": DRAWS,
             "rated_by": {"choix": metadata.version("choix")},
@@ -291,16 +279,24 @@ def run_tournament(
     for spec in players:
         make_policy(spec, settings.game)  # a wrong name is reported before anything is written
     identities = {spec: policy_identity(spec) for spec in players}
-    units: list[dict[str, Any]] = []
-    owners: list[_BlockOwner] = []
-    for i, j in combinations(range(len(players)), 2):
-        # sorted, so that stored games are found in any order of the names
-        a, b = sorted((players[i], players[j]))
-        blocks = make_units(settings.match(a, b), settings.pairs, identities)
-        units += blocks
-        owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
-    played = play_units(units, settings.openings, folder, provenance, jobs=jobs, other_files=(RESULT, COST, "*.html"))
-    scores, seconds = _sum_by_pairing(owners, played, progress)
+    pairings = list(combinations(range(len(players)), 2))
+    # sorted, so that stored games are found in any order of the names
+    matches = [settings.match(*sorted((players[i], players[j]))) for i, j in pairings]
+    blocks: dict[int, PlayedBlock] = {}
+    other_files = (RESULT, COST, "*.html")
+    played = play_matches(matches, settings.pairs, identities, folder, provenance, jobs=jobs, other_files=other_files)
+    with closing(played):
+        for number, block in played:
+            blocks[number] = block
+            if progress is not None:
+                progress(block.score.games // 2)
+    scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
+    seconds = dict.fromkeys(pairings, 0.0)
+    for number in sorted(blocks):  # in order, so that the first forfeit does not depend on the workers
+        match, score, cpu_s = blocks[number]
+        i, j = pairings[match]
+        scores[i, j] += score if players[i] < players[j] else score.reversed()
+        seconds[i, j] += cpu_s
     counts, precision = np.zeros((len(players), len(players), 5)), np.zeros((len(players), len(players)))
     for (i, j), score in scores.items():
         counts[i, j], precision[i, j] = score.effective_pentanomial, score.precision
@@ -315,33 +311,3 @@ def run_tournament(
     costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]
     write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
     return found
-
-
-class _BlockOwner(NamedTuple):
-    """Pairing of a block of games."""
-
-    pairing: tuple[int, int]
-    swapped: bool
-    """whether the pairing's first player is the block's second"""
-
-
-def _sum_by_pairing(
-    owners: Sequence[_BlockOwner],
-    played: Generator[tuple[int, Score, float], None, None],
-    progress: Callable[[int], None] | None,
-) -> tuple[dict[tuple[int, int], Score], dict[tuple[int, int], float]]:
-    """Sum scores and CPU seconds by pairing, from blocks as they are done."""
-    pairings = dict.fromkeys(one.pairing for one in owners)
-    scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
-    seconds = dict.fromkeys(pairings, 0.0)
-    by_unit: dict[int, Score] = {}
-    with closing(played):
-        for number, score, cpu_s in played:
-            by_unit[number] = score
-            seconds[owners[number].pairing] += cpu_s
-            if progress is not None:
-                progress(score.games // 2)
-    for number in sorted(by_unit):  # in order, so that the first forfeit does not depend on the workers
-        pairing, swapped = owners[number]
-        scores[pairing] += by_unit[number].reversed() if swapped else by_unit[number]
-    return scores, seconds

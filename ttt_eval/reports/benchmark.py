@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry
 from ttt_eval.benchmark.records import SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, VERSION
-from ttt_eval.matches.ladder.rate import pareto_front
+from ttt_eval.matches.ladder import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.curves import MAX_GROUPS
 from ttt_eval.statistics import Interval

@@ -1,0 +1,263 @@
+"""Makes the ladders of ``ttt_eval/data/ladders``, or prints them as Markdown tables.
+
+``python tools/make_ladders.py 3x3 --jobs 2 --out runs/ladders`` plays a round robin of a ladder's rungs, rates them and
+measures the costs of their moves; with ``--markdown`` it prints the stored ladder. Without names it takes all ladders.
+After a kill, the same command resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from msgspec import convert
+
+from ttt_apps.evaluate.ladder import RUNG_COLUMNS, format_rung
+from ttt_apps.versions import make_provenance
+from ttt_envs.core.files import subfolder, write_json
+from ttt_envs.core.parallel import Jobs
+from ttt_envs.game.game import Game
+from ttt_eval.cost import processor
+from ttt_eval.exact.policy_cache import make_policy_once
+from ttt_eval.exact.strength import strength
+from ttt_eval.matches.ladder import (
+    ANCHOR,
+    LADDERS,
+    Ladder,
+    Pairing,
+    check_games,
+    pairing_seed,
+    pareto_front,
+    play_pairing,
+    rate_pairings,
+    read_ladder,
+)
+from ttt_eval.matches.move_cost import measure_move_costs
+from ttt_eval.matches.tournament import DRAWS
+from ttt_eval.metrics import LOSSES
+from ttt_eval.result_store import Unit, collect_results, hash_data
+
+
+@dataclass(frozen=True)
+class LadderPlan:
+    """Definition of a ladder.
+
+    Attributes:
+        game: the game.
+        rungs: spec strings, ``random`` first.
+        games: of each pairing, an even number; 0 where all results are exact.
+        graded: the rungs whose exploitability and regret are computed.
+        seed: seed of all random numbers.
+    """
+
+    game: Game
+    rungs: tuple[str, ...]
+    games: int
+    graded: tuple[str, ...]
+    seed: int = 1
+
+
+def _tree(simulations: int, *, decisive: bool = True) -> str:
+    return f"mcts:simulations={simulations},{'' if decisive else 'decisive=false,'}reuse=false"
+
+
+_ON_3X3 = (
+    "random",
+    "table:w=0.5",
+    "hosvd:rank=2",
+    "hosvd:rank=4",
+    "svd:rank=3",
+    "svd:rank=4",
+    "expectiminimax:depth=1",
+    "win-or-block",
+    "hosvd:rank=27",
+    "expectiminimax:depth=4",
+    "expectiminimax:depth=5",
+    "optimal",
+)
+_ON_3X3_SKIP = (
+    "random",
+    "table:w=0.5",
+    "table:w=1",
+    "svd:rank=1",
+    "hosvd:rank=2",
+    "table:w=3",
+    "hosvd:rank=3",
+    "win-or-block",
+    "hosvd:rank=27",
+    "expectiminimax:depth=3",
+    "optimal:epsilon=0.05",
+    "optimal",
+)
+_TABLES_ON_4X4 = ("random", "table:w=1", "svd:rank=1", "svd:rank=2", "svd:rank=3", "svd:rank=4")
+PLANS: Mapping[str, LadderPlan] = {
+    "3x3": LadderPlan(LADDERS["3x3"], _ON_3X3, 0, _ON_3X3),
+    "3x3-skip": LadderPlan(LADDERS["3x3-skip"], _ON_3X3_SKIP, 0, _ON_3X3_SKIP),
+    "4x4-skip": LadderPlan(
+        LADDERS["4x4-skip"],
+        (*_TABLES_ON_4X4, "win-or-block", _tree(30), "svd:rank=128", _tree(100), "expectiminimax:depth=3", "optimal"),
+        4_000,
+        ("random", "optimal"),  # a table takes more than ten minutes
+    ),
+    "5x5-skip": LadderPlan(
+        LADDERS["5x5-skip"],
+        (
+            "random",
+            *(_tree(simulations, decisive=False) for simulations in (10, 15, 20, 30, 40)),
+            "win-or-block",
+            "expectiminimax:depth=1",
+            *(_tree(simulations) for simulations in (100, 200, 350)),
+            "expectiminimax:depth=3",
+            "expectiminimax:depth=5",
+        ),
+        1_000,
+        (),
+    ),
+}
+"""Plans of the ladders by name."""
+
+
+def measure_ladder(
+    name: str,
+    plan: LadderPlan,
+    folder: Path,
+    provenance: Mapping[str, Any],
+    *,
+    jobs: Jobs = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Ladder:
+    """Measure a ladder, and write it to ``NAME.json`` in a folder.
+
+    Every result is stored there as soon as it is known: after a kill, the same call resumes. Except for the costs of
+    moves, results do not depend on the number of workers. Costs are measured at the end, by one process at a time.
+
+    Args:
+        name: of the ladder.
+        plan: the plan of the ladder.
+        folder: folder of the results.
+        provenance: JSON-ready: versions and code; the same at every call.
+        jobs: the workers.
+        progress: called with the number of units done, and the total.
+
+    Raises:
+        ValueError: an invalid number of games; another process that works in the folder.
+    """
+    check_games(plan.games, least=0)
+    rungs = plan.rungs
+    pairings = list(combinations(range(len(rungs)), 2))
+    units, cost_units = _units(plan, pairings)
+    total = len(units) + len(cost_units)
+    tell, other_files = progress or (lambda done, total: None), (f"{name}.json",)
+    found = collect_results(
+        _measure,
+        units,
+        folder,
+        provenance,
+        jobs=jobs,
+        other_files=other_files,
+        progress=lambda done, _: tell(done, total),
+    )
+    costs = collect_results(
+        _measure, cost_units, subfolder(folder, "costs"), provenance, other_files=other_files,
+        progress=lambda done, _: tell(len(units) + done, total),
+    )  # fmt: skip
+    results, strengths = found[: len(pairings)], found[len(pairings) :]
+    graded = dict(zip(plan.graded, strengths, strict=True))
+    typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
+    ratings = rate_pairings(typed, len(rungs), exact=plan.games == 0, draws=DRAWS, anchor=rungs.index(ANCHOR))
+    order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
+    place_of = {rung: place for place, rung in enumerate(order)}
+    data: dict[str, Any] = {
+        "format": 1,
+        "kind": "rungs",
+        "name": name,
+        "game": plan.game.to_dict(),
+        "anchor": ANCHOR,
+        "games": plan.games,
+        "seed": plan.seed,
+        "command": f"python tools/make_ladders.py {name}",
+        "provenance": dict(provenance),
+        "processor": processor(),
+        "rungs": [
+            {
+                "spec": rungs[i],
+                "rating": ratings[i].mean,
+                "low": ratings[i].low,
+                "high": ratings[i].high,
+                **dict.fromkeys(LOSSES),
+                **graded.get(rungs[i], {}),
+                "cost": costs[i],
+            }
+            for i in order
+        ],
+        "results": [
+            {"a": place_of[i], "b": place_of[j], **result} for (i, j), result in zip(pairings, results, strict=True)
+        ],
+    }
+    write_json(folder / f"{name}.json", {**data, "sha256": hash_data(data)})
+    return read_ladder(folder / f"{name}.json")
+
+
+def _units(plan: LadderPlan, pairings: Sequence[tuple[int, int]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the units of the pairings and of the strengths of the graded rungs, and those of the costs of moves."""
+    game = plan.game.to_dict()
+    units: list[dict[str, Any]] = [
+        {
+            "what": "pairing",
+            "game": game,
+            "players": [plan.rungs[i], plan.rungs[j]],
+            "games": plan.games,
+            "seed": pairing_seed(plan.seed, number),
+        }
+        for number, (i, j) in enumerate(pairings)
+    ]
+    units += [{"what": "strength", "game": game, "policy": spec} for spec in plan.graded]
+    return units, [{"what": "cost", "game": game, "policy": spec} for spec in plan.rungs]
+
+
+def _measure(unit: Unit) -> dict[str, Any]:
+    """Do one unit of work of :func:`measure_ladder`."""
+    game = Game.from_dict(unit["game"])
+    if unit["what"] == "pairing":
+        a, b = unit["players"]
+        return play_pairing(game, a, b, unit["games"], unit["seed"])
+    if unit["what"] == "strength":
+        return strength(game, make_policy_once(game, unit["policy"]), ()).measures
+    measure_move_costs(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
+    return measure_move_costs(game, unit["policy"])[0]._asdict()
+
+
+def to_markdown(ladder: Ladder) -> str:
+    """Format a ladder as a Markdown table."""
+    fronts = pareto_front(
+        [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
+    )
+    columns = ("rung", *RUNG_COLUMNS, "front")
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for rung, front in zip(ladder.rungs, fronts, strict=True):
+        lines.append(f"| `{rung['spec']}` | {' | '.join(format_rung(ladder, rung))} | {'yes' if front else ''} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure ladders, or print stored ones."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PLANS)}; default: all")
+    parser.add_argument("--out", type=Path, default=Path("runs", "ladders"), help="folder of the files")
+    parser.add_argument("--markdown", action="store_true", help="print the stored ladders as Markdown tables")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    options = parser.parse_args(arguments)
+    for name in options.names or PLANS:
+        if options.markdown:
+            print(to_markdown(read_ladder(name)))
+        else:
+            measure_ladder(name, PLANS[name], options.out / name, make_provenance(), jobs=options.jobs)
+            print(f"written: {options.out / name / name}.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,480 @@
+"""Ladders: opponents of known strength on standard games, for rating other policies.
+
+A ladder is a dozen policies, its rungs, with ratings (Bradley and Terry, 1952) from a round robin. ``random`` is 0. On
+small boards results are exact; else they are matches. A policy plays every rung, and its rating maximizes the
+likelihood of its results. ``data/ladders/NAME.json`` stores a ladder with everything that determines it, measured by
+``tools/make_ladders.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta, Struct, convert, defstruct, to_builtins
+
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.core.files import write_json
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.parallel import Jobs
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.game import Game
+from ttt_eval.cost import processor
+from ttt_eval.exact.dynamic_programming import match_outcome
+from ttt_eval.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
+from ttt_eval.exact.policy_cache import make_policy_once
+from ttt_eval.exact.strength import strength, worst_positions
+from ttt_eval.matches.corrected_pairs import CorrectedPairs
+from ttt_eval.matches.elo import score_from_elo
+from ttt_eval.matches.luck import default_correction
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.move_cost import measure_move_costs
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.tournament import DRAWS, bradley_terry
+from ttt_eval.metrics import LOSSES
+from ttt_eval.policy_identity import policy_identity
+from ttt_eval.result_store import Unit, collect_results, read_hashed_json
+from ttt_eval.run_files import RunDirectory, run_folder
+from ttt_eval.statistics import Interval
+
+ANCHOR = "random"
+"""Policy with rating 0."""
+LADDERS: Mapping[str, Game] = {
+    "3x3": Game(),
+    "3x3-skip": Game(skip_chance=0.25),
+    "4x4-skip": Game(4, 4, 4, 0.1),
+    "5x5-skip": Game(5, 5, 4, 0.1),
+}
+"""Games of the ladders by name."""
+LADDER_FOLDER = Path(__file__).parents[1] / "data" / "ladders"
+MAX_FILE_BYTES = 1 << 24
+"""Maximum size of a ladder's file in bytes."""
+RESULT = "result.json"
+GAMES = 500
+"""Default number of games against every rung."""
+MAX_GAMES = 1_000_000
+"""Maximum number of games against a rung."""
+CONFIDENCE = 0.95
+"""Confidence level of intervals."""
+MAX_WORST_POSITIONS = 5
+"""Number of worst positions reported."""
+NUM_QUERIES = 256
+"""Number of queries of an impure policy for its first move."""
+RATING_TOLERANCE = 0.05
+"""Tolerance for ratings that are equal but for rounding."""
+_CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
+
+_Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Results of one policy against another
+
+
+class Pairing(Struct, frozen=True, omit_defaults=True):
+    """Results of a policy against another, as in files: exact, or those of games."""
+
+    exact: bool
+    games: _Count
+    """0 for exact results"""
+    win: _Share
+    draw: _Share
+    loss: _Share
+    pentanomial: Annotated[list[_Count], Meta(min_length=5, max_length=5)] | None
+    """number of pairs of 0, 1/2, 1, 3/2 and 2 points"""
+    corrected: list[Any] | None = None
+    """of :meth:`CorrectedPairs.to_list`; None if luck is not corrected"""
+
+    def __post_init__(self) -> None:
+        if not self.exact and not any(self.pentanomial or ()):
+            raise ValueError("a result has no games: it is exact, or has one pair or more")
+        self.weights()
+
+    def _played(self) -> Score:
+        pairs = np.zeros((3, 3), np.int64)
+        pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = self.pentanomial or [0] * 5
+        return Score(pairs, corrected=None if self.corrected is None else CorrectedPairs.from_list(self.corrected))
+
+    def score(self) -> Interval:
+        """Return the score per game: wins and half the draws."""
+        return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score", CONFIDENCE)
+
+    def weights(self) -> tuple[Float64Array, float]:
+        """Return pair counts by result, float64[5], and their precision, as :func:`bradley_terry` takes them.
+
+        An exact result counts as so many pairs that it has no sampling error.
+        """
+        if self.exact:
+            score = self.score().mean
+            return _CERTAIN * np.array([1 - score, 0, 0, 0, score]), 1.0
+        played = self._played()
+        return played.effective_pentanomial, played.precision
+
+
+def check_games(games: int, least: int) -> None:
+    """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MAX_GAMES`."""
+    if games % 2 or not least <= games <= MAX_GAMES:
+        raise ValueError(
+            f"games={games} makes no pairs, two games with the seats swapped: "
+            f"choose an even number from {least} to {MAX_GAMES:,}"
+        )
+
+
+def pairing_seed(seed: int, number: int) -> int:
+    """Return the seed of a pairing; no two pairings share random numbers, nor do two seeds."""
+    return MAX_GAMES * seed + number
+
+
+def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+    """Return a's results against b, a :class:`Pairing` as JSON-ready data: exact if ``games`` is 0."""
+    first, second = make_policy_once(game, a), make_policy_once(game, b)
+    if games == 0:
+        result = Pairing(exact=True, games=0, **match_outcome(game, first, second)._asdict(), pentanomial=None)
+    else:
+        score = play_pairs(game, first, second, games // 2, seed=seed, luck_correction=default_correction(game))
+        shares = (score.table.sum(axis=0) / score.games).tolist()
+        corrected = None if score.corrected is None else score.corrected.to_list()
+        result = Pairing(False, score.games, *shares, score.pentanomial.tolist(), corrected)
+    data: dict[str, Any] = to_builtins(result)
+    return data
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Stored ladders
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A measured ladder.
+
+    Attributes:
+        name: one of :data:`LADDERS`, or another name.
+        game: the game.
+        rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``, ``regret``, ``cost``; see
+            docs/files.md.
+        data: the file, as JSON-ready data.
+        source: argument of :func:`read_ladder` that reads it.
+    """
+
+    name: str
+    game: Game
+    rungs: Sequence[Mapping[str, Any]]
+    data: Mapping[str, Any]
+    source: str
+
+    @property
+    def specs(self) -> list[str]:
+        """Spec strings of the rungs."""
+        return [rung["spec"] for rung in self.rungs]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the results between the rungs are exact."""
+        return bool(self.data["games"] == 0)
+
+
+class _Cost(Struct):
+    cpu_s_per_move: _Number
+    own_bytes: _Number
+
+
+_Rung = defstruct(
+    "_Rung",
+    [
+        ("spec", Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$")]),
+        *((name, _Number) for name in ("rating", "low", "high")),
+        *((name, _Number | None) for name in LOSSES),  # unknown on boards that are too large
+        ("cost", _Cost),
+    ],
+)
+
+
+class _PairingOfRungs(Pairing, frozen=True, kw_only=True):
+    a: int
+    b: int
+
+
+class _LadderFile(Struct):
+    """What is shown and computed of a file."""
+
+    name: str
+    games: _Count
+    rungs: list[_Rung]  # type: ignore[valid-type]
+    results: list[_PairingOfRungs]
+
+
+def read_ladder(name: str | Path) -> Ladder:
+    """Read a built-in ladder by its name, or one in a ``.json`` file.
+
+    Its policies are :class:`~ttt_envs.agents.specs.FromFile`: a file can never run code.
+
+    Raises:
+        OSError: no file, or one that cannot be read.
+        ValueError: no such ladder, a damaged file.
+    """
+    path = Path(name) if str(name).endswith(".json") else LADDER_FOLDER / f"{name}.json"
+    if path.parent == LADDER_FOLDER and str(name) not in LADDERS:
+        raise ValueError(f"there is no ladder {str(name)!r}: choose {', '.join(LADDERS)}, or a .json file")
+    remedy = "reinstall ttt_envs, or choose another file"
+    parse = partial(_parse, source=str(name))
+    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, parse, what="complete ladder", remedy=remedy)
+
+
+def _parse(data: dict[str, Any], source: str) -> Ladder:
+    file = convert(data, _LadderFile)
+    rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
+    pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
+    if {frozenset((result.a, result.b)) for result in file.results} != pairings or ANCHOR not in [
+        rung["spec"] for rung in rungs
+    ]:
+        raise ValueError("it lacks rungs or results")
+    return Ladder(file.name, Game.from_dict(data["game"]), rungs, data, source)
+
+
+def ladder_name(game: Game) -> str:
+    """Return the name of the ladder of a game.
+
+    Raises:
+        ValueError: there is none.
+    """
+    names = [name for name, standard in LADDERS.items() if standard == game]
+    if not names:
+        raise ValueError(
+            f"there is no ladder of {game}: choose one of another game, {', '.join(LADDERS)}, or sample it here with "
+            f"evaluate.py match"
+        )
+    return names[0]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ratings
+
+
+@dataclass(frozen=True)
+class RatingSettings:
+    """Settings of the rating of a policy."""
+
+    games: int = GAMES
+    """against each rung, an even number; ignored if results are exact"""
+    seed: int = 0
+    """seed of all random numbers"""
+    costs: bool = True
+    """whether to measure the cost of moves"""
+
+
+def rate_policy(
+    policy: str | Policy,
+    ladder: Ladder,
+    provenance: Mapping[str, Any],
+    settings: RatingSettings | None = None,
+    *,
+    jobs: Jobs = 1,
+    folder: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Rate a policy on a ladder.
+
+    On small boards a pure policy has exact results against the rungs, and its exploitability, regret and worst
+    positions are computed; otherwise games are played against each rung. The cost of moves is measured on this machine,
+    of the rungs in one process and of the policy in its own.
+
+    Args:
+        policy: a spec string, or a policy, whose cost is then not measured.
+        ladder: of :func:`read_ladder`.
+        provenance: JSON-ready: versions and code.
+        settings: settings; None for the defaults.
+        jobs: the workers.
+        folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
+            ``result.json`` at the end.
+        progress: called with the number of units done, and the total.
+
+    Returns:
+        The content of ``result.json``; docs/files.md documents its keys.
+
+    Raises:
+        ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
+    """
+    settings = settings or RatingSettings()
+    check_games(settings.games, least=2)
+    game, name, seed = ladder.game, str(policy), settings.seed
+    player = make_policy(policy, game)
+    spec = policy if isinstance(policy, str) else None
+    identity = "" if spec is None else policy_identity(spec)
+    small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
+    exact = small and player.pure and all(make_policy(rung, game).pure for rung in ladder.specs)
+    games = 0 if exact else settings.games
+    units = [
+        {"policy": name, "rung": rung, "game": game.to_dict(), "games": games, "seed": pairing_seed(seed, number)}
+        for number, rung in enumerate(ladder.specs)
+    ]
+    with tempfile.TemporaryDirectory() as temporary:
+        results = collect_results(
+            partial(_play_rung, spec or player),
+            units,
+            folder or Path(temporary),
+            {**provenance, "identity": identity, "ladder": ladder.data["sha256"]},
+            jobs=jobs,
+            other_files=(RESULT, "*.html"),
+            progress=progress,
+        )
+    pairings = [convert(result, Pairing) for result in results]
+    rating = fit_rating(ladder, pairings, exact=exact)
+    cost, seconds = None, None
+    if settings.costs and spec is not None:
+        cost = measure_move_costs(game, spec)[0]
+        seconds = [each.cpu_s_per_move for each in measure_move_costs(game, *ladder.specs)]
+    ratings = [float(rung["rating"]) for rung in ladder.rungs]
+    front = pareto_front([*ratings, rating.mean], None if cost is None else [*(seconds or ()), cost.cpu_s_per_move])
+    below = sum(each <= rating.mean + RATING_TOLERANCE for each in ratings)
+    expected = [score_from_elo(rating.mean - each) for each in ratings]
+    scores = [pairing.score() for pairing in pairings]
+    run = None if spec is None else run_folder(spec)
+    data: dict[str, Any] = {
+        "format": 1,
+        "kind": "ladder",
+        "policy": name,
+        "identity": identity,
+        "pure": bool(player.pure),
+        "game": game.to_dict(),
+        "rating": rating._asdict(),
+        "between": dict(zip(("below", "above"), [None, *ladder.specs, None][below : below + 2], strict=True)),
+        "cost": cost and cost._asdict(),
+        "front": front[-1],
+        "rungs": [
+            {**rung, "spec": str(rung["spec"]), "cpu_s_per_move_here": seconds and seconds[i], "front": front[i]}
+            for i, rung in enumerate(ladder.rungs)
+        ],
+        "results": [
+            {"rung": i, **result, "score": scores[i]._asdict(), "expected": expected[i]}
+            for i, result in enumerate(results)
+        ],
+        "misfit": math.sqrt(
+            np.mean([(score.mean - other) ** 2 for score, other in zip(scores, expected, strict=True)])
+        ),
+        "exact": exact,
+        **dict.fromkeys(LOSSES),
+        **(strength(game, player, ()).measures if exact else {}),
+        "worst_positions": _worst_positions(game, player) if exact else [],
+        "first_move": _first_move(game, player, seed),
+        "training": None if run is None else _training(run),
+        "ladder": {
+            key: ladder.data[key]
+            for key in ("name", "anchor", "games", "seed", "command", "provenance", "processor", "sha256")
+        }
+        | {"source": ladder.source},
+        "settings": {"games": games, "seed": seed, "confidence": CONFIDENCE},
+        "provenance": dict(provenance),
+        "processor": processor(),
+        "command": shlex.join(
+            [
+                "evaluate.py",
+                "ladder",
+                name,
+                "--ladder",
+                ladder.source,
+                "--games",
+                str(settings.games),
+                "--seed",
+                str(seed),
+            ]
+        ),
+    }
+    if folder is not None:
+        write_json(folder / RESULT, data)
+    return data
+
+
+def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
+    """Do one unit of work of :func:`rate_policy`."""
+    return play_pairing(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
+
+
+def rate_pairings(
+    pairings: Mapping[tuple[int, int], Pairing], players: int, *, exact: bool, draws: int, **options: Any
+) -> list[Interval]:
+    """Return the ratings of players from the results of pairings (i, j), as of :func:`bradley_terry`.
+
+    Args:
+        pairings: results of i against j.
+        players: number of players.
+        exact: whether results are exact: then so are the ratings.
+        draws: number of samples for the intervals of others.
+        options: of :func:`bradley_terry`.
+    """
+    counts, precision = np.zeros((players, players, 5)), np.zeros((players, players))
+    for pairing, result in pairings.items():
+        counts[pairing], precision[pairing] = result.weights()
+    draws = 1 if exact else draws
+    ratings = bradley_terry(counts, precision=precision, confidence=CONFIDENCE, draws=draws, **options)
+    return [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings] if exact else ratings
+
+
+def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> Interval:
+    """Return the maximum likelihood rating from results against all rungs, with the rungs' ratings held fixed."""
+    count = len(ladder.rungs)
+    own = {(count, number): pairing for number, pairing in enumerate(pairings)}
+    known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
+    draws = DRAWS if ladder.exact else 1  # only where intervals are taken from it
+    rating = rate_pairings(own, count + 1, exact=exact, draws=draws, known=known)[-1]
+    if exact or ladder.exact:
+        return rating
+    # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
+    others = {(result["a"], result["b"]): convert(result, Pairing) for result in ladder.data["results"]}
+    anchor = ladder.specs.index(ANCHOR)
+    doubt = rate_pairings(own | others, count + 1, exact=False, draws=DRAWS, anchor=anchor)[-1]
+    return Interval(rating.mean, rating.mean - (doubt.mean - doubt.low), rating.mean + (doubt.high - doubt.mean))
+
+
+def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
+    """Return which policies are on the Pareto front: none is as strong at less cost, or stronger at no more."""
+    if seconds is None:
+        return [None] * len(ratings)
+    both = list(zip(ratings, seconds, strict=True))
+    return [not any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in both) for rating, cost in both]
+
+
+def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
+    """Return the probability of each first move, by rows; for an impure policy, the mean of many answers."""
+    boards = Boards.start(game, 1 if policy.pure else NUM_QUERIES)
+    rng = None if policy.pure else np.random.default_rng(seed)
+    shares = np.asarray(policy.probabilities(boards, rng)).mean(axis=0)
+    rows: list[list[float]] = shares.reshape(game.rows, game.columns).tolist()
+    return rows
+
+
+def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
+    """Return the positions with the largest losses against random play, which reaches every position."""
+    return [
+        {
+            "position": to_text(mistake.choice.position, game),
+            "loss": mistake.loss,
+            "likely": mistake.likely,
+            "cost": mistake.cost,
+            "played": {str(cell): float(mistake.choice.probabilities[cell]) for cell in mistake.choice.played},
+            "best": mistake.choice.best.tolist(),
+        }
+        for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
+    ]
+
+
+def _training(run: Path) -> dict[str, Any]:
+    """Return a run's training settings and costs."""
+    directory = RunDirectory(run)
+    config = directory.read_config()
+    names = ("learner", "settings", "opponent", "seat", "games", "batch", "seed", "versions", "revision")
+    return {
+        **{name: config[name] for name in names if name in config},
+        "file": directory.config.name,
+        "cost": directory.read_cost(),
+    }
