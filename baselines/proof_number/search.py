@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.proof_number.pairing_strategy import holds
-from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, lowest_cell, make_board
+from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, holds, lowest_cell, make_board
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import find, grow, num_visits, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel

@@ -7,9 +7,8 @@ from numba import njit
 
 from baselines.proof_number import prove
 from baselines.proof_number import search as proving
-from baselines.proof_number.pairing_strategy import holds
 from baselines.proof_number.search import ProofSearch
-from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats, make_board
+from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats, holds, make_board
 from ttt_envs import Game
 from ttt_envs.core.jit import int64
 from ttt_envs.game.rules import DRAW
