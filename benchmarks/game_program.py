@@ -24,7 +24,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from baselines.exact import build, open_layers
-from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
+from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
 from baselines.timed import Clock, Timed
@@ -58,7 +58,7 @@ def search_with_clock(game: Game, policy: Policy, depth: int, amount: float) -> 
 
 def deepening(game: Game, depth: int) -> Search:
     """Run the same search without a clock."""
-    search = Search(game, Boards.start(game), SearchSettings(every_move=False, memory=TABLE_MIB << 20))
+    search = Search(game, Boards.start(game), every_move=False, memory=TABLE_MIB << 20)
     for one in range(1, depth + 1):
         search.run(one)
     return search

@@ -21,7 +21,7 @@ from measuring import Benchmark, Part, Row, alone_part, compile_c, format_goal, 
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from baselines.expectiminimax import Pruning, Search, SearchSettings
+from baselines.expectiminimax import Pruning, Search
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -85,7 +85,7 @@ def c_search(game: Game, depth: int) -> Ask:
 
 def our_search(game: Game, depth: int, pruning: Pruning, memory: int = 1 << 28, every_move: bool = True) -> Search:
     """Search the empty board."""
-    search = Search(game, Boards.start(game), SearchSettings(pruning=pruning, memory=memory, every_move=every_move))
+    search = Search(game, Boards.start(game), pruning=pruning, memory=memory, every_move=every_move)
     search.run(depth)
     return search
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from baselines.expectiminimax import Search, SearchSettings
+from baselines.expectiminimax import Search
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped
 from ttt_apps.messages import installed_names
@@ -456,7 +456,7 @@ def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
     Returns:
         float64[cells], scores of moves, of which the best are exact; and the search depth in plies.
     """
-    search = Search(game, boards, SearchSettings(every_move=False))
+    search = Search(game, boards, every_move=False)
     values, depth = search.move_values[0], 0
     while depth < np.count_nonzero(boards.legal(game)):
         left = MAX_HINT_NODES - int(search.nodes[0])

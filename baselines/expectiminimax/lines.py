@@ -1,4 +1,4 @@
-"""The lines of the board: their stones, and the tallies of open ones for each player.
+"""The lines of the board: their stones, the tallies of open ones for each player, and the moves that they suggest.
 
 A line with stones of one player only is open to that player. The lines through a cell are updated incrementally with
 each stone (:func:`put`), so that the board is never rescanned.
@@ -24,6 +24,8 @@ row, column or main diagonal; ``"consecutive"`` the longest run of stones in one
 maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board. Where lines wrap
 there are no corners and no ends, and all three are ``"all-diagonals"``"""
 
+NUM_SORTED_MOVES = 8
+"""Number of moves that are sorted; the rest stays in order of cells."""
 SCORED, COUNTED = range(2)
 """kinds of lines: those that the heuristic scores, and the others, whose stones are counted; if the heuristic does not
 count stones, the latter are all lines"""
@@ -155,3 +157,82 @@ def completes_line(cell: int, mover: int, depth: int, board: Board, parameters: 
 def horizon(mine: int, theirs: int, parameters: Parameters) -> float:
     """Return the score at the horizon of the player whose best line has ``mine``: -1, no line, counts as 0."""
     return 0.5 * line_sign(parameters) * (int64(mine > max(theirs, 0)) - int64(theirs > max(mine, 0)))
+
+
+class LastPly(NamedTuple):
+    """What is the same for all stones of the last ply."""
+
+    mine: int
+    """the mover's best scored line before the stone"""
+    theirs: int
+    """the other player's"""
+    may_fill: bool
+    """whether a stone may fill a line"""
+    is_full: bool
+    """whether the board is full after it"""
+
+
+@inlined
+def value_of_last_stone(
+    cell: int, mover: int, ply: LastPly, lines: LineArrays, board: Board, parameters: Parameters
+) -> float:
+    """Return the score of a stone at the last ply for its player; it is not put: most change only what is read here."""
+    mine, theirs, may_fill, is_full = ply
+    through, masks, is_filled, num_closed = lines.through[cell], board.masks, False, 0
+    for i in range(1, int64(through[0, COUNTED]) if may_fill else 1):
+        is_filled |= masks[mover, through[i, 0]] | through[i, 1] == (1 << parameters.win_length) - 1
+    if is_filled and parameters.variants != 0:  # a line may be too long
+        board.cells[cell] = mover + 1
+        is_filled = makes_line(board.cells, cell, parameters)
+        board.cells[cell] = 0
+    if is_filled or is_full:
+        return float(line_sign(parameters)) if is_filled else 0.0
+    for i in range(1, int64(through[0, SCORED])):  # without branches
+        own, against = masks[mover, through[i, 0]], masks[1 - mover, through[i, 0]]
+        mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]) * int64(against == 0))
+        num_closed += int64(own == 0) & int64(lines.scores[SCORED, against] == theirs)
+    if theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]:
+        put(cell, mover, 1, 0, lines, board)
+        theirs = board.best[0, SCORED, 1 - mover]
+        take(cell, mover, lines, board)
+    return horizon(mine, theirs, parameters)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moves
+
+
+@inlined
+def sort_moves(hint: int, lines: LineArrays, board: Board, moves: Int64Array, weight: Int64Array, count: int) -> None:
+    """Sort the first of ``count`` moves: those through heavy lines first, but ``hint`` before all, -1 for none.
+
+    Every stone in a line quadruples its weight, as long as it is open to a player. ``weight`` int64[cells] is scratch.
+    """
+    masks = board.masks
+    weight[:] = 0
+    for line in range(len(lines.cells)):
+        if masks[0, line] == 0 or masks[1, line] == 0:
+            line_weight = 1 << 2 * int64(lines.scores[COUNTED, masks[0, line] | masks[1, line]])
+            for cell in lines.cells[line]:
+                weight[cell] += line_weight
+    if hint >= 0:
+        weight[hint] = 1 << 60
+    for i in range(min(NUM_SORTED_MOVES, count)):
+        move, heaviest = moves[i], weight[moves[i]]
+        for j in range(i + 1, count):
+            if weight[moves[j]] > heaviest:
+                moves[j], move, heaviest = move, moves[j], weight[moves[j]]
+        moves[i] = move
+
+
+@inlined
+def write_blocks(player: int, lines: LineArrays, board: Board, moves: Int64Array) -> int:
+    """Write the empty cells of one of a player's best lines before the last ply into ``moves``; return their number."""
+    masks, best, line, count = board.masks, board.best[1, SCORED, player], 0, 0
+    while masks[1 - player, line] != 0 or lines.scores[SCORED, masks[player, line]] != best:
+        line += 1
+    for cell in lines.cells[line]:
+        if board.cells[cell] == 0:
+            moves[count] = cell
+            count += 1
+    return count

@@ -10,8 +10,7 @@ import numpy as np
 
 from baselines.exact.tablebase import Tablebase
 from baselines.expectiminimax.lines import Heuristic
-from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
-from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
+from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, check_settings, turn_key, write_moves
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
@@ -30,7 +29,7 @@ class Analysis(NamedTuple):
     variation: tuple[int, ...]
     """the principal variation: best moves of both players, the first of equals, without skips"""
     nodes: int
-    """number of positions visited: stones put in the search, and positions before the last ply evaluated statically"""
+    """number of positions visited: stones put or tried in the search"""
 
 
 MAX_TABLE_MIB = 1 << 16
@@ -176,15 +175,19 @@ class Expectiminimax(Named):
         probe = None
         if self._database is not None:
             probe = self._database.probe(int(self._database.probe_layers(boards)[0]))
-        settings = SearchSettings(
+        return Search(
+            self.game,
+            boards,
             heuristic=self.heuristic,
             width=self._num_drawn_moves,
             memory=min(self.table, most) << 20,
             every_move=every_move,
             by_result=self.endgame is not None and self.game.skip_chance > 0,
             margin=self.tie,
+            random_keys=random_keys,
+            probe=probe,
+            leaf=self._leaf,
         )
-        return Search(self.game, boards, settings, random_keys=random_keys, probe=probe, leaf=self._leaf)
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""
@@ -196,7 +199,7 @@ class Expectiminimax(Named):
             if outcome != NOT_OVER or len(moves) == self.depth:
                 return tuple(moves)
             mover = 1 - mover
-            key = np.uint64(key_of_turn(np.uint64(key_after(key, cell)), mover))
+            key = np.uint64(turn_key(key, cell, mover))
             after = Boards.from_positions([Position(cells, mover)])
             values = self._search(after, np.array([key]), self.depth - len(moves), every_move=not self.pure)[0][0]
             if self._num_drawn_moves is not None:  # restrict to the moves drawn here, as in the search

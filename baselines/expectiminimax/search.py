@@ -18,12 +18,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from baselines.exact.tablebase import NO_LAYER, Probe, afterstate_score, empty_probe
-from baselines.expectiminimax.canonical import HIGH, LOW, ChanceNodes, look_up, store_bounds
 from baselines.expectiminimax.lines import (
-    COUNTED,
     SCORED,
     Board,
     Heuristic,
+    LastPly,
     LineArrays,
     completes_line,
     horizon,
@@ -31,20 +30,22 @@ from baselines.expectiminimax.lines import (
     line_arrays,
     most_stones,
     put,
+    sort_moves,
     take,
+    value_of_last_stone,
+    write_blocks,
 )
-from baselines.expectiminimax.order import key_after, key_of_turn, sort_moves, write_moves
-from baselines.search.canonical import Planes, mark
-from baselines.search.transpositions import FOREVER, grow
+from baselines.search.canonical import Planes, mark, write_key
+from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Values
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records, records
-from ttt_envs.game.boards import Boards, keys
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import DRAW, NOT_OVER, outcome_of_move, value_over_skip
+from ttt_envs.game.rules import DRAW, NOT_OVER, is_legal, outcome_of_move, value_over_skip
 
 MAX_DEPTH = 361
 BATCH = 1 << 14
@@ -57,6 +58,9 @@ Pruning = Literal["none", "alpha-beta", "star1"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;
 ``"star1"`` through all chance nodes"""
 NO_PRUNING, ALPHA_BETA, STAR1 = range(len(typing.get_args(Pruning)))
+LOW, HIGH = range(2)
+CELL_BITS = (1 << 9) - 1
+"""the bits of a cell in a word of the table"""
 
 
 class Fixed(NamedTuple):
@@ -142,7 +146,8 @@ class State:
 class Path(NamedTuple):
     """The current position and the nodes that lead to it, indexed by plies left: D is the depth + 1.
 
-    A decision node and the chance node before it share a row.
+    A decision node and the chance node before it share a row. Turns after a chance node are numbered 0, the other
+    player's, and 1, the maker's own after a skip; the maker is the player who has just moved.
     """
 
     board: Board
@@ -150,9 +155,12 @@ class Path(NamedTuple):
     """int64[cells]: scratch for sorting moves"""
     moves: Int64Array
     """int64[D, cells]: the moves to try"""
-    chosen: Int64Array
-    """int64[D]: the best move of a decision node"""
-    nodes: ChanceNodes
+    bounds: Float64Array
+    """float64[D, 2, 2]: ``LOW`` and ``HIGH`` of either turn after a chance node, for the maker"""
+    keys: Int64Array
+    """int64[D, words + 1]: of the table: the words of ``planes``; the plies left and the mover"""
+    planes: Planes
+    """the current position, down to the last ply but one"""
     states: Records
     """`State`[1]"""
 
@@ -161,11 +169,9 @@ class Path(NamedTuple):
         """Return a path with capacity for a search to this depth."""
         rows, cells, kinds, planes = depth + 1, game.cells, (depth + 1, 2, 2), Planes.empty(game)
         masks, tally = np.zeros((2, len(lines.cells)), np.uint32), np.zeros((*kinds, game.win_length + 1), np.int64)
-        keys = np.zeros((rows, planes.stones.shape[1] + 1), np.int64)
-        moves, chosen = np.zeros((rows, cells), np.int64), np.zeros(rows, np.int64)
         board = Board(np.zeros(cells, np.int8), masks, tally, np.zeros(kinds, np.int64))
-        nodes = ChanceNodes(np.zeros(kinds), np.zeros((rows, 2), np.int64), keys, planes)
-        return cls(board, np.zeros(cells, np.int64), moves, chosen, nodes, states)
+        moves, keys = np.zeros((rows, cells), np.int64), np.zeros((rows, planes.stones.shape[1] + 1), np.int64)
+        return cls(board, np.zeros(cells, np.int64), moves, np.zeros(kinds), keys, planes, states)
 
 
 class Tree(NamedTuple):
@@ -175,12 +181,38 @@ class Tree(NamedTuple):
     path: Path
     roots: Roots
     table: Int64Array
-    """of chance nodes, may have no rows"""
+    """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on the value"""
     leaves: Leaves
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Static evaluation
+# Moves drawn at random: their random numbers are indexed by node, so pruning does not change them
+
+
+@kernel(forceinline=True)
+def turn_key(key: np.uint64, cell: int, mover: int) -> np.uint64:
+    """Return the random key of the decision node where ``mover`` moves after the move ``cell`` at a decision node."""
+    return splitmix64(splitmix64(key, (1 << 32) + cell), (2 << 32) + mover)
+
+
+@kernel(forceinline=True)
+def write_moves(width: int, key: np.uint64, cells: Int8Array, moves: Int64Array, parameters: Parameters) -> int:
+    """Write all moves, in order of cells, or ``width`` drawn without replacement, into ``moves``; return the number."""
+    count = 0
+    for cell in range(len(cells)):
+        if is_legal(cells, cell, parameters):
+            moves[count] = cell
+            count += 1
+    if 0 < width < count:
+        for i in range(width):
+            j = i + int(uniform(key, 0, i) * (count - i))
+            moves[i], moves[j] = moves[j], moves[i]
+        count = width
+    return count
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Static bounds
 
 
 @inlined
@@ -199,84 +231,32 @@ def _maximum(player: int, is_mover: bool, depth: int, fixed: Fixed, path: Path) 
 
 
 @inlined
+def _is_plain(depth: int, fixed: Fixed, path: Path) -> bool:
+    """Return whether the last ply is left, with every move to try by the standard rules and no database to ask."""
+    stones = len(path.board.cells) - path.states[0].empty
+    return depth == 1 and fixed.width == 0 and fixed.parameters.variants == 0 and stones + 1 != fixed.probe.stones
+
+
+@inlined
 def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, float]:
     """Return bounds on the value for a mover with ``depth`` plies left."""
-    rules = fixed.parameters
+    rules, lines, board = fixed.parameters, fixed.lines, path.board
     low, high = -_maximum(1 - mover, False, depth, fixed, path), _maximum(mover, True, depth, fixed, path)
+    mine, theirs = board.best[depth, SCORED, mover], board.best[depth, SCORED, 1 - mover]
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
-    if rules.variants == 0 and most_stones(mover, depth, path.board) == rules.win_length - 1 and fixed.width == 0:
+    if rules.variants == 0 and most_stones(mover, depth, board) == rules.win_length - 1 and fixed.width == 0:
         low = high
+    elif _is_plain(depth, fixed, path):
+        # A stone never worsens the mover's best line nor improves the other player's; some stone improves an open line
+        if path.states[0].empty == 1 or (mine < 0 and theirs <= 0):
+            low = high = 0.0
+        elif mine >= theirs:
+            low = high = 0.5
+        else:  # by counts, a stone adds at most one, and weakens their best lines only in a cell of all of them
+            low, high = 0.0 if lines.counts and mine == theirs - 1 and mine >= 0 else -0.5, 0.5
+            if lines.counts and board.tally[1, SCORED, 1 - mover, theirs] >= lines.through.shape[1]:
+                high = low
     return (low, high) if line_sign(rules) > 0 else (-high, -low)
-
-
-@inlined
-def _last_ply(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Return the value for a mover with one ply left, by the standard rules; ``key`` is that of the chance node before.
-
-    A stone never worsens the mover's best line nor improves the other player's. And while a line is open and not full,
-    some stone improves it. So with pruning, most positions need no stone to be tried.
-    """
-    lines, rules, board, moves, state = fixed.lines, fixed.parameters, path.board, path.moves[1], path.states[0]
-    mine, theirs = board.best[1, SCORED, mover], board.best[1, SCORED, 1 - mover]
-    wins = most_stones(mover, 1, board) == rules.win_length - 1
-    ceiling = np.inf if fixed.pruning == NO_PRUNING else 1.0 if wins else 0.5
-    best, count, line, tries_all = -1.0, 0, 0, fixed.pruning != NO_PRUNING and fixed.width == 0
-    if tries_all:
-        state.nodes += 1
-        if wins:
-            return 1.0
-        if state.empty == 1 or (mine < 0 and theirs <= 0):
-            return 0.0
-        if mine >= theirs:
-            return 0.5
-    if tries_all and lines.counts:
-        # a stone adds at most one, and weakens their best lines only in a cell of all of them
-        best = 0.0 if mine == theirs - 1 and mine >= 0 else -0.5
-        if board.tally[1, SCORED, 1 - mover, theirs] >= lines.through.shape[1]:
-            return best
-        while board.masks[mover, line] != 0 or lines.scores[SCORED, board.masks[1 - mover, line]] != theirs:
-            line += 1
-        for cell in lines.cells[line]:
-            if board.cells[cell] == 0:
-                moves[count] = cell
-                count += 1
-    else:
-        turn_key = key_of_turn(key, mover) if fixed.width > 0 else key
-        count = write_moves(fixed.width, turn_key, board.cells, moves, rules)
-    i = 0
-    while i < count and best < ceiling:
-        best = max(best, _last_stone(moves[i], mover, mine, theirs, wins, fixed, path))
-        i += 1
-    state.nodes += i
-    return best
-
-
-@inlined
-def _last_stone(cell: int, mover: int, mine: int, theirs: int, wins: bool, fixed: Fixed, path: Path) -> float:
-    """Return the score of a stone at the last ply, where ``mine`` and ``theirs`` are the best lines before it.
-
-    ``wins`` tells whether some stone completes a line: only then all lines through the cell are read.
-    """
-    lines, board = fixed.lines, path.board
-    through, full = lines.through[cell], (1 << fixed.parameters.win_length) - 1
-    for i in range(1, int64(through[0, COUNTED]) if wins else 1):
-        if board.masks[mover, through[i, 0]] | through[i, 1] == full:
-            return 1.0
-    if path.states[0].empty == 1:
-        return 0.0
-    num_closed = int64(0)
-    for i in range(1, int64(through[0, SCORED])):
-        line = through[i, 0]
-        own, against = board.masks[mover, line], board.masks[1 - mover, line]
-        if against == 0:
-            mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]))
-        elif own == 0:
-            num_closed += int64(lines.scores[SCORED, against] == theirs)
-    if theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]:
-        put(cell, mover, 1, 0, lines, board)
-        theirs = board.best[0, SCORED, 1 - mover]
-        take(cell, mover, lines, board)
-    return horizon(mine, theirs, fixed.parameters)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -284,24 +264,21 @@ def _last_stone(cell: int, mover: int, mine: int, theirs: int, wins: bool, fixed
 
 
 @inlined
-def _begin_chance(depth: int, maker: int, key: np.uint64, is_static: bool, uses_table: bool, tree: Tree) -> int:
-    """Initialise a chance node, with static bounds and table bounds on its turns; return the symmetry of its key.
+def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Array) -> tuple[int, int, int]:
+    """Write the key of a decision node, which in a narrow search is that of one node of the tree only.
 
-    ``is_static`` tells whether the turns are the last ply, whose values are found without a search.
+    Returns:
+        The symmetry that maps the board to its key; the row of the table, -1 for none; and a good move, also of a
+        search one ply shallower, -1 for none.
     """
-    fixed, path, _, table, _ = tree
-    bounds, hints = path.nodes.bounds[depth], path.nodes.hints[depth]
-    for own in range(2):
-        player, low, high = maker if own else 1 - maker, -np.inf, np.inf
-        if is_static and (own == 0 or fixed.parameters.skip_chance > 0):
-            low = high = _last_ply(player, key, fixed, path)
-        elif fixed.pruning != NO_PRUNING:
-            low, high = _limits(player, depth, fixed, path)
-        hints[own] = -1
-        bounds[own, LOW], bounds[own, HIGH] = (low, high) if own else (-high, -low)
-    if not uses_table:
-        return 0
-    return look_up(depth, maker, int64(key) if fixed.width > 0 else int64(0), path.nodes, table)
+    keys, words, entry, move = path.keys, path.keys.shape[1], -1, int64(-1)
+    symmetry = write_key(keys[depth], path.planes)
+    for plies in range(max(depth - 1, 2), depth + 1):
+        keys[depth, words - 1] = 2 * plies + mover ^ int64(key)
+        entry = find(keys, depth, words, table)
+        if entry >= 0:
+            move = path.planes.inverses[symmetry, table[entry, words] & CELL_BITS]
+    return symmetry, entry, move
 
 
 @inlined
@@ -318,6 +295,24 @@ def _leaf_value(maker: int, tree: Tree) -> float:
             own, other = (value, other) if turn else (own, -value)
         state.leaf += 1
     return value_over_skip(own, other, skip)
+
+
+@inlined
+def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
+    """Do :func:`_search` for the last ply, where neither a policy nor a database gives values."""
+    rules, lines, board, moves, state = fixed.parameters, fixed.lines, path.board, path.moves[1], path.states[0]
+    scores, ceiling, best, i = board.best[1, SCORED], min(beta, high), -np.inf, 0
+    may_fill = most_stones(mover, 1, board) >= rules.win_length - 1
+    ply = LastPly(scores[mover], scores[1 - mover], may_fill, state.empty == 1)
+    if fixed.pruning != NO_PRUNING and fixed.width == 0 and rules.variants == 0 and lines.counts:
+        best, count = low, write_blocks(1 - mover, lines, board, moves)
+    else:
+        count = write_moves(fixed.width, key, board.cells, moves, rules)
+    while i < count and best < ceiling:
+        best = max(best, value_of_last_stone(moves[i], mover, ply, lines, board, rules))
+        i += 1
+    state.nodes += i
+    return best
 
 
 @inlined
@@ -347,7 +342,7 @@ def _solve(side: int, alpha: float, beta: float, bounds: Float64Array, skip: flo
 
 @kernel(interpreted=False, nogil=True)
 def _search(
-    mover: int, depth: int, alpha: float, beta: float, ceiling: float, hint: int, key: np.uint64, tree: Tree
+    mover: int, depth: int, alpha: float, beta: float, low: float, high: float, key: np.uint64, tree: Tree
 ) -> float:
     """Return the value of a decision node for its mover: exact between alpha and beta, else a bound beyond them.
 
@@ -359,32 +354,40 @@ def _search(
         depth: plies left.
         alpha: the value matters only above this.
         beta: the value matters only below this.
-        ceiling: upper bound on the value of all moves.
-        hint: a move to try first, -1 for none.
-        key: random key of the node.
+        low, high: bounds on the value.
+        key: random key of the node, 0 in a search of all moves.
         tree: all else.
     """
     fixed, path, roots, table, _ = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
-    is_root, uses_table = depth == len(path.moves) - 1, len(table) > 0 and depth > 2
-    is_static = depth == 2 and rules.variants == 0 and not fixed.has_leaves
+    lines, row, words = fixed.lines, state.row, path.keys.shape[1]
+    is_root, hint, symmetry, chosen = depth == len(path.moves) - 1, int64(-1), int64(0), int64(-1)
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
-    count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
-    if is_root or (depth > 1 and fixed.pruning != NO_PRUNING and fixed.width == 0):
-        sort_moves(hint, fixed.lines, board, moves, path.weight, count)
+    uses_table = len(table) > 0 and depth > 1 and not is_root
+    if is_root:
+        hint = roots.hints[row]
+    elif uses_table:
+        symmetry, entry, hint = _look_up(mover, depth, key, path, table)
+        if entry >= 0:
+            values = table.view(np.float64)[entry]
+            low, high = max(low, values[words + 1]), min(high, values[words + 2])
+            if low >= beta or high <= alpha or low >= high:
+                return low if low >= beta else high
     best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
+    count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
+    if is_root or (fixed.pruning != NO_PRUNING and fixed.width == 0):
+        sort_moves(hint, lines, board, moves, path.weight, count)
     for i in range(first, count):
         if is_root:
             alpha = best - fixed.margin
         cell = moves[i]
-        put(cell, mover, depth, depth - 1, fixed.lines, board)
+        put(cell, mover, depth, depth - 1, lines, board)
         state.empty -= 1
         state.nodes += 1
         stones = len(board.cells) - state.empty
         outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
-        node_key = key_after(key, cell) if fixed.width > 0 else np.uint64(0)
         if outcome == DRAW:
             value = 0.0
         elif outcome != NOT_OVER:
@@ -396,48 +399,59 @@ def _search(
         elif depth == 1:
             value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
         else:
-            bounds, hints = path.nodes.bounds[depth - 1], path.nodes.hints[depth - 1]
-            if uses_table:
-                mark(cell, mover, path.nodes.planes)
-            is_last = is_static and stones + 1 != fixed.probe.stones
-            symmetry = _begin_chance(depth - 1, mover, node_key, is_last, uses_table, tree)
+            if len(table) > 0 and depth > 2:
+                mark(cell, mover, path.planes)
+            bounds, turns = path.bounds[depth - 1], 2 if rules.skip_chance > 0 else 1
+            for own in range(turns):
+                least, most = -np.inf, np.inf
+                if fixed.pruning != NO_PRUNING:
+                    least, most = _limits(mover if own else 1 - mover, depth - 1, fixed, path)
+                bounds[own, LOW], bounds[own, HIGH] = (least, most) if own else (-most, -least)
             floor = alpha if is_root else max(alpha, best)
             is_solved, value = _solve(0, floor, beta, bounds, rules.skip_chance)
-            is_changed, own = False, int64(0)
-            while own < (2 if rules.skip_chance > 0 else 1) and not is_solved:
+            own = int64(0)
+            while own < turns and not is_solved:
                 if bounds[own, LOW] < bounds[own, HIGH]:
                     player = mover if own else 1 - mover
-                    turn_key = key_of_turn(node_key, player) if fixed.width > 0 else node_key
-                    low, high = _window(own, floor, beta, bounds, fixed)
-                    top = bounds[own, HIGH] if own else -bounds[own, LOW]
-                    bottom, limit = (low, high) if own else (-high, -low)
-                    result = _search(player, depth - 1, bottom, limit, top, hints[own], turn_key, tree)
+                    next_key = turn_key(key, cell, player) if fixed.width > 0 else key
+                    least, most = _window(own, floor, beta, bounds, fixed)
+                    bottom, top = bounds[own, LOW], bounds[own, HIGH]
+                    lower, upper = (bottom, top) if own else (-top, -bottom)
+                    after, until = (least, most) if own else (-most, -least)
+                    if depth == 2 and not fixed.has_leaves and stones + 1 != fixed.probe.stones:
+                        result = _last_ply(player, until, lower, upper, next_key, fixed, path)
+                    else:
+                        result = _search(player, depth - 1, after, until, lower, upper, next_key, tree)
+                    result = result if own else -result
                     if state.stopped != 0:
                         break
-                    result = result if own else -result
-                    if result > low:
-                        bounds[own, LOW] = max(bounds[own, LOW], result)
-                    if result < high:
-                        bounds[own, HIGH] = min(bounds[own, HIGH], result)
-                    hints[own], is_changed = path.chosen[depth - 1], True
-                    side = int64(result >= high) - int64(result <= low)
+                    if result > least:
+                        bounds[own, LOW] = max(bottom, result)
+                    if result < most:
+                        bounds[own, HIGH] = min(top, result)
+                    side = int64(result >= most) - int64(result <= least)
                     is_solved, value = _solve(side, floor, beta, bounds, rules.skip_chance)
                 own += 1
-            if uses_table:
-                if is_changed:
-                    state.stored += store_bounds(depth - 1, mover, symmetry, path.nodes, table)
-                mark(cell, mover, path.nodes.planes)
-        take(cell, mover, fixed.lines, board)
+            if len(table) > 0 and depth > 2:
+                mark(cell, mover, path.planes)
+        take(cell, mover, lines, board)
         state.empty += 1
         if state.stopped != 0:
-            break
+            return best
         if value > best:
-            best, path.chosen[depth] = value, cell
+            best, chosen = value, cell
         if is_root:
-            roots.values[state.row, cell] = value
+            roots.values[row, cell] = value
             state.best, state.index = best, i + 1
-        elif best >= min(beta, ceiling):
+        elif best >= min(beta, high):
             break
+    if uses_table:
+        info = depth << WORTH_SHIFT | path.planes.permutations[symmetry, chosen]
+        entry, gained = store(path.keys, depth, words, info, table)
+        values = table.view(np.float64)[entry]
+        values[words + 1] = max(low, best) if best > alpha else low
+        values[words + 2] = min(high, best) if best < beta else high
+        state.stored += gained
     return best
 
 
@@ -449,7 +463,7 @@ def _begin_root(row: int, tree: Tree) -> None:
     board.cells[:] = 0
     board.masks[:] = 0
     board.tally[root, :, :, :] = 0
-    path.nodes.planes.stones[:] = 0
+    path.planes.stones[:] = 0
     for player in range(2):
         for kind in range(2):
             board.tally[root, kind, player, 0] = abs(len(lines.cells) * kind - lines.num_scored)
@@ -458,7 +472,7 @@ def _begin_root(row: int, tree: Tree) -> None:
     for cell in range(len(cells)):
         if cells[cell] != 0:
             put(cell, int64(cells[cell]) - 1, root, root, lines, board)
-            mark(cell, int64(cells[cell]) - 1, path.nodes.planes)
+            mark(cell, int64(cells[cell]) - 1, path.planes)
             state.empty -= 1
 
 
@@ -469,7 +483,7 @@ def run_search(tree: Tree) -> None:
     while state.row < len(roots.cells) and state.stopped == 0:
         row, nodes_before = int64(state.row), state.nodes
         _begin_root(row, tree)
-        _search(int64(roots.mover[row]), depth, -np.inf, np.inf, np.inf, roots.hints[row], roots.random_keys[row], tree)
+        _search(int64(roots.mover[row]), depth, -np.inf, np.inf, -np.inf, np.inf, roots.random_keys[row], tree)
         roots.nodes[row] += state.nodes - nodes_before
         if state.stopped == 0:
             state.row, state.index, state.best = row + 1, 0, -np.inf
@@ -477,28 +491,6 @@ def run_search(tree: Tree) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Functions for Python callers
-
-
-class SearchSettings(NamedTuple):
-    """Settings of a search."""
-
-    heuristic: Heuristic = "count"
-    """quantity compared at the horizon"""
-    pruning: Pruning = "star1"
-    """amount of pruning; values do not depend on it"""
-    width: int | None = None
-    """number of random moves at every decision node below the root; None for all moves"""
-    memory: int = DEFAULT_TABLE_BYTES
-    """maximum size of the table in bytes; 0 for no table. A search without pruning has none"""
-    every_move: bool = True
-    """whether to compute the value of every move; else of the best moves, and upper bounds of others"""
-    by_result: bool = False
-    """whether every win counts 1; else sooner wins count more"""
-    margin: float = VALUE_TOLERANCE
-    """moves within this distance of the best have exact values"""
-
-
-DEFAULT_SETTINGS = SearchSettings()
 
 
 class Search:
@@ -520,7 +512,13 @@ class Search:
     Args:
         game: the game.
         boards: positions that are not over.
-        settings: how to search; by default those of :class:`SearchSettings`.
+        heuristic: quantity compared at the horizon.
+        pruning: amount of pruning; values do not depend on it.
+        width: number of random moves at every decision node below the root; None for all moves.
+        memory: maximum size of the table in bytes; 0 for no table. A search without pruning has none.
+        every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
+        by_result: whether every win counts 1; else sooner wins count more.
+        margin: moves within this distance of the best have exact values.
         random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
         probe: a layer of a database, reached from all positions: see :class:`baselines.exact.tablebase.Tablebase`.
         leaf: a policy whose values replace the heuristic: such a search prunes nothing and does not stop early.
@@ -538,40 +536,44 @@ class Search:
         self,
         game: Game,
         boards: Boards,
-        settings: SearchSettings = DEFAULT_SETTINGS,
         *,
+        heuristic: Heuristic = "count",
+        pruning: Pruning = "star1",
+        width: int | None = None,
+        memory: int = DEFAULT_TABLE_BYTES,
+        every_move: bool = True,
+        by_result: bool = False,
+        margin: float = VALUE_TOLERANCE,
         random_keys: UInt64Array | None = None,
         probe: Probe | None = None,
         leaf: Values | None = None,
     ) -> None:
-        check_settings(1, settings.width, settings.heuristic, settings.pruning)
-        if settings.memory < 0:
-            raise ValueError(f"memory={settings.memory} is negative: choose the bytes of the table, or 0 for no table")
-        pruning, width = "none" if leaf is not None else settings.pruning, settings.width
+        check_settings(1, width, heuristic, pruning)
+        if memory < 0:
+            raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
-        count = len(boards.mover)
+        kind = NO_PRUNING if leaf is not None else typing.get_args(Pruning).index(pruning)
+        count, self._key_words = len(boards.mover), Planes.empty(game).stones.shape[1] + 1
         self.depth, self._stops = 0, 0
-        self._game, self._states, self._leaf = game, records(State, (1,)), leaf
-        self._words = Planes.empty(game).stones.shape[1] + 1
-        self._table = np.zeros((0, self._words + 5), np.int64)
-        self._memory = 0 if pruning == "none" else settings.memory
+        self._game, self._states, self._leaf, self._leaves = game, records(State, (1,)), leaf, Leaves.empty(0, game)
+        self._table = np.zeros((0, self._key_words + 3), np.int64)
+        self._memory = 0 if kind == NO_PRUNING else memory
         self._fixed = Fixed(
-            line_arrays(game, settings.heuristic),
+            line_arrays(game, heuristic),
             game.parameters,
-            typing.get_args(Pruning).index(pruning),
+            kind,
             width or 0,
             leaf is not None,
-            settings.by_result,
-            np.inf if settings.every_move else 2 * settings.margin,
+            by_result,
+            np.inf if every_move else 2 * margin,
             empty_probe() if probe is None else probe,
         )
-        self._leaves = Leaves.empty(0, game)
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
             np.ascontiguousarray(boards.mover),
             hints=np.full(count, -1),
-            random_keys=np.zeros(count, np.uint64) if random_keys is None else random_keys,
+            random_keys=np.zeros(count, np.uint64) if width is None or random_keys is None else random_keys,
             values=np.full(boards.cells.shape, np.nan),
             nodes=np.zeros(count, np.int64),
         )
@@ -602,8 +604,8 @@ class Search:
         before = int(state.row), int(state.index)
         while True:
             if depth > 2:  # the last two plies are not stored
-                stored, words = int(state.stored), self._words
-                self._table, state.stored, state.full = grow(self._table, stored, words, self._memory)
+                table, stored = self._table, int(state.stored)
+                self._table, state.stored, state.full = grow(table, stored, self._key_words, self._memory)
             state.limit, state.stopped = limit, 0
             self._run_kernel()
             if not state.stopped or state.nodes >= limit:
@@ -641,9 +643,8 @@ class Search:
         self._rewind()
         self.nodes[:] = nodes
         boards = Boards(self._leaves.cells, self._leaves.mover)
-        state_keys = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
-        index = KeyIndex(state_keys.shape[1], len(state_keys))
-        _, first, row = np.unique(index.rows(state_keys), return_index=True, return_inverse=True)
+        state_keys = np.column_stack([boards.cells, boards.mover]).view(f"S{self._game.cells + 1}")[:, 0]
+        _, first, row = np.unique(state_keys, return_index=True, return_inverse=True)
         parts = [part for part in np.array_split(first, 1 + len(first) // BATCH) if len(part)]
         self._leaves.values[:] = np.concatenate([np.zeros(0), *(leaf.values(boards.take(part)) for part in parts)])[row]
 

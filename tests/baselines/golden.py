@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
+from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
 from baselines.proof_number import prove
 from ttt_envs import Game, make_policy
@@ -78,7 +78,7 @@ def search_counts(games=SEARCH_GAMES):
         boards = boards_of(game, count)
         for name, settings in PRUNING.items():
             keys = np.arange(count, dtype=np.uint64) if "width" in settings else None
-            search = Search(game, boards, SearchSettings(**settings), random_keys=keys)
+            search = Search(game, boards, random_keys=keys, **settings)
             search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
             values = search.move_values
             if not settings.get("every_move", True):  # of other moves there are bounds only

@@ -1,6 +1,5 @@
 """The search against its definition in plain Python, against itself without shortcuts, and against perfect play."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
-from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
+from baselines.expectiminimax import Expectiminimax, Search
 from baselines.expectiminimax import policy as policy_module
 from baselines.expectiminimax import search as search_module
-from baselines.expectiminimax.order import write_moves
+from baselines.expectiminimax.search import write_moves
 from baselines.search.transpositions import MIN_ROWS
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
@@ -100,12 +99,8 @@ def straight_or_main(game):
     return {tuple(sorted(walk[i : i + length])) for walk in cells for i in range(len(walk) - length + 1)}
 
 
-def make_search(game, boards, random_keys=None, leaf=None, **settings):
-    return Search(game, boards, SearchSettings(**settings), random_keys=random_keys, leaf=leaf)
-
-
 def searched(game, boards, depth, **settings):
-    search = make_search(game, boards, **settings)
+    search = Search(game, boards, **settings)
     assert search.run(depth)
     return search.move_values
 
@@ -237,7 +232,7 @@ def test_pruning_reduces_the_number_of_nodes():
     """Fewer nodes, whatever the machine: the numbers of a deterministic search."""
 
     def nodes_of(game, depth, **settings):
-        search = make_search(game, Boards.start(game), every_move=False, **settings)
+        search = Search(game, Boards.start(game), every_move=False, **settings)
         search.run(depth)
         return int(search.nodes[0])
 
@@ -335,14 +330,14 @@ def test_the_principal_variation_consists_of_best_moves():
         position = Position(cells, 1 - position.mover)
 
 
-@pytest.mark.parametrize("nodes", [1, 1000])
+@pytest.mark.parametrize("nodes", [1, 200])
 @pytest.mark.parametrize("settings", [*SEARCHES, {"width": 3, "random_keys": np.arange(8, dtype=np.uint64)}], ids=str)
 def test_a_stopped_search_keeps_the_finished_moves(settings, nodes):
     game = Game(4, 4, 3, 0.25)
     boards = plain.positions_of_random_play(game, 8)
-    whole = make_search(game, boards, **settings)
+    whole = Search(game, boards, **settings)
     whole.run(4)
-    sliced = make_search(game, boards, **settings)
+    sliced = Search(game, boards, **settings)
     stops = 0
     while not sliced.run(4, nodes):
         finished = ~np.isnan(sliced.move_values)
@@ -357,7 +352,7 @@ def test_deepening_gives_the_values_of_a_fresh_search():
     game = Game(4, 4, 4, 0.25)
     boards = plain.positions_of_random_play(game, 8)
     for settings in SEARCHES:
-        search = make_search(game, boards, **settings)
+        search = Search(game, boards, **settings)
         for depth in (1, 2, 3, 4, 5, 3, 2, 4):
             search.run(depth, nodes=100)
             search.run(depth)
@@ -380,7 +375,7 @@ def test_a_search_can_change_its_depth_at_any_node():
 def test_a_table_keeps_within_its_memory():
     game = Game(5, 5, 4, 0.25)
     for memory in (0, SMALLEST - 1, SMALLEST, 1 << 18, 1 << 22):
-        search = make_search(game, Boards.start(game), memory=memory)
+        search = Search(game, Boards.start(game), memory=memory)
         search.run(4)
         assert search._table.nbytes <= memory
         assert len(search._table) in (0, *(4**i for i in range(5, 12)))
@@ -567,14 +562,14 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
         (lambda: Expectiminimax(Game(), width=2).probabilities(START), "width=2 draws moves and needs a generator"),
         (lambda: Expectiminimax(Game()).analyse(from_text("ooo/xx./... x")), "the game is over in a position"),
         (
-            lambda: make_search(Game(), START, pruning="beta"),
+            lambda: Search(Game(), START, pruning="beta"),
             "pruning='beta' is not known: choose 'none', 'alpha-beta',",
         ),
         (
-            lambda: make_search(Game(), START, memory=-1),
+            lambda: Search(Game(), START, memory=-1),
             "memory=-1 is negative: choose the bytes of the table, or 0 for no",
         ),
-        (lambda: make_search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
+        (lambda: Search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
         (lambda: Search(Game(), START).run(0), NO_DEPTH),
     ],
 )
@@ -591,7 +586,7 @@ def test_the_size_of_the_table_affects_the_number_of_nodes_only():
     for smaller in scores[:-1]:
         assert_array_equal(smaller, scores[-1])
     nodes = [sum(one.nodes for one in policy.analyse_all(boards)) for policy in found]
-    assert all(smaller > larger for smaller, larger in itertools.pairwise(nodes))
+    assert nodes[0] > nodes[1] >= nodes[2] >= nodes[3]
     for size in (-1, 1 << 17):
         with pytest.raises(ValueError, match=f"table={size} is no size of a table"):
             make_policy(f"expectiminimax:table={size}", game)

@@ -190,7 +190,7 @@ def test_full_search_with_skips_has_the_values_of_the_solver(folder_of, stones):
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_pruning_does_not_change_values(folder_of, skip_chance):
     """At depths whose horizon is within the database."""
-    from baselines.expectiminimax import Search, SearchSettings
+    from baselines.expectiminimax import Search
 
     game = Game(skip_chance=skip_chance)
     endgame = Tablebase(folder_of(game, 5), game)
@@ -201,8 +201,8 @@ def test_pruning_does_not_change_values(folder_of, skip_chance):
             part = boards.take(np.flatnonzero(layers == stones))
             found = []
             for pruning in ("none", "alpha-beta", "star1"):
-                settings = SearchSettings(pruning=pruning, by_result=skip_chance > 0)
-                search = Search(game, part, settings, probe=endgame.probe(stones))
+                probe = endgame.probe(stones)
+                search = Search(game, part, pruning=pruning, by_result=skip_chance > 0, probe=probe)
                 search.run(depth)
                 found.append(search.move_values)
             for each in found[1:]:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
 from baselines.exact.count import count_positions, reachable_boards
-from baselines.expectiminimax import Search, SearchSettings
+from baselines.expectiminimax import Search
 from baselines.mcts.search import MCTSSearch
 from baselines.tables import source_values
 from ttt_envs import Boards, Game, make_policy
@@ -135,9 +135,8 @@ def test_a_search_to_the_end_is_exact(game):
     rows = np.random.default_rng(0).permutation(len(boards.mover))[:200]
     boards, values = boards.take(rows), values[rows]
     for pruning in ("star1", "none"):
-        settings = SearchSettings(pruning=pruning, by_result=True)
         late = np.count_nonzero(boards.cells, axis=1) >= (3 if pruning == "none" else 0)
-        search = Search(game, boards.take(late), settings)
+        search = Search(game, boards.take(late), pruning=pruning, by_result=True)
         search.run(game.cells)
         assert_allclose(search.move_values, values[late], atol=1e-12)
 
@@ -148,7 +147,7 @@ def test_pruning_changes_no_value_of_a_search(game, depth):
     boards = plain.positions_of_random_play(game, 64)
     found = []
     for pruning in ("none", "alpha-beta", "star1"):
-        search = Search(game, boards, SearchSettings(pruning=pruning))
+        search = Search(game, boards, pruning=pruning)
         search.run(depth)
         found.append(search.move_values)
     for values in found[1:]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.expectiminimax import Search, SearchSettings
+from baselines.expectiminimax import Search
 from ttt_apps.studies import tree_random, tree_search, trees
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
@@ -113,8 +113,8 @@ def test_the_counting_tree_plays_like_its_policy(heuristic):
 
 @BOARDS
 def test_the_formula_gives_the_nodes_of_the_first_move(board):
-    settings = SearchSettings(pruning="none", width=board.width)
-    search = Search(board.game, Boards.start(board.game), settings, random_keys=np.zeros(1, np.uint64))
+    keys = np.zeros(1, np.uint64)
+    search = Search(board.game, Boards.start(board.game), pruning="none", width=board.width, random_keys=keys)
     search.run(trees.DEPTH)
     assert search.nodes[0] == tree_search.tree_size(board)
 

@@ -18,7 +18,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from baselines.exact import solve
-from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
+from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS, MCTSSearch, gumbel_search
 from baselines.proof_number import prove
 from baselines.search.transpositions import MIN_ROWS
@@ -146,7 +146,7 @@ def search_everything():
                 {"width": 2},
             ):
                 keys = np.arange(5, dtype=np.uint64)
-                search = Search(game, batch, SearchSettings(heuristic, **settings), random_keys=keys)
+                search = Search(game, batch, heuristic=heuristic, **settings, random_keys=keys)
                 for depth in (1, 2):
                     search.run(depth)
         for some in ("random", MCTS(game, simulations=2)):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from baselines.expectiminimax import Expectiminimax, Pruning, Search, SearchSettings
+from baselines.expectiminimax import Expectiminimax, Pruning, Search
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Player, Policy, best_shares, sample
@@ -91,8 +91,15 @@ class CountingTree(Player):
             for pruning in SEARCHES:
                 board = boards.take(np.array([row]))
                 start = time.process_time()
-                settings = SearchSettings(policy.heuristic, pruning, policy.width, every_move=False)
-                search = Search(policy.game, board, settings, random_keys=random_keys)
+                search = Search(
+                    policy.game,
+                    board,
+                    heuristic=policy.heuristic,
+                    pruning=pruning,
+                    width=policy.width,
+                    every_move=False,
+                    random_keys=random_keys,
+                )
                 search.run(policy.depth)
                 self.seconds[slot, pruning] += time.process_time() - start
                 self.nodes[slot, pruning] += int(search.nodes[0])
@@ -170,8 +177,8 @@ def _measure_published(unit: Unit) -> dict[str, Any]:
         for pruning in SEARCHES:
             nodes[pruning].append(counting.nodes[SECOND, pruning])
             seconds[pruning] += counting.seconds[SECOND, pruning]
-    settings = SearchSettings(pruning="none", width=policy.width)
-    start = Search(game, Boards.start(game), settings, random_keys=np.zeros(1, np.uint64))
+    keys = np.zeros(1, np.uint64)
+    start = Search(game, Boards.start(game), pruning="none", width=policy.width, random_keys=keys)
     start.run(policy.depth)
     first_move = int(start.nodes[0])
     return {"results": results, "stones": lengths, "nodes": nodes, "seconds": seconds, "first_move": first_move}
