@@ -121,18 +121,10 @@ class JointViews(NamedTuple):
 @kernel
 def attempt_rows(cells, found, mover, stones, episode_keys, actions, abrupt, parameters, outcomes):
     """Attempt a cell in each of B games, in place."""
+    skip = parameters.skip_chance
     for b in range(len(cells)):
-        outcomes[b], after = attempt(
-            cells[b],
-            found[b],
-            mover[b],
-            actions[b],
-            stones[b],
-            episode_keys[b],
-            abrupt,
-            parameters,
-            parameters.skip_chance,
-        )
+        board, known, key = cells[b], found[b], episode_keys[b]
+        outcomes[b], after = attempt(board, known, mover[b], actions[b], stones[b], key, abrupt, parameters, skip)
         if outcomes[b] != ILLEGAL:
             mover[b] = after
             stones[b] += outcomes[b] != FOUND
