@@ -64,23 +64,14 @@ class _Submission(Struct):
         """
         if len({(run.task, run.seed) for run in self.runs}) < len(self.runs):
             raise ValueError(f"{self.name[:MAX_NAME]} has two scores of the same run")
-        runs = [
-            ScoredRun(
-                find_task(run.task).name,
-                run.seed,
-                run.steps,
-                run.score,
-                run.complete,
-                None if run.cost is None else run.cost.cpu_s,
-                run.win_random,
-                None if run.cost is None else run.cost.peak_rss_bytes,
-            )
-            for run in self.runs
-        ]
-        checkpoints = [
-            ScoredCheckpoint(find_task(row.task).name, row.seed, row.steps, row.score, row.value, " ".join(row.sha256))
-            for row in self.checkpoints
-        ]
+        runs, checkpoints = [], []
+        for run in self.runs:
+            cpu, memory = (run.cost.cpu_s, run.cost.peak_rss_bytes) if run.cost else (None, None)
+            name, facts = find_task(run.task).name, (run.seed, run.steps, run.score, run.complete)
+            runs.append(ScoredRun(name, *facts, cpu, run.win_random, memory))
+        for row in self.checkpoints:
+            name, hashes = find_task(row.task).name, " ".join(row.sha256)
+            checkpoints.append(ScoredCheckpoint(name, row.seed, row.steps, row.score, row.value, hashes))
         return ScoredSubmission(self.name[:MAX_NAME], runs, checkpoints, self.setting, self.tuning_steps)
 
 
