@@ -6,14 +6,14 @@ import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry, ScoredSubmission
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder.rate import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.curves import MAX_GROUPS, style
-from ttt_eval.statistics import Interval
+from ttt_eval.reports.formats import three_digits
 
 MAX_HASHES = 500
 """Maximum number of runs whose table is listed by its hash."""
@@ -55,11 +55,11 @@ def benchmark_report(comparison: Comparison) -> page.Report:
         "Interquartile means",
         "interquartile mean of exact scores",
         page.words("interquartile mean"),
-        _format,
+        three_digits,
         0.0,
     )
     cells = {
-        pair: (value.mean, _format(value.mean), formats.format_ends(value, _format))
+        pair: (value.mean, three_digits(value.mean), formats.format_ends(value, three_digits))
         for pair, value in comparison.improvement.items()
     }
     pairs = parts.cross_table("improvement", {one.name: one.name for one in entries}, cells)
@@ -117,10 +117,10 @@ def replace_section(text: str, section: str, content: str) -> str:
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
     first, *others = comparison.entries
-    value = f"interquartile mean {formats.format_interval(first.interquartile_mean, _format)}"
+    value = f"interquartile mean {formats.format_interval(first.interquartile_mean, three_digits)}"
     if not others:
         return f"{first.name}: {value}"
-    second = f"{others[0].name}, {formats.format_interval(others[0].interquartile_mean, _format)}"
+    second = f"{others[0].name}, {formats.format_interval(others[0].interquartile_mean, three_digits)}"
     return parts.describe_best(first.name, len(comparison.entries), value, len(comparison.undecided()), second)
 
 
@@ -144,32 +144,22 @@ def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
     return reversals, pairs
 
 
-def _format(value: float) -> str:
-    return f"{round(value, 3) + 0.0:.3f}"  # no negative zero
-
-
 def _leaderboard(comparison: Comparison) -> page.Table:
-    rows = list[page.Row]()
+    rows = []
     for one in comparison.entries:
-        numbers = [_bar(value) for value in (one.interquartile_mean, one.mean, one.optimality_gap)]
-        cpu, memory = one.submission.cpu_s, one.submission.peak_rss_bytes
-        cost = ["" if cpu is None else f"{cpu:,.1f} s", "" if memory is None else formats.mebibytes(memory)]
-        rows.append((one.name, one.submission.setting, *numbers, *cost, f"{len(one.scores)}"))
-    return page.table("leaderboard", rows)
-
-
-def _bar(value: Interval) -> page.Cell:
-    return parts.interval_cell(value, _format, 0.0, 1.0)
+        numbers, cost = one[2:5], (one.submission.cpu_s, one.submission.peak_rss_bytes)
+        rows.append((one.name, one.submission.setting, *numbers, *cost, len(one.scores)))
+    return parts.table("leaderboard", rows)
 
 
 def _axes(comparison: Comparison) -> page.Parts:
     names = list(comparison.entries[0].axes)
-    rows: list[page.Row] = [(one.name, *(_bar(one.axes[axis]) for axis in names)) for one in comparison.entries]
+    rows = [(one.name, *(one.axes[axis] for axis in names)) for one in comparison.entries]
     lines = [
         plots.Line(one.name, [], [one.axes[axis].mean for axis in names], *style(index))
         for index, one in enumerate(comparison.entries[:MAX_GROUPS])
     ]
-    table = page.table("axes", rows, head=("submission", *names))
+    table = parts.table("axes", rows, head=("submission", *names))
     if len(names) < 3:
         return [table]
     draw, size = plots.draw_radar(names, lines), plots.radar_size(lines)
@@ -185,9 +175,9 @@ def _task_means(comparison: Comparison) -> page.Table:
         for column, (count, one) in enumerate(zip(seeds, means, strict=True)):
             if one is not None:
                 number = "" if one.runs == count else f" (n = {one.runs})"
-                cells[column] = page.Cell(f"{_format(one.mean)}{number}", shade=max(-1.0, one.mean))
+                cells[column] = page.Cell(f"{three_digits(one.mean)}{number}", shade=max(-1.0, one.mean))
         rows.append((task, *cells))
-    return page.table("tasks", rows, head=("task", *(one.name for one in comparison.submissions)))
+    return parts.table("tasks", rows, head=("task", *(one.name for one in comparison.submissions)))
 
 
 def _about_means(comparison: Comparison) -> str:
@@ -204,7 +194,7 @@ def _draw_profiles(comparison: Comparison) -> page.Figure:
         lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, *style(index), low, high))
     draw = plots.draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
     middle = len(THRESHOLDS) // 2
-    shares = "; ".join(f"{one.name} {_format(one.profile[middle].mean)}" for one in comparison.entries)
+    shares = "; ".join(f"{one.name} {three_digits(one.profile[middle].mean)}" for one in comparison.entries)
     label = f"Performance profiles; above a score of 0.5 are: {shares}."
     return parts.figure(draw, label, page.words("profiles"), plots.curves_size(lines))
 
@@ -236,13 +226,13 @@ def _misleading(comparison: Comparison) -> page.Parts:
         return [page.left_out(page.words("no win rates"))]
     words = f"In {len(reversals)} of {pairs} comparisons of two submissions on a task, the win rate names the wrong one"
     example = page.words("reversal", **reversals[0]._asdict()) if reversals else ""
-    table = page.table("win rates", rows, head=("task", *(one.name for one in comparison.entries)))
+    table = parts.table("win rates", rows, head=("task", *(one.name for one in comparison.entries)))
     return [page.Text(f"{words}{example}.") if pairs else None, table]
 
 
 def _beside(one: Entry, column: int, task: str) -> str:
     win = one.submission.win_random(task)
-    return "" if win is None else f"{win:.3f} / {_format(float(one.scores[:, column].mean()))}"
+    return "" if win is None else f"{win:.3f} / {three_digits(float(one.scores[:, column].mean()))}"
 
 
 def _tables(comparison: Comparison) -> page.Parts:
@@ -250,12 +240,9 @@ def _tables(comparison: Comparison) -> page.Parts:
     if not rows:
         return [page.left_out("The scores have no checkpoints.")]
     count = f"The first {MAX_HASHES} of {len(rows):,} are shown; --csv FILE has all."
-    return [page.table("hashes", rows[:MAX_HASHES]), page.left_out(count) if len(rows) > MAX_HASHES else None]
+    return [parts.table("hashes", rows[:MAX_HASHES]), page.left_out(count) if len(rows) > MAX_HASHES else None]
 
 
-def _last_tables(one: ScoredSubmission) -> list[page.Row]:
+def _last_tables(one: ScoredSubmission) -> list[Sequence[Any]]:
     last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
-    return [
-        (one.name, row.task, str(row.seed), f"{row.steps:,}", f"{row.score:.6f}", f"{row.value:.6f}", row.sha256)
-        for row in last.values()
-    ]
+    return [(one.name, row.task, str(row.seed), row.steps, row.score, row.value, row.sha256) for row in last.values()]

@@ -27,6 +27,11 @@ def share(value: float) -> str:
     return f"{round(value)}" if _is_whole(value) else f"{value:.4f}"
 
 
+def three_digits(value: float) -> str:
+    """Format a score with three decimals, without a negative zero."""
+    return f"{round(value, 3) + 0.0:.3f}"
+
+
 def format_probability(value: float) -> str:
     """Format a probability for a cell of a board."""
     if _is_whole(value):

@@ -55,8 +55,8 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
     if not verdicts:
         raise ValueError("there are neither games nor exact results")
     used = (("all answers used", result.usage), ("requested by the last call", result.new))
-    usage = [(name, *(f"{numbers[key]:,.0f}" for key in COUNTS)) for name, numbers in used]
-    sections |= {"Cost": [page.table("usage", usage)], "Reproduction": _reproduction(result)}
+    usage = [(name, *(numbers[key] for key in COUNTS)) for name, numbers in used]
+    sections |= {"Cost": [parts.table("usage", usage)], "Reproduction": _reproduction(result)}
     return page.Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
 
 
@@ -67,11 +67,10 @@ def _count_tiles(name: str, moves: MoveCounts) -> list[page.Tile]:
 
 def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> page.Parts:
     """Return the table of moves, and boards of blunders."""
-    rows = []
-    for one in moves.by_stones:
-        regret = "" if one.regret is None else formats.number(max(0.0, one.regret))
-        wrong, illegal = "" if one.blunders is None else f"{one.blunders:,}", formats.percent(one.illegal_share)
-        rows.append((str(one.stones), f"{one.moves:,}", regret, wrong, f"{one.answers:,}", illegal))
+    rows = [
+        (one.stones, one.moves, one.regret and max(0.0, one.regret), one.blunders, one.answers, one.illegal_share)
+        for one in moves.by_stones
+    ]
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in moves.problems.items())
     boards = []
     for spot in blunders:
@@ -80,7 +79,7 @@ def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> page.P
         boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title, spot.likely))
     about = f"Blunders: {len(boards)}. {page.words('colours')}"
     return [
-        page.table("moves", rows),
+        parts.table("moves", rows),
         page.Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
         page.Text(about if boards else page.words("no blunders")),
         page.Boards(boards) if boards else None,

@@ -20,7 +20,6 @@ MAX_CROSSED = 20
 """Maximum number of players in a cross table, best first."""
 _elo = partial(formats.format_interval, write=formats.format_elo_difference)
 _rating = partial(formats.format_interval, write=formats.format_elo)
-_three_digits = "{:.3f}".format
 
 
 def sprt_report(result: SprtResult) -> page.Report:
@@ -52,7 +51,7 @@ def sprt_report(result: SprtResult) -> page.Report:
         "Course of the test": [[_draw_path(result)]],
         "The games": [
             parts.seats_table("games of A", score, ("all", "A moves first", "A moves second")),
-            page.table("pairs", [("pairs", *(f"{count:,}" for count in counts)), ("share", *shares)]),
+            parts.table("pairs", [("pairs", *(f"{count:,}" for count in counts)), ("share", *shares)]),
         ],
         "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
         "Reproduction": parts.reproduction(result, words),
@@ -107,31 +106,17 @@ def tournament_report(result: TournamentResult) -> page.Report:
     players = [result.players[i] for i in order]
     names, ratings = [player.spec for player in players], [player.rating.interval for player in players]
     rates = {pairing: score.rate("score") for pairing, score in scores.items()}
-    likely = {pairing: formats.likelihood(likelihood_of_superiority(score)) for pairing, score in scores.items()}
+    likely = {pairing: likelihood_of_superiority(score) for pairing, score in scores.items()}
     best = rates[order[0], order[1]]
-    direct = formats.describe_better(names[0], names[1], best, likelihood_of_superiority(scores[order[0], order[1]]))
+    direct = formats.describe_better(names[0], names[1], best, likely[order[0], order[1]])
     drawn = [
         plots.IntervalRow(f"{place} {name}", one)
         for place, (name, one) in enumerate(zip(names, ratings, strict=True), 1)
     ]
-    ends = min(rating.low for rating in ratings), max(rating.high for rating in ratings)
-    rows = [
-        (
-            row.name,
-            parts.interval_cell(row.value, formats.format_elo_difference, *ends),
-            f"{one.score.mean:.3f}",
-            f"{one.games:,}",
-        )
-        for row, one in zip(drawn, players, strict=True)
-    ]
+    rows = [(row.name, row.value, one.score.mean, one.games) for row, one in zip(drawn, players, strict=True)]
     cells = {pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}") for pair, rate in rates.items()}
     neighbours = [
-        (
-            f"{specs[i]} against {specs[j]}",
-            _elo(formats.elo_interval(rates[i, j])),
-            likely[i, j],
-            f"{scores[i, j].games:,}",
-        )
+        (f"{specs[i]} against {specs[j]}", _elo(formats.elo_interval(rates[i, j])), likely[i, j], scores[i, j].games)
         for i, j in pairwise(order)
     ]
     spots = result.differences
@@ -148,13 +133,13 @@ def tournament_report(result: TournamentResult) -> page.Report:
         ],
         "Ratings": [
             [parts.intervals_figure(drawn[:most], "Ratings", "Elo", page.words("ratings"), write)],
-            page.table("ratings", rows),
+            parts.table("ratings", rows),
         ],
         "Cross table": [
             parts.cross_table("tournament", dict(zip(order, names, strict=True)), cells, MAX_CROSSED),
             page.left_out(f"The best {MAX_CROSSED} of {count} are shown.") if count > MAX_CROSSED else None,
         ],
-        "Neighbours": [page.table("neighbours", neighbours)],
+        "Neighbours": [parts.table("neighbours", neighbours)],
         "Largest differences of the best two": parts.differences(
             result.game, spots.positions if spots else None, *pair_names
         ),
@@ -209,7 +194,7 @@ def ladder_report(result: LadderResult) -> page.Report:
     sections: dict[str, page.Parts] = {
         "": [page.Text(f"Elo on the ladder {ladder.name}, on which {ladder.anchor} is 0. {met}{misfit}")],
         "The ladder": _ladder(rows, cost is not None),
-        "Against each rung": [page.table("rungs", _against_rungs(result))],
+        "Against each rung": [_against_rungs(result)],
         "The first move": [page.Boards([parts.first_move_board(result.game, np.array(result.first_move).ravel())])],
         "Worst positions": _worst(result),
         "Cost": _cost(result),
@@ -230,28 +215,23 @@ def _ladder(rows: Sequence[plots.IntervalRow], has_cost: bool) -> page.Parts:
     lines = [
         (
             f"{place} {row.name}{' (placed)' if row.marked else ''}",
-            formats.format_elo(row.value.mean),
+            row.value.mean,
             _ends(row.value),
-            *((formats.duration(row.cost) if row.cost else "", "yes" if row.front else "") if points else ()),
+            *((row.cost or None, "yes" if row.front else "") if points else ()),
         )
         for place, row in enumerate(rows, 1)
     ]
-    table = page.table("ladder", lines, head=("rung", "Elo", "95%", *(("a move", "front") if points else ())))
+    table = parts.table("ladder", lines, head=("rung", "Elo", "95%", *(("a move", "front") if points else ())))
     return [figures, None if has_cost else page.left_out(page.words("no cost of moves")), table]
 
 
-def _against_rungs(result: LadderResult) -> list[page.Row]:
-    return [
-        (
-            result.rungs[one.rung].spec,
-            *map(_three_digits, (one.win, one.draw, one.loss)),
-            formats.format_interval(one.score.interval, _three_digits),
-            _three_digits(one.expected),
-            "exact" if one.exact else f"{one.games:,}",
-            page.Cell(shares=(one.win, one.draw, one.loss)),
-        )
-        for one in result.results[::-1]
-    ]
+def _against_rungs(result: LadderResult) -> page.Table:
+    rows = []
+    for one in result.results[::-1]:
+        shares, games = (one.win, one.draw, one.loss), "exact" if one.exact else f"{one.games:,}"
+        score = formats.format_interval(one.score.interval, formats.three_digits)
+        rows.append((result.rungs[one.rung].spec, *shares, score, one.expected, games, shares))
+    return parts.table("rungs", rows)
 
 
 def _ends(rating: Interval) -> str:
@@ -279,7 +259,7 @@ def _cost(result: LadderResult) -> page.Parts:
             ("memory of its own", formats.mebibytes(cost["own_bytes"])),
             ("peak memory of the process", formats.mebibytes(cost["peak_rss_bytes"])),
         ]
-        content = page.table("cost of moves", rows, where=f" on {result.processor}" if result.processor else "")
+        content = parts.table("cost of moves", rows, where=f" on {result.processor}" if result.processor else "")
     if training is None or not training.cost:
         return [content, page.left_out(page.words("no run" if training is None else "no cost of training"))]
     names = {"learner": training.learner, "games": f"{training.games:,}"}

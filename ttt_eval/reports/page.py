@@ -185,20 +185,15 @@ def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
 
 
 @cache
-def _fixed_words() -> dict[str, Any]:
+def fixed_words() -> dict[str, Any]:
+    """Return the content of ``templates/words.toml``."""
     return tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
 
 
 def words(key: str, **names: str) -> str:
     """Return a fixed text of ``templates/words.toml``, with names in the places in braces."""
-    text: str = _fixed_words()["texts"][key]
+    text: str = fixed_words()["texts"][key]
     return text.format(**names)
-
-
-def table(key: str, rows: Sequence[Row], parts: Sequence[int] = (), *, head: Sequence[str] = (), **names: str) -> Table:
-    """Return a table with the caption and the head of ``templates/words.toml``, or another head."""
-    fixed = _fixed_words()["tables"][key]
-    return Table(fixed["caption"].format(**names), head or fixed.get("head", ()), rows, parts, fixed.get("folded", ""))
 
 
 def markdown(content: Table) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -37,6 +37,11 @@ LISTED = 2
 """Maximum number of moves that are listed beside a board that shows them."""
 NAMED = 4
 """Maximum number of moves that are listed by name."""
+BARS: Mapping[str, tuple[Any, ...]] = {
+    "elo bar": (formats.format_elo_difference,),
+    "score bar": (formats.three_digits, (0.0, 1.0)),
+}
+"""Writers of columns of intervals: the arguments of :func:`interval_cells`."""
 
 
 def figure(draw: plots.Draw, label: str, caption: str, size: tuple[float, float] = plots.IN_PAGE) -> page.Figure:
@@ -58,11 +63,58 @@ def intervals_figure(
     return figure(draw, f"{label}: {values}.", caption, plots.figure_size(len(rows)))
 
 
-def interval_cell(value: Interval, write: Callable[[float], str], low: float, high: float) -> page.Cell:
-    """Return an estimate with the ends of its interval, and a bar on a scale from ``low`` to ``high``."""
-    left, middle, right = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)[[1, 0, 2]]
-    ends = formats.format_ends(value, write) if value.low < value.high else ""
-    return page.Cell(write(value.mean), ends, reach=(100 * left, 100 * middle, 100 * right))
+def interval_cells(
+    column: Sequence[Interval | None], write: Callable[[float], str], scale: tuple[float, float] | None = None
+) -> list[str | page.Cell]:
+    """Return estimates with the ends of their intervals, and bars on a scale: by default from the lowest end to the
+    highest.
+    """
+    known = [value for value in column if value is not None]
+    low, high = scale or (min(value.low for value in known), max(value.high for value in known))
+    cells = list[str | page.Cell]()
+    for value in column:
+        if value is None:
+            cells.append("")
+            continue
+        reach = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)
+        ends = formats.format_ends(value, write) if value.low < value.high else ""
+        cells.append(page.Cell(write(value.mean), ends, reach=100 * reach[[1, 0, 2]]))
+    return cells
+
+
+def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | page.Cell]:
+    """Return the cells of a column of values; None is an empty cell.
+
+    Args:
+        writer: ``""`` for texts and cells, ``"results"`` for shares of wins, draws and losses, one of :data:`BARS` for
+            intervals, a format such as ``"{:,}"``, or the name of a function of :mod:`ttt_eval.reports.formats`.
+        column: the values.
+    """
+    if writer in ("", "results"):
+        return list(column) if not writer else [page.Cell(shares=shares) for shares in column]
+    if writer in BARS:
+        return interval_cells(column, *BARS[writer])
+    write = writer.format if writer.startswith("{") else getattr(formats, writer)
+    return ["" if value is None else write(value) for value in column]
+
+
+def table(
+    key: str, rows: Sequence[Sequence[Any]], parts: Sequence[int] = (), *, head: Sequence[str] = (), **names: str
+) -> page.Table:
+    """Return a table with the caption, head and writers of columns of ``templates/words.toml``.
+
+    Args:
+        key: of the table there; see :func:`_write_column` for its writers.
+        rows: values; the last writer is that of all further columns, too.
+        parts: rows that are a part of the one above them.
+        head: in place of that of the file.
+        names: in the places in braces of the caption.
+    """
+    fixed = page.fixed_words()["tables"][key]
+    columns, writers = list(zip(*rows, strict=True)), fixed.get("write", [""])
+    written = [_write_column(writers[min(i, len(writers) - 1)], column) for i, column in enumerate(columns)]
+    lines, caption = list(zip(*written, strict=True)), fixed["caption"].format(**names)
+    return page.Table(caption, head or fixed.get("head", ()), lines, parts, fixed.get("folded", ""))
 
 
 def cross_table(
@@ -71,7 +123,7 @@ def cross_table(
     """Return the results of each of several players against each other one, a row and a column for each.
 
     Args:
-        key: of :func:`~ttt_eval.reports.page.table`.
+        key: of :func:`table`.
         names: by key, in order.
         cells: of the row against the column: a score, 0 to 1, its text, and a note.
         most: maximum number of rows.
@@ -79,34 +131,27 @@ def cross_table(
     keys = list(names)[:most]
     shaded = {pair: page.Cell(text, note, 2 * value - 1) for pair, (value, text, note) in cells.items()}
     rows = [(f"{place} {names[a]}", *(shaded.get((a, b), "") for b in keys)) for place, a in enumerate(keys, 1)]
-    return page.table(key, rows, head=("of the row against", *map(str, range(1, len(keys) + 1))))
+    return table(key, rows, head=("of the row against", *map(str, range(1, len(keys) + 1))))
 
 
 def results_table(
     key: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = (), **names: str
 ) -> page.Table:
-    """Return a table of the shares of wins, draws and losses, with bars; see :func:`~ttt_eval.reports.page.table`."""
-    lines: list[page.Row] = [(row, *map(formats.share, shares), page.Cell(shares=shares)) for row, shares in rows]
-    return page.table(key, lines, parts, **names)
+    """Return a table of the shares of wins, draws and losses, with bars; see :func:`table`."""
+    return table(key, [(name, *shares, shares) for name, shares in rows], parts, **names)
 
 
 def seats_table(key: str, score: Score, names: Sequence[str]) -> page.Table:
     """Return a table of numbers of games by result, for both seats and for each."""
-    rows = list[page.Row]()
-    for row, counts in zip(names, (score.table.sum(axis=0), *score.table), strict=True):
-        shares = counts / max(1, counts.sum())
-        texts = (f"{int(count):,}" for count in counts)
-        rows.append((row, *texts, formats.share(float(shares @ [1, 0.5, 0])), page.Cell(shares=shares)))
-    return page.table(key, rows, (1, 2))
+    counts = np.array([score.table.sum(axis=0), *score.table])
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+    rows = zip(names, *counts.T.tolist(), (shares @ [1, 0.5, 0]).tolist(), shares, strict=True)
+    return table(key, list(rows), (1, 2))
 
 
 def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: str) -> page.Table:
     """Return a table of costs by phase."""
-    costs = {name: [phase[cost] for cost in COST_KEYS] for name, phase in phases.items()}
-    rows = [
-        (name, *(f"{time:,.2f} s" for time in times), formats.mebibytes(peak)) for name, (*times, peak) in costs.items()
-    ]
-    return page.table(key, rows, (), **names)
+    return table(key, [(name, *(phase[cost] for cost in COST_KEYS)) for name, phase in phases.items()], (), **names)
 
 
 def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[page.Tile]:

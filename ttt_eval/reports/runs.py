@@ -335,11 +335,8 @@ def _learning(run: RunResult) -> page.Parts:
         return [page.left_out(f"The curves are left out: {why}." if why else f"{nothing}.")]
     measured = thin_out([row for row in rows if "exploitability" in row])
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
-    lines = [
-        (formats.whole_number(row["games"]), *(formats.share(row[name]) if name in row else "" for name in names))
-        for row in measured
-    ]
-    table = page.table("measured", lines, head=("games", *(metric(name).label for name in names)))
+    lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
+    table = parts.table("measured", lines, head=("games", *(metric(name).label for name in names)))
     figures, (boards, why) = list(_curves(run, rows, measured)), page.or_why(lambda: _first_moves(run))
     return [
         figures or None,
@@ -514,14 +511,10 @@ def _critic(run: RunResult, game: Game, policy: Policy) -> page.Parts:
     how = "without discount" if discount == 1 else f"with the discount {discount:g}"
     beside = f"{play} against {against or 'itself'},{'' if seat is None else f' {SEAT_NAMES[seat]},'} {how}"
     total = f"root mean square error {formats.number(error.root_mean_square)}, mean error {formats.number(error.bias)}"
-    by_stones = [(str(row.stones), *map(formats.number, row[1:])) for row in error.by_stones()]
-    worst = [
-        (row.position, formats.number(row.visits), formats.signed(row.predicted), formats.signed(row.exact))
-        for row in error.worst(MAX_BOARDS)
-    ]
     weight = "weighted by the expected visits of a position"
     about = page.Text(f"Its own values beside the exact values of {beside}, {weight}: {total}.")
-    return [about, page.table("error by stones", by_stones), page.table("error by position", worst)]
+    by_stones = parts.table("error by stones", error.by_stones())
+    return [about, by_stones, parts.table("error by position", error.worst(MAX_BOARDS))]
 
 
 def _settings(run: RunResult) -> page.Parts:
@@ -594,7 +587,7 @@ def runs_report(result: RunsResult) -> page.Report:
         "": [
             page.Text(page.words("runs", game=str(game))),
             *(page.left_out(note) for run in runs for note in run.notes),
-            page.table("runs", rows, head=head),
+            parts.table("runs", rows, head=head),
         ],
         "Exact results": exact if known else [],
         "Learning curves": curve_parts([Group(run.name, {}, [run.curve[0]]) for run in runs]),
@@ -643,7 +636,7 @@ def _matches(matches: Sequence[PlayedMatch]) -> page.Part:
         counts = " / ".join(f"{int(count):,}" for count in match.score.table.sum(axis=0))
         ends = f"{rate.low:.4f} to {rate.high:.4f}"
         rows.append((f"{match.a} against {match.b}", f"{match.score.games:,}", counts, f"{rate.mean:.4f}", ends, exact))
-    return page.table("matches", rows)
+    return parts.table("matches", rows)
 
 
 def _differences(result: RunsResult) -> page.Parts:
@@ -666,5 +659,5 @@ def _varied_settings(runs: Sequence[RunResult]) -> page.Part:
         for name, row in values.items()
         if len(set(row)) > 1
     ]
-    table = page.table("varied settings", rows, head=("setting", *(run.name for run in runs)))
+    table = parts.table("varied settings", rows, head=("setting", *(run.name for run in runs)))
     return table if rows else page.Text("The runs have the same settings.")

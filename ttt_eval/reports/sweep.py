@@ -78,25 +78,20 @@ def _describe(order: Sequence[Line], name: str, setting: str) -> str:
 
 
 def _settings(result: SweepResult, order: Sequence[int], names: Sequence[str], options: Sequence[str]) -> page.Parts:
-    lines, rows, ends = result.lines, list[page.Row](), dict[str, tuple[float, float]]()
-    for name in names:
-        values = [line.numbers[name] for line in lines if name in line.numbers]
-        ends[name] = min(value.low for value in values), max(value.high for value in values)
-    for row in order[:MAX_SHOWN]:
+    lines, rows = result.lines, list[page.Row]()
+    columns = [
+        parts.interval_cells([lines[row].numbers.get(name) for row in order], metric(name).format_with_unit)
+        for name in names
+    ]
+    for row, *numbers in zip(order[:MAX_SHOWN], *columns, strict=False):
         settings = [_format_value(lines[row].row.get(name)) for name in options] or ["the only setting"]
-        numbers = [
-            parts.interval_cell(value, metric(name).format_with_unit, *ends[name])
-            if (value := lines[row].numbers.get(name))
-            else ""
-            for name in names
-        ]
         rows.append((*settings, _link_runs(result, row), *numbers))
     head = [*(options or ["setting"]), "seeds", *(metric(name).label for name in names)]
     common = [f"{name} {_format_value(value)}" for name, value in lines[order[0]].row.items() if name not in options]
     count = f"The first {MAX_SHOWN} of {len(order):,} are shown; table.md has all."
     return [
         page.Text(f"All have {formats.join_names(common)}.") if common else None,
-        page.table("settings", rows, head=head),
+        parts.table("settings", rows, head=head),
         page.left_out(count) if len(order) > MAX_SHOWN else None,
     ]
 
