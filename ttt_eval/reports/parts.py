@@ -78,7 +78,7 @@ def interval_cells(
             continue
         reach = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)
         ends = formats.format_ends(value, write) if value.low < value.high else ""
-        cells.append(page.Cell(write(value.mean), ends, reach=100 * reach[[1, 0, 2]]))
+        cells.append(page.Cell(write(value.mean), ends, reach=(100 * reach[[1, 0, 2]]).tolist()))
     return cells
 
 

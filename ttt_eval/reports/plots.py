@@ -448,8 +448,10 @@ def plot_intervals(
 ) -> None:
     """Plot means with error bars: upwards, or ``across`` the page."""
     means, bars = [interval.mean for interval in intervals], error_bars(intervals)
-    x, y, name = (means, places, "xerr") if across else (places, means, "yerr")
-    axes.errorbar(x, y, **{name: bars}, **style)
+    if across:
+        axes.errorbar(means, places, xerr=bars, **style)
+    else:
+        axes.errorbar(places, means, yerr=bars, **style)
 
 
 def draw_label_legend(figure: Any, axes: Any, columns: int) -> None:

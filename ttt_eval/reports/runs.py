@@ -43,6 +43,7 @@ from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.curves import MAX_GROUPS, Row, curve_parts, curves_figure, rates, thin_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
+from ttt_eval.sweep import to_command_line
 
 MAX_RUNS = MAX_GROUPS
 """Maximum number of runs on a page: of curves that can be told apart."""
@@ -543,19 +544,16 @@ def _reproduce_command(run: RunResult) -> str | None:
         settings, usual = (build_config(config["learner"], values) for values in (config["settings"], {}))
     except (ValueError, TypeError):
         return None
-    options = ["--learner", str(config["learner"]), *formats.game_options(run.game)]
-    for name in ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every"):
-        if config.get(name) is not None and not (name == "opponent" and "teacher" in config["settings"]):
-            options += [f"--{name.replace('_', '-')}", str(config[name])]
+    names = ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every")
+    row = {name.replace("_", "-"): config[name] for name in names if config.get(name) is not None}
+    if "teacher" in config["settings"]:
+        row.pop("opponent", None)
     for field in dataclasses.fields(settings):
         value, option = getattr(settings, field.name), field.name.replace("_", "-")
-        if value == getattr(usual, field.name):
-            continue
-        if isinstance(value, bool):
-            options.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            options += [f"--{option}", *map(str, value if isinstance(value, list | tuple) else [value])]
-    return shlex.join(["python", "train.py", *options, "--out", f"{run.path}-again"])
+        if value != getattr(usual, field.name):
+            row |= {f"no-{option}": True} if value is False else {option: value}
+    words = ["train.py", "--learner", str(config["learner"]), *formats.game_options(run.game), *to_command_line(row)]
+    return shlex.join(["python", *words, "--out", f"{run.path}-again"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -653,11 +651,11 @@ def _varied_settings(runs: Sequence[RunResult]) -> page.Part:
     """Return the settings in which the runs differ."""
     curves = [run.curve[0] for run in runs]
     names = dict.fromkeys(["learner", "seed", *varied_labels(curves), *(name for one in curves for name in one.labels)])
-    values = {name: ["" if (value := one.labels.get(name)) is None else str(value) for one in curves] for name in names}
-    rows = [
-        (name.replace("_", " "), *(truncate(value, MAX_VALUE_LENGTH) for value in row))
-        for name, row in values.items()
-        if len(set(row)) > 1
-    ]
+    rows = []
+    for name in names:
+        values = [one.labels.get(name) for one in curves]
+        if len(set(values)) > 1:
+            texts = ("" if value is None else truncate(value, MAX_VALUE_LENGTH) for value in values)
+            rows.append((name.replace("_", " "), *texts))
     table = parts.table("varied settings", rows, head=("setting", *(run.name for run in runs)))
     return table if rows else page.Text("The runs have the same settings.")
