@@ -115,12 +115,12 @@ def colour_rules(scope: str = "") -> str:
     """
     kinds = [(kind, *colours) for colours in _DARK.items() for kind in ("fill", "stroke")]
     rules = "".join(f'{scope}[style*="{kind}: {light}"]{{{kind}:{dark}!important}}' for kind, light, dark in kinds)
-    return f"@media (prefers-color-scheme: dark) {{{rules}}}"
+    return f"@media screen and (prefers-color-scheme: dark) {{{rules}}}"
 
 
 def add_dark_colours(svg: str) -> str:
     """Return a figure as SVG with the colours of :func:`colour_rules`; texts have no colour of their own."""
-    ink = f"@media (prefers-color-scheme: dark) {{svg{{fill:{_DARK['#000000']}}}}}"
+    ink = f"@media screen and (prefers-color-scheme: dark) {{svg{{fill:{_DARK['#000000']}}}}}"
     return svg.replace("<defs>", f"<style>{ink}{colour_rules()}</style><defs>", 1)
 
 
