@@ -274,7 +274,7 @@ def test_fixed_words_are_those_that_pages_use():
     source = "".join(path.read_text() for path in Path(page_parts.__file__).parent.glob("*.py"))
     keys = {key for part in page_parts.fixed_words().values() for key in part}
     assert set(re.findall(r'(?:words|table)\(\s*"([^"{]+)"', source)) <= keys
-    assert keys <= set(re.findall(r'"([\w, ]+)"', source)) | {"curves by games", "curves by cpu"}
+    assert keys <= set(re.findall(r"['\"]([\w, ]+)['\"]", source)) | {"curves by games", "curves by cpu"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -41,13 +41,16 @@ def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], 
         The page's path.
     """
     command = shlex.join([*report_command(sources, tasks), "--out", str(out)])
-    report = benchmark_report(comparison)
-    reproduction = [page.Text("The command that writes this page:", [command])]
-    return page.write_report(out, report._replace(sections={**report.sections, "Reproduction": reproduction}))
+    return page.write_report(out, benchmark_report(comparison, command))
 
 
-def benchmark_report(comparison: Comparison) -> page.Report:
-    """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost."""
+def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
+    """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost.
+
+    Args:
+        comparison: of the submissions.
+        command: the command that writes the page, if it is shown.
+    """
     entries, several = comparison.entries, len(comparison.entries) > 1
     rows = [plots.IntervalRow(one.name, one.interquartile_mean) for one in entries]
     middle = parts.intervals_figure(
@@ -77,6 +80,7 @@ def benchmark_report(comparison: Comparison) -> page.Report:
         "Score and cost": _cost(comparison),
         "Win rate against random play": _misleading(comparison),
         "Tables": _tables(comparison),
+        "Reproduction": [page.Text(page.words("command of the page"), [command])] if command else [],
     }
     return page.Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
 

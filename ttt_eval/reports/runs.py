@@ -539,9 +539,9 @@ def _settings(run: RunResult) -> page.Parts:
 
 def _reproduce_command(run: RunResult) -> str | None:
     """Return the command that repeats the training; None if the settings fit no learner here."""
-    config = run.config
+    config, learner = run.config, run.config["learner"]
     try:
-        settings, usual = (build_config(config["learner"], values) for values in (config["settings"], {}))
+        settings, usual = build_config(learner, config["settings"]), build_config(learner, {})
     except (ValueError, TypeError):
         return None
     names = ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every")
@@ -552,7 +552,7 @@ def _reproduce_command(run: RunResult) -> str | None:
         value, option = getattr(settings, field.name), field.name.replace("_", "-")
         if value != getattr(usual, field.name):
             row |= {f"no-{option}": True} if value is False else {option: value}
-    words = ["train.py", "--learner", str(config["learner"]), *formats.game_options(run.game), *to_command_line(row)]
+    words = ["train.py", "--learner", str(learner), *formats.game_options(run.game), *to_command_line(row)]
     return shlex.join(["python", *words, "--out", f"{run.path}-again"])
 
 
@@ -593,7 +593,7 @@ def runs_report(result: RunsResult) -> page.Report:
         "Matches": [_matches(result.matches)] if result.matches else [],
         "First moves": first_moves if boards else [page.left_out("No run holds a policy.")],
         f"Largest differences of {best}": _differences(result),
-        "Settings": [_varied_settings(runs), page.Text("The command that writes this page:", [result.command])],
+        "Settings": [_varied_settings(runs), page.Text(page.words("command of the page"), [result.command])],
     }
     return page.Report(f"{len(runs)} runs side by side", _describe_best(result), [], sections)
 
