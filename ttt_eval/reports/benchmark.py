@@ -12,7 +12,7 @@ from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry, ScoredS
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder.rate import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import MAX_GROUPS, style
+from ttt_eval.reports.curves import MAX_GROUPS
 from ttt_eval.reports.formats import three_digits
 
 MAX_HASHES = 500
@@ -159,10 +159,8 @@ def _leaderboard(comparison: Comparison) -> page.Table:
 def _axes(comparison: Comparison) -> page.Parts:
     names = list(comparison.entries[0].axes)
     rows = [(one.name, *(one.axes[axis] for axis in names)) for one in comparison.entries]
-    lines = [
-        plots.Line(one.name, [], [one.axes[axis].mean for axis in names], *style(index))
-        for index, one in enumerate(comparison.entries[:MAX_GROUPS])
-    ]
+    means = [(one.name, [one.axes[axis].mean for axis in names]) for one in comparison.entries[:MAX_GROUPS]]
+    lines = [plots.Line(name, [], values) for name, values in means]
     table = parts.table("axes", rows, head=("submission", *names))
     if len(names) < 3:
         return [table]
@@ -193,9 +191,9 @@ def _about_means(comparison: Comparison) -> str:
 
 def _draw_profiles(comparison: Comparison) -> page.Figure:
     lines = []
-    for index, one in enumerate(comparison.entries[:MAX_GROUPS]):
+    for one in comparison.entries[:MAX_GROUPS]:
         means, low, high = (list(column) for column in zip(*one.profile, strict=True))
-        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, *style(index), low, high))
+        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, low=low, high=high))
     draw = plots.draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
     middle = len(THRESHOLDS) // 2
     shares = "; ".join(f"{one.name} {three_digits(one.profile[middle].mean)}" for one in comparison.entries)

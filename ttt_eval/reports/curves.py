@@ -65,11 +65,6 @@ def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Part
     ]
 
 
-def style(index: int) -> tuple[str, str]:
-    """Return the colour and the line style of a curve of several."""
-    return plots.SERIES[index % len(plots.SERIES)], plots.STYLES[index % len(plots.STYLES)]
-
-
 def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     """Return the medians of groups as lines with their bands.
 
@@ -82,10 +77,10 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
             f"them by fewer settings"
         )
     lines = []
-    for index, one in enumerate(summaries):
+    for one in summaries:
         name = f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name
         band = [[] if end is None else end.tolist() for end in (one.low, one.high)]
-        lines.append(plots.Line(name, one.x.tolist(), one.median.tolist(), *style(index), *band))
+        lines.append(plots.Line(name, one.x.tolist(), one.median.tolist(), low=band[0], high=band[1]))
     return lines
 
 

@@ -60,8 +60,9 @@ class Line(NamedTuple):
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    colour: str
-    style: str = "-"
+    colour: str = ""
+    """by default that of its place among the curves, as the style"""
+    style: str = ""
     low: Sequence[float] = ()
     """the lower end of its band, as long as y; empty without a band"""
     high: Sequence[float] = ()
@@ -206,14 +207,11 @@ def draw_curves(
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
-        for line in lines:
-            few = len(line.x) <= 40 and not line.low
-            axes.plot(
-                line.x, line.y, line.style, color=line.colour, label=line.name, lw=1.6,
-                marker="." if few else None, ms=4,
-            )  # fmt: skip
+        for index, line in enumerate(lines):
+            marker = "." if len(line.x) <= 40 and not line.low else None
+            [mark] = axes.plot(line.x, line.y, label=line.name, lw=1.6, marker=marker, ms=4, **_style(index, line))
             if line.low:
-                axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, lw=0)
+                axes.fill_between(line.x, line.low, line.high, color=mark.get_color(), alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
         if "x" in linear:
             axes.set_xlim(0, max((x for line in lines for x in line.x), default=0.0) or 1.0)
@@ -234,6 +232,11 @@ def draw_curves(
         figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
 
     return draw
+
+
+def _style(index: int, line: Line) -> dict[str, str]:
+    colour, style = line.colour or SERIES[index % len(SERIES)], line.style or STYLES[index % len(STYLES)]
+    return {"color": colour, "linestyle": style}
 
 
 def _legend_columns(lines: Sequence[Line], characters: int = 60) -> int:
@@ -381,9 +384,9 @@ def draw_radar(names: Sequence[str], lines: Sequence[Line]) -> Draw:
             side = "center" if abs(right) < 0.1 else "left" if right > 0 else "right"
             level = "bottom" if up > 0.9 else "top" if up < -0.9 else "center"
             axes.annotate(name, (1.06 * right, 1.06 * up), ha=side, va=level, fontsize="small", parse_math=False)
-        for line in lines:
+        for index, line in enumerate(lines):
             radii = np.clip([*line.y, line.y[0]], 0.0, 1.0)
-            axes.plot(radii * x, radii * y, line.style, color=line.colour, lw=1.6, marker=".", ms=4, label=line.name)
+            axes.plot(radii * x, radii * y, lw=1.6, marker=".", ms=4, label=line.name, **_style(index, line))
         axes.set(aspect="equal", xlim=(-1.75, 1.75), ylim=(-1.2, 1.25))
         axes.set_axis_off()
         figure.legend(loc="outside lower center", ncols=_radar_columns(lines), frameon=False, fontsize="small")

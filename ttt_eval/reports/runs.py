@@ -367,8 +367,8 @@ def _curves(run: RunResult, rows: Sequence[Row], measured: Sequence[Row]) -> Ite
         yield curves_figure(lines, "games", "share of games", caption, distances=False)
     if _has_range(rows) and all(name in row for row in rows for name in COUNTS):
         labels = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
-        columns, marks = zip(labels, plots.RESULTS, plots.STYLES, COUNTS, strict=False), thin_out(rows, MAX_RATES)
-        lines = [plots.Line(label, *rates(marks, name), colour, style) for label, colour, style, name in columns]
+        columns, marks = zip(labels, plots.RESULTS, COUNTS, strict=True), thin_out(rows, MAX_RATES)
+        lines = [plots.Line(label, *rates(marks, name), colour) for label, colour, name in columns]
         yield curves_figure(lines, "games", "share of games", page.words("explored rates"), distances=False)
     losses = [row for row in rows if "iterations" in row and "loss" in row]
     if len(losses) > 1:
@@ -386,8 +386,8 @@ def _lines(
 ) -> list[plots.Line]:
     """Return the curves of the columns that all rows have, with their labels."""
     names, at = [name for name in labels if all(name in row for row in rows)], [row[x] for row in rows]
-    columns = zip(names, colours, plots.STYLES, strict=False)
-    return [plots.Line(labels[name], at, [row[name] for row in rows], ink, style) for name, ink, style in columns]
+    columns = zip(names, colours, strict=False)
+    return [plots.Line(labels[name], at, [row[name] for row in rows], colour) for name, colour in columns]
 
 
 def _play(run: RunResult) -> dict[str, page.Parts]:
