@@ -37,7 +37,7 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
         verdicts.append(f"it scores {share} against {against}")
         first.append(parts.forfeits(played, "the model", "the opponent"))
         table = parts.seats_table("games of the model", played, ("all", "moving first", "moving second"))
-        sections["Games"] = [table, *_moves(game, games.moves, games.blunders)]
+        sections["Games"] = [table, *_moves(game, "in games", games.moves, games.blunders)]
         counts += _count_tiles("games", games.moves)
     if positions is not None:
         answered = f"It has answered in {positions.positions:,} reachable positions."
@@ -49,7 +49,7 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
         sections["All positions"] = [
             page.Text(f"{answered} {silent}"),
             parts.results_table("results of the model", rows) if rows else None,
-            *_moves(game, positions.moves, positions.blunders),
+            *_moves(game, "in all positions", positions.moves, positions.blunders),
         ]
         counts += _count_tiles("positions", positions.moves)
     if not verdicts:
@@ -65,7 +65,7 @@ def _count_tiles(name: str, moves: MoveCounts) -> list[page.Tile]:
     return [illegal, *parts.measure_tiles({"regret": moves.regret}, f", {name}")]
 
 
-def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> page.Parts:
+def _moves(game: AnyGame, where: str, moves: MoveCounts, blunders: Sequence[Spot]) -> page.Parts:
     """Return the table of moves, and boards of blunders."""
     rows = [
         (one.stones, one.moves, one.regret and max(0.0, one.regret), one.blunders, one.answers, one.illegal_share)
@@ -79,7 +79,7 @@ def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> page.P
         boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title, spot.likely))
     about = f"Blunders: {len(boards)}. {page.words('colours')}"
     return [
-        parts.table("moves", rows),
+        parts.table("moves", rows, where=where),
         page.Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
         page.Text(about if boards else page.words("no blunders")),
         page.Boards(boards) if boards else None,
