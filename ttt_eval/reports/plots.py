@@ -234,7 +234,7 @@ def draw_curves(
     return draw
 
 
-def _style(index: int, line: Line) -> dict[str, str]:
+def _style(index: int, line: Line) -> dict[str, Any]:
     colour, style = line.colour or SERIES[index % len(SERIES)], line.style or STYLES[index % len(STYLES)]
     return {"color": colour, "linestyle": style}
 
