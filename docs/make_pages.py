@@ -66,8 +66,8 @@ def page_text(page: str, path: str) -> str:
 def rewrite_links(text: str, page: str, path: str) -> str:
     """Rewrite the links of text without code blocks for the site.
 
-    A picture that has a dark variant, ``NAME-dark.svg`` or ``NAME-dark.png``, becomes two: the theme shows the one of
-    its colours.
+    A picture that has a dark variant, ``NAME-dark.png``, becomes two: the theme shows the one of its colours. One that
+    is also an SVG file becomes that, which has the colours of both.
     """
     pages = page_paths()
 
@@ -87,10 +87,11 @@ def rewrite_links(text: str, page: str, path: str) -> str:
             return words
         address = os.path.relpath(target, os.path.dirname(path) or ".")
         stem = os.path.splitext(source)[0]
-        for ending in (".svg", ".png"):
-            if image and (ROOT / f"{stem}-dark{ending}").is_file():
-                dark = f"{os.path.splitext(address)[0]}-dark{ending}"
-                return f"![{words}]({address}#only-light) ![{words}]({dark}#only-dark)"
+        if image and (ROOT / f"{stem}-dark.png").is_file():
+            dark = f"{os.path.splitext(address)[0]}-dark.png"
+            return f"![{words}]({address}#only-light) ![{words}]({dark}#only-dark)"
+        if image and (ROOT / f"{stem}.svg").is_file():  # in light and dark colours
+            address = f"{os.path.splitext(address)[0]}.svg"
         return f"{image}[{words}]({address}{mark}{anchor})"
 
     return LINK.sub(rewrite, text)

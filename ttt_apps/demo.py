@@ -20,10 +20,9 @@ from ttt_envs.core.packages import install_command
 from ttt_envs.game.game import Game
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import LOSS_LABELS
-from ttt_eval.reports.compare import ComparedRun, PlayedMatch, cost_cells, read_runs, runs_report, strength_cells
 from ttt_eval.reports.formats import game_options
 from ttt_eval.reports.page import write_report
-from ttt_eval.reports.run import write_run_page
+from ttt_eval.reports.runs import PlayedMatch, RunResult, read_runs, runs_report, write_run_page
 from ttt_eval.run_files import REPORT, RunDirectory
 
 OUT = Path("runs/demo")
@@ -77,12 +76,12 @@ def _demo(words: list[str]) -> None:
     print_output(f"a report to look at: {page}")
 
 
-def _table(runs: Sequence[ComparedRun]) -> Table:
+def _table(runs: Sequence[RunResult]) -> Table:
     """Return the learners, one a row, with their scores against the opponents; it is at most 80 columns wide."""
     opponents = (f"against\n{opponent}" for opponent in OPPONENTS)
     table = new_table("learner", "CPU", *LOSS_LABELS, *opponents, title="Scores count a draw half.")
     for run in runs:
-        table.add_row(run.name, cost_cells(run.cost)[0], *strength_cells(run.strength, OPPONENTS))
+        table.add_row(run.name, run.cost_cells()[0], *run.strength_cells(OPPONENTS))
     return table
 
 

@@ -33,7 +33,7 @@ from ttt_eval.exact.policy_cache import CachedPolicy
 from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
-from ttt_eval.reports.run import write_run_page
+from ttt_eval.reports.runs import write_run_page
 from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 
 WARM_UP_GAMES = 4

@@ -126,7 +126,8 @@ def record(
     with open_to_write(path) as file:
         lock(file.fileno(), wait=True)
         size = _end_of_lines(file, games)
-        if not size and not json.dumps(head).encode().startswith(_first_bytes(file)):
+        file.seek(0)
+        if not size and not json.dumps(head).encode().startswith(file.read(MAX_LINE_BYTES)):
             raise ValueError(f"{path} is no file of a learning curve: choose another file, or remove it")
         lines = [line] if size else [head, line]
         replace_tail(file, path, size, "".join(json.dumps(one) + "\n" for one in lines).encode())
@@ -170,11 +171,6 @@ def _end_of_lines(file: IO[bytes], games: int) -> int:
             break
         size += len(line)
     return size
-
-
-def _first_bytes(file: IO[bytes]) -> bytes:
-    file.seek(0)
-    return file.read(MAX_LINE_BYTES)
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:
@@ -293,21 +289,7 @@ def _read_run(path: Path) -> Curve:
         done = f"{rows[-1]['games']:,.0f}" if rows else "none"
         notes.append(f"{path} is unfinished: {done} of its {games:,} games are measured so far")
     measured = [row for row in rows if "exploitability" in row]
-    if measured and "cpu_s" not in measured[0]:
-        measured, note = _spread_cpu(run, measured, rows[-1]["games"])
-        notes += note
     return Curve(str(path), {**_game_labels(game), **labels}, measured, notes)
-
-
-def _spread_cpu(run: RunDirectory, rows: Sequence[Row], games: float) -> tuple[list[Row], list[str]]:
-    """Add ``cpu_s`` to the rows of an older run, in proportion to the games, if its cost is known."""
-    phase = run.read_cost().get("training")
-    if phase is None or not games:
-        return list(rows), []
-    each = (phase["cpu_user_s"] + phase["cpu_system_s"]) / games
-    return [{**row, "cpu_s": each * row["games"]} for row in rows], [
-        f"{run} has no CPU times of its marks: its CPU time is spread evenly over its games"
-    ]
 
 
 def _game_labels(game: AnyGame) -> dict[str, Label]:

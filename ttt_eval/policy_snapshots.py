@@ -6,17 +6,18 @@ from the learner's own play would change with it and could not be compared.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from learners.training import dense_first
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.files import parse_json, read_bounded
-from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.core.files import read_bounded
+from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, to_text
 from ttt_envs.game.game import MAX_EDGE, Position
 from ttt_envs.game.phantom import AnyGame
@@ -38,11 +39,31 @@ MAX_ABS_VALUE = 1e6
 """Maximum absolute value accepted; values are results, -1 to 1, but nets may exceed them."""
 
 
+Share = Annotated[float, Meta(ge=0, le=1)]
+Value = Annotated[float, Meta(ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)]
+
+
 class Snapshot(NamedTuple):
     """Choices of a learner after a number of games."""
 
     games: int
     choices: Sequence[Choice]
+
+
+class StoredChoice(Struct, omit_defaults=True):
+    """A choice as in the file."""
+
+    position: Annotated[str, Meta(max_length=MAX_POSITION_LENGTH)]
+    probabilities: list[Share]
+    values: list[Value | None] | None = None
+    """None where a move is illegal"""
+
+
+class StoredSnapshot(Struct, forbid_unknown_fields=True):
+    """A line of the file."""
+
+    games: Annotated[int, Meta(ge=0, lt=1 << 53)]
+    choices: Annotated[list[StoredChoice], Meta(min_length=1, max_length=MAX_CHOICES)]
 
 
 def probe_positions(game: AnyGame) -> dict[str, Position]:
@@ -98,12 +119,12 @@ def snapshot_line(game: AnyGame, mark: Snapshot) -> bytes:
     """Encode a snapshot as a line of ``choices.jsonl``; docs/files.md documents the keys."""
     choices = []
     for one in mark.choices:
-        said: dict[str, Any] = {"position": to_text(one.position, game)}
-        said["probabilities"] = [round(float(share), PLACES) for share in one.probabilities]
+        values = None
         if one.own is not None:
-            said["values"] = [None if np.isnan(value) else round(float(value), PLACES) + 0.0 for value in one.own]
-        choices.append(said)
-    return json.dumps({"games": mark.games, "choices": choices}).encode() + b"\n"
+            values = [None if np.isnan(value) else round(float(value), PLACES) + 0.0 for value in one.own]
+        shares = [round(float(share), PLACES) for share in one.probabilities]
+        choices.append(StoredChoice(to_text(one.position, game), shares, values))
+    return msgspec.json.encode(StoredSnapshot(mark.games, choices)) + b"\n"
 
 
 def position_name(game: AnyGame, position: Position) -> str:
@@ -130,9 +151,10 @@ def read_choices(run: Path, game: AnyGame, most: int = MAX_SNAPSHOT_BYTES) -> li
         content = read_bounded(path, most)
     except FileNotFoundError:
         return marks
-    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+    for count, line in enumerate(content.splitlines(), 1):
         try:
-            mark = _parse_snapshot(parse_json(line), game)
+            stored = msgspec.json.decode(line, type=StoredSnapshot)
+            mark = Snapshot(stored.games, [_read_choice(choice, game) for choice in stored.choices])
             if marks and mark.games < marks[-1].games:
                 raise ValueError("it has fewer games than the one before")
         except ValueError as problem:
@@ -141,46 +163,19 @@ def read_choices(run: Path, game: AnyGame, most: int = MAX_SNAPSHOT_BYTES) -> li
     return marks
 
 
-def _parse_snapshot(data: object, game: AnyGame) -> Snapshot:
-    """Validate a parsed line."""
-    if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
-        raise ValueError("it must have games and choices")
-    games, choices = data["games"], data["choices"]
-    if not isinstance(games, int) or isinstance(games, bool) or not 0 <= games < 1 << 53:
-        raise ValueError("games must be a whole number")
-    if not isinstance(choices, list) or not 1 <= len(choices) <= MAX_CHOICES:
-        raise ValueError(f"choices must be a list of 1 to {MAX_CHOICES}")
-    return Snapshot(games, [_parse_choice(one, game) for one in choices])
+def _read_choice(stored: StoredChoice, game: AnyGame) -> Choice:
+    """Return a choice of the file.
 
-
-def _parse_choice(data: object, game: AnyGame) -> Choice:
-    if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
-        raise ValueError("a choice must have position and probabilities")
-    text = data["position"]
-    if not isinstance(text, str) or len(text) > MAX_POSITION_LENGTH:
-        raise ValueError("position must be a board and the player to move")
-    position = from_text(text, game)
+    Raises:
+        ValueError: no position of the game in which a move is to be made, or numbers that are not of its moves.
+    """
+    position = from_text(stored.position, game)
     check_opening(game, position, "a position")
-    values = data.get("values")
-    own = None if values is None else _parse_numbers(data, "values", game, -MAX_ABS_VALUE)
-    shares = _parse_numbers(data, "probabilities", game, 0.0, 1.0)
     playable = legal(game, position.cells)
-    if own is not None:
-        own[~playable] = np.nan
-    if np.isnan(shares).any() or shares[~playable].any() or (own is not None and np.isnan(own[playable]).any()):
-        raise ValueError("there must be a number for every legal move, and no probability elsewhere")
-    return Choice(position, shares, own, None)
-
-
-def _parse_numbers(
-    data: Mapping[str, object], name: str, game: AnyGame, low: float, high: float = MAX_ABS_VALUE
-) -> Float64Array:
-    """Return float64[cells], NaN for null."""
-    given = data[name]
-    if not isinstance(given, list) or len(given) != game.cells:
-        raise ValueError(f"{name} must be a list of {game.cells}, one for each cell")
-    for one in given:
-        is_number = isinstance(one, int | float) and not isinstance(one, bool)
-        if one is not None and not (is_number and low <= one <= high):
-            raise ValueError(f"{name} must be numbers from {low:g} to {high:g}")
-    return np.array(given, np.float64)
+    shares = np.array(stored.probabilities, np.float64)
+    own = None if stored.values is None else np.array(stored.values, np.float64)
+    if any(len(numbers) != game.cells for numbers in (shares, own) if numbers is not None):
+        raise ValueError(f"its numbers are not those of {game.cells} cells: there must be one for each")
+    if shares[~playable].any() or (own is not None and np.isnan(own[playable]).any()):
+        raise ValueError("there must be a value for every legal move, and no probability elsewhere")
+    return Choice(position, shares, None if own is None else np.where(playable, own, np.nan), None)

@@ -138,7 +138,7 @@ def to_command_line(row: Mapping[str, Any]) -> list[str]:
         if value is True:
             words.append(f"--{name}")
         elif value is not False:
-            words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+            words += [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
     return words
 
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class ClockedPolicy(Named):
         ValueError: ``clock`` is no clock.
     """
 
-    pure: ClassVar[bool] = False
+    pure = False
 
     game: Game
     clock: str | None

@@ -224,5 +224,5 @@ def test_reports_name_their_part(tmp_path):
     found = study.analyse(units_of(ablation, lambda unit: flat(unit, 0.0)))
     assert list(found.data) == ["ablation"]
     paths = write_report_files(study.STUDY, "alpha-zero", found, tmp_path, False, "ablation")
-    assert [path.name for path in paths] == [f"alpha-zero-ablation{end}" for end in (".png", ".svg", "-dark.svg")]
+    assert [path.name for path in paths] == [f"alpha-zero-ablation{end}" for end in (".png", ".svg")]
     assert "`python evaluate.py reproduce alpha-zero --part ablation`" in (tmp_path / "table.md").read_text()

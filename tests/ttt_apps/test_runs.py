@@ -23,7 +23,7 @@ from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
 from ttt_envs.core.files import write_json
-from ttt_eval.reports import run as run_report
+from ttt_eval.reports import runs as run_report
 from ttt_eval.run_files import EVENTS, REPORT, RunDirectory
 
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]

@@ -14,8 +14,8 @@ from learners.checkpoint import RunPolicy
 from ttt_apps import evaluate
 from ttt_eval import exact
 from ttt_eval.matches.score import Score
-from ttt_eval.reports.compare import PlayedMatch, read_runs, runs_report
 from ttt_eval.reports.page import write_report
+from ttt_eval.reports.runs import PlayedMatch, read_runs, runs_report
 from ttt_eval.run_files import REPORT
 
 OUTLINE = [
@@ -91,7 +91,7 @@ def test_matches_have_their_exact_score_and_names_are_links(runs, tmp_path):
 
 
 def test_one_run_has_a_page(runs, tmp_path):
-    assert "a is least exploitable" in read_page(write_runs(tmp_path / "page.html", runs[:1])).text()
+    assert "It does not play perfectly" in read_page(write_runs(tmp_path / "page.html", runs[:1])).text()
 
 
 def test_runs_of_other_games_are_refused(runs, tmp_path, capsys):

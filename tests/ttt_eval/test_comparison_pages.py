@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import shlex
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,6 +19,7 @@ from ttt_eval.matches.ladder import Ladder, RatingSettings, rate_policy
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, SequentialMatch
 from ttt_eval.matches.tournament import Tournament, bradley_terry
+from ttt_eval.reports import page as page_parts
 from ttt_eval.reports.formats import describe_better, duration, format_elo_difference, format_interval, likelihood
 from ttt_eval.reports.pages import write_page
 from ttt_eval.reports.results import MAX_BYTES, RESULT
@@ -265,6 +267,13 @@ def test_commands_end_with_a_page(tmp_path, capsys):
     evaluate(["tournament", "random", "win-or-block", "--games", "20", "--out", str(tmp_path)])
     assert f"a page to look at: {tmp_path / REPORT}" in capsys.readouterr().out
     assert "win-or-block" in read_page(tmp_path / REPORT).text()
+
+
+def test_fixed_words_are_those_that_pages_use():
+    source = "".join(path.read_text() for path in Path(page_parts.__file__).parent.glob("*.py"))
+    keys = {key for part in page_parts.fixed_words().values() for key in part}
+    assert set(re.findall(r'(?:words|table)\(\s*"([^"{]+)"', source)) <= keys
+    assert keys <= set(re.findall(r"['\"]([\w, ]+)['\"]", source)) | {"curves by games", "curves by cpu"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from ttt_eval.reports import plots
 from ttt_eval.reports.plots import (
     LOSS,
     WIN,
-    CostPoint,
     IntervalRow,
     Line,
     as_svg,
@@ -44,9 +43,8 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
     root = ElementTree.fromstring(drawn())
     assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", "a <picture> & one")
     assert root.get("width") is None
-    assert "currentColor" in drawn()
     colours = set(re.findall(r"#[0-9a-f]{6}\b", drawn().lower()))
-    assert colours == {WIN.lower(), LOSS.lower(), "#b0b0b0"}  # of the lines and the grid
+    assert colours == {WIN.lower(), LOSS.lower(), "#b0b0b0", "#000000"}  # of the lines, the grid, and the axes
     assert "http" not in drawn()
     assert not {"style", "metadata", "script", "image"} & {element.tag for element in root.iter()}
     assert drawn() == drawn()
@@ -116,7 +114,7 @@ def test_a_legend_of_a_radar_is_not_cut_off(letters):
 @pytest.mark.parametrize("count", [2, 14, 30])
 def test_names_of_points_of_similar_value_do_not_overlap(count):
     values = [0.8 + 0.001 * number for number in range(count)]
-    points = [CostPoint(f"at {value:.3f}", 2.0, Interval(value, value, value), front=False) for value in values[::-1]]
+    points = [IntervalRow(f"at {value:.3f}", Interval(value, value, value), cost=2.0) for value in values[::-1]]
     size = figure_size(max(9, count))
     picture = ElementTree.fromstring(as_svg(draw_pareto_front(points, "cost", "score"), "one", "", size))
     bottom = float(picture.get("viewBox").split()[3])
@@ -129,13 +127,21 @@ def test_names_of_points_of_similar_value_do_not_overlap(count):
 
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
     draw = draw_curves(LINES, "games", "value lost", distances=True)
-    png, svg, dark = save_picture(tmp_path / "a", draw)
+    png, svg = save_picture(tmp_path / "a", draw)
     again = save_picture(tmp_path / "b.png", draw)
-    assert (png.name, svg.name, dark.name) == ("a.png", "a.svg", "a-dark.svg")
-    assert "#ffffff" not in dark.read_text()
-    assert [one.tag for one in ElementTree.parse(svg).iter()] == [one.tag for one in ElementTree.parse(dark).iter()]
+    assert (png.name, svg.name) == ("a.png", "a.svg")
     assert png.read_bytes()[:4] == b"\x89PNG"
-    assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes(), dark.read_bytes()]
+    assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
+
+
+def test_every_colour_of_a_file_that_is_dark_on_dark_has_a_rule_for_dark_grounds(tmp_path):
+    _, svg = save_picture(tmp_path / "a", draw_curves(LINES, "games", "value lost", distances=True))
+    style, *marks = [one for one in ElementTree.parse(svg).iter() if one.tag.endswith("}style") or one.get("style")]
+    rules = dict(re.findall(r'\[style\*="([^"]*)"\]\{([^}]*)!important\}', style.text))
+    used = {part for mark in marks for part in re.findall(r"(?:fill|stroke): #\w+", mark.get("style", ""))}
+    assert {part for part in used if part.endswith(("#000000", "#ffffff", WIN.lower(), LOSS.lower()))} <= rules.keys()
+    assert used - rules.keys() == {"stroke: #b0b0b0"}  # the grid is seen on both
+    assert all(part.partition(":")[0] == rule.partition(":")[0] for part, rule in rules.items())
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Pages of runs: their numbers are those of the exact functions, whatever the run's files hold."""
 
+import dataclasses
 import html
 import json
 import re
@@ -24,13 +25,12 @@ from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
 from ttt_eval.policy_snapshots import CHOICES, read_choices
 from ttt_eval.reports import links, plots
-from ttt_eval.reports import run as run_page
-from ttt_eval.reports.compare import read_runs
+from ttt_eval.reports import runs as run_page
 from ttt_eval.reports.curves import MAX_MARKS, rates, thin_out
 from ttt_eval.reports.formats import number
 from ttt_eval.reports.page import MAX_OPACITY, encode_url
 from ttt_eval.reports.parts import choice_board
-from ttt_eval.reports.run import write_run_page
+from ttt_eval.reports.runs import read_runs, write_run_page
 from ttt_eval.run_files import REPORT, RunDirectory
 
 SKIP = Game(skip_chance=0.25)
@@ -387,7 +387,7 @@ def test_the_demo_prints_a_row_for_each_learner_in_80_columns(trained, capsys, m
     results = dict.fromkeys(demo.OPPONENTS, (OutcomeProbabilities(0.5, 0.25, 0.25),) * 2)
     [run] = read_runs(trained / REPORT, [trained]).runs
     exact = Strength(1e-4, 1e-4, results)
-    cli.print_table(demo._table([run._replace(name=name, strength=exact) for name in demo.LEARNERS]))
+    cli.print_table(demo._table([dataclasses.replace(run, name=name, strength=exact) for name in demo.LEARNERS]))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split()[0] for line in lines if line.count("0.6250") == 3] == list(demo.LEARNERS)

@@ -99,7 +99,7 @@ def test_report_files(tmp_path):
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["rows"][2] == {"what": "2", "published": "", "ours": "4", "exact": "", "agrees": True}
     assert result["claims"][0]["holds"] is True
-    assert [path.name for path in pictures] == ["squares.png", "squares.svg", "squares-dark.svg"]
+    assert [path.name for path in pictures] == ["squares.png", "squares.svg"]
     assert pictures[0].read_bytes().startswith(b"\x89PNG")
 
 

@@ -31,8 +31,8 @@ class Compare(TrustOptions):
         Raises:
             ValueError: no runs or too many, a folder without a run, a damaged one, or runs of different games.
         """
-        from ttt_eval.reports.compare import read_common_game, read_runs, runs_report
         from ttt_eval.reports.page import write_report
+        from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
 
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")

@@ -16,7 +16,7 @@ from ttt_eval.curves import read_curves
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.curves import Scale, draw_summaries
 from ttt_eval.reports.formats import number
-from ttt_eval.reports.plots import COLUMN_WIDTH, save_figure
+from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
 
 MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 """Limits of the width of a figure in inches."""
@@ -65,7 +65,7 @@ class Plot(JsonOptions):
             warn(note)
         if self.out is not None:
             figure = draw_summaries(summaries, self.x, self.y, self.x_scale, self.y_scale)
-            save_figure(self.out, figure, self.width, len(summaries))
+            save_for_paper(self.out, figure, self.width, len(summaries))
         if self.csv is not None:
             write_csv(self.csv, summaries, self.x, self.y)
         if self.json:

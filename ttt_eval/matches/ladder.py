@@ -143,9 +143,9 @@ def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed:
         result = Pairing(exact=True, games=0, **match_outcome(game, first, second)._asdict(), pentanomial=None)
     else:
         score = play_pairs(game, first, second, games // 2, seed=seed, luck_correction=default_correction(game))
-        shares = (score.table.sum(axis=0) / score.games).tolist()
+        win, draw, loss = (score.table.sum(axis=0) / score.games).tolist()
         corrected = None if score.corrected is None else score.corrected.to_list()
-        result = Pairing(False, score.games, *shares, score.pentanomial.tolist(), corrected)
+        result = Pairing(False, score.games, win, draw, loss, score.pentanomial.tolist(), corrected)
     data: dict[str, Any] = to_builtins(result)
     return data
 

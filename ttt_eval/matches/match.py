@@ -270,16 +270,16 @@ def _expected_values(call: Call) -> tuple[ExpectedValues | None, ExpectedValues 
 
 
 @lru_cache(maxsize=1)
-@compile_at_once()
 def _compile_first_moves(call: Call) -> None:
     """Compile what both players need for a move: temporary players make one, with no time to think."""
     slots = np.zeros(1, np.int64)
-    for policy in _policies(call):
-        player = make_player(policy, np.zeros(1, np.uint64))
-        player.begin(slots)
-        with suppress(Forfeit):
-            player.act(Boards.start(call.match.game), slots, np.random.default_rng(0), np.zeros(1))
-        player.close()
+    with compile_at_once():
+        for policy in _policies(call):
+            player = make_player(policy, np.zeros(1, np.uint64))
+            player.begin(slots)
+            with suppress(Forfeit):
+                player.act(Boards.start(call.match.game), slots, np.random.default_rng(0), np.zeros(1))
+            player.close()
 
 
 class Side(NamedTuple):

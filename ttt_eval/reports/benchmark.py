@@ -6,7 +6,7 @@ import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry
 from ttt_eval.benchmark.records import SubmissionScores
@@ -14,14 +14,8 @@ from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.curves import MAX_GROUPS
-from ttt_eval.statistics import Interval
+from ttt_eval.reports.formats import three_digits
 
-SCORES = (
-    "A score of 0 is uniformly random play, 1 the best possible; each is computed exactly from the submitted table. "
-    "Intervals are the 2.5% and 97.5% percentiles of a stratified bootstrap over seeds, the only source of error. With "
-    "few seeds they are too short: of two seeds they contain the true value in about 80%, of five in about 90%. Fewer "
-    "than five decide nothing."
-)
 MAX_HASHES = 500
 """Maximum number of runs whose table is listed by its hash."""
 
@@ -48,28 +42,48 @@ def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], 
         The page's path.
     """
     command = shlex.join([*report_command(sources, tasks), "--out", str(out)])
-    report = benchmark_report(comparison)
-    reproduction = [page.Text("The command that writes this page:", [command])]
-    return page.write_report(out, report._replace(sections={**report.sections, "Reproduction": reproduction}))
+    return page.write_report(out, benchmark_report(comparison, command))
 
 
-def benchmark_report(comparison: Comparison) -> page.Report:
-    """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost."""
-    return page.Report(
-        f"Benchmark ttt-exact {VERSION}",
-        describe_leader(comparison),
-        [],
-        {
-            "": _leaderboard(comparison),
-            "Axes": _axes(comparison),
-            "Tasks": _tasks(comparison),
-            "Performance profiles": _profiles(comparison),
-            "Probability of improvement": _pairs(comparison),
-            "Score and cost": _cost(comparison),
-            "Win rate against random play": _misleading(comparison),
-            "Tables": _tables(comparison),
-        },
+def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
+    """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost.
+
+    Args:
+        comparison: of the submissions.
+        command: the command that writes the page, if it is shown.
+    """
+    entries, several = comparison.entries, len(comparison.entries) > 1
+    rows = [plots.IntervalRow(one.name, one.interquartile_mean) for one in entries]
+    middle = parts.intervals_figure(
+        rows,
+        "Interquartile means",
+        "interquartile mean of exact scores",
+        page.words("interquartile mean"),
+        three_digits,
+        0.0,
     )
+    cells = {
+        pair: (value.mean, three_digits(value.mean), formats.format_ends(value, three_digits))
+        for pair, value in comparison.improvement.items()
+    }
+    pairs = parts.cross_table("improvement", {one.name: one.name for one in entries}, cells)
+    sections: dict[str, page.Parts] = {
+        "": [
+            page.Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
+            *map(page.left_out, comparison.notes),
+            [middle],
+            _leaderboard(comparison),
+        ],
+        "Axes": _axes(comparison),
+        "Tasks": [_task_means(comparison), page.left_out(_about_means(comparison))],
+        "Performance profiles": [[_draw_profiles(comparison)]],
+        "Probability of improvement": [pairs if several else page.left_out("There is one submission.")],
+        "Score and cost": _cost(comparison),
+        "Win rate against random play": _misleading(comparison),
+        "Tables": _tables(comparison),
+        "Reproduction": [page.Text(page.words("command of the page"), [command])] if command else [],
+    }
+    return page.Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
 
 
 def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> list[str]:
@@ -84,33 +98,9 @@ def leaderboard_markdown(comparison: Comparison, command: Sequence[str]) -> str:
         comparison: of the submissions.
         command: the words of the command that writes it.
     """
-    lines = [f"`{shlex.join(command)}`", ""]
-    lines += [f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are of a bootstrap.", *comparison.notes, ""]
-    lines += [
-        "| submission | setting | interquartile mean | mean | optimality gap | CPU of a run | peak memory | seeds |",
-        "|---" * 8 + "|",
-    ]
-    for one in comparison.entries:
-        numbers = [
-            formats.format_interval(value, _format) for value in (one.interquartile_mean, one.mean, one.optimality_gap)
-        ]
-        cost = " | ".join(_cost_texts(one.submission))
-        name = _escape_markdown(one.name)
-        lines.append(f"| {name} | {one.submission.setting} | {' | '.join(numbers)} | {cost} | {len(one.scores)} |")
-    names = [_escape_markdown(one.name) for one in comparison.submissions]
-    lines += ["", _about_means(comparison), "", f"| task | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
-    lines += [f"| {task} | {' | '.join(cells)} |" for task, cells in _mean_rows(comparison)]
-    return "\n".join(lines) + "\n"
-
-
-def _about_means(comparison: Comparison) -> str:
-    """Describe the numbers of the table of tasks."""
-    text = "Means over seeds of each task."
-    if any("(n = " in cell for _, cells in _mean_rows(comparison) for cell in cells):
-        text += " n is the number of seeds where it is another one than on the leaderboard."
-    if any(one is None for means in comparison.task_means().values() for one in means):
-        text += " A dash is a task without runs."
-    return text
+    tasks = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are of a bootstrap."
+    lines = [f"`{shlex.join(command)}`", "", tasks, *comparison.notes, "", *page.markdown(_leaderboard(comparison))]
+    return "\n".join([*lines, "", _about_means(comparison), "", *page.markdown(_task_means(comparison)), ""])
 
 
 def replace_section(text: str, section: str, content: str) -> str:
@@ -129,17 +119,13 @@ def replace_section(text: str, section: str, content: str) -> str:
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
-def _escape_markdown(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|" else letter for letter in text)
-
-
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
     first, *others = comparison.entries
-    value = f"interquartile mean {formats.format_interval(first.interquartile_mean, _format)}"
+    value = f"interquartile mean {formats.format_interval(first.interquartile_mean, three_digits)}"
     if not others:
         return f"{first.name}: {value}"
-    second = f"{others[0].name}, {formats.format_interval(others[0].interquartile_mean, _format)}"
+    second = f"{others[0].name}, {formats.format_interval(others[0].interquartile_mean, three_digits)}"
     return parts.describe_best(first.name, len(comparison.entries), value, len(comparison.undecided()), second)
 
 
@@ -149,146 +135,71 @@ def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
     A pair is two submissions on a task, of which both win rates against random play are known. The score of a task
     is the mean over runs.
     """
-    found, pairs = [], 0
+    reversals, pairs = [], 0
     for column, task in enumerate(comparison.tasks):
-        for one, other in itertools.combinations(comparison.entries, 2):
-            wins = [entry.submission.win_random(task) for entry in (one, other)]
-            if wins[0] is None or wins[1] is None:
-                continue
+        known = [
+            (win, float(entry.scores[:, column].mean()), entry.name)
+            for entry in comparison.entries
+            if (win := entry.submission.win_random(task)) is not None
+        ]
+        for (win, score, name), (other_win, other_score, other) in itertools.combinations(known, 2):
             pairs += 1
-            lead = float(one.scores[:, column].mean() - other.scores[:, column].mean())
-            if lead * (wins[0] - wins[1]) < 0:
-                names = (one.name, other.name) if lead > 0 else (other.name, one.name)
-                found.append(Reversal(task, *names))
-    return found, pairs
+            if (score - other_score) * (win - other_win) < 0:
+                reversals.append(Reversal(task, *((name, other) if score > other_score else (other, name))))
+    return reversals, pairs
 
 
-def _format(value: float) -> str:
-    return f"{round(value, 3) + 0.0:.3f}"  # no negative zero
-
-
-def _cost_texts(submission: SubmissionScores) -> tuple[str, str]:
-    """Return CPU seconds of an average run and peak memory, "" where unknown."""
-    cpu, memory = submission.cpu_s, submission.peak_rss_bytes
-    return "" if cpu is None else f"{cpu:,.1f} s", "" if memory is None else formats.mebibytes(memory)
-
-
-def _bar(value: Interval) -> page.Cell:
-    return parts.interval_cell(value, _format, 0.0, 1.0)
-
-
-def _leaderboard(comparison: Comparison) -> page.Parts:
-    rows: list[page.Row] = [
-        (
-            one.name,
-            one.submission.setting,
-            *map(_bar, (one.interquartile_mean, one.mean, one.optimality_gap)),
-            *_cost_texts(one.submission),
-            f"{len(one.scores)}",
-        )
-        for one in comparison.entries
-    ]
-    chart = [plots.IntervalRow(one.name, one.interquartile_mean) for one in comparison.entries]
-    label = "; ".join(f"{row.name} {formats.format_interval(row.value, _format)}" for row in chart)
-    head = (
-        "submission",
-        "setting",
-        "interquartile mean",
-        "mean",
-        "optimality gap",
-        "CPU of a run",
-        "peak memory",
-        "seeds",
-    )
-    tasks = f"{len(comparison.tasks)} of {len(TASKS)} tasks."
-    return [
-        page.Text(f"{tasks} {SCORES}"),
-        *map(page.left_out, comparison.notes),
-        page.Figures([
-            parts.figure(
-                plots.draw_intervals(chart, "interquartile mean of exact scores", 0.0),
-                f"Interquartile means: {label}.",
-                "The interquartile mean: the mean of the middle half of all runs of all tasks.",
-                plots.figure_size(len(chart)),
-            )
-        ]),
-        page.Table("Leaderboard", head, rows),
-    ]  # fmt: skip
+def _leaderboard(comparison: Comparison) -> page.Table:
+    rows = []
+    for one in comparison.entries:
+        numbers, cost = one[2:5], (one.submission.cpu_s, one.submission.peak_rss_bytes)
+        rows.append((one.name, one.submission.setting, *numbers, *cost, len(one.scores)))
+    return parts.table("leaderboard", rows)
 
 
 def _axes(comparison: Comparison) -> page.Parts:
     names = list(comparison.entries[0].axes)
-    rows: list[page.Row] = [(one.name, *(_bar(one.axes[axis]) for axis in names)) for one in comparison.entries]
-    table = page.Table("Mean score of each axis", ("submission", *names), rows)
+    rows = [(one.name, *(one.axes[axis] for axis in names)) for one in comparison.entries]
+    means = [(one.name, [one.axes[axis].mean for axis in names]) for one in comparison.entries[:MAX_GROUPS]]
+    lines = [plots.Line(name, [], values) for name, values in means]
+    table = parts.table("axes", rows, head=("submission", *names))
     if len(names) < 3:
         return [table]
-    lines = [
-        plots.Line(one.name, [], [one.axes[axis].mean for axis in names], *_style(index))
-        for index, one in enumerate(comparison.entries[:MAX_GROUPS])
-    ]
-    label = "Radar of the axes; the numbers are those of the table."
-    caption = "Mean score of each axis, from 0 in the centre to 1; scores below 0 are drawn in the centre."
-    return [
-        page.Figures([parts.figure(plots.draw_radar(names, lines), label, caption, plots.radar_size(lines))]),
-        table,
-    ]
+    draw, size = plots.draw_radar(names, lines), plots.radar_size(lines)
+    return [[parts.figure(draw, page.words("radar label"), page.words("radar"), size)], table]
 
 
-def _style(index: int) -> tuple[str, str]:
-    return plots.SERIES[index % len(plots.SERIES)], plots.STYLES[index // len(plots.SERIES) % len(plots.STYLES)]
-
-
-def _tasks(comparison: Comparison) -> page.Parts:
-    rows = list[page.Row]()
-    for (task, texts), means in zip(_mean_rows(comparison), comparison.task_means().values(), strict=True):
-        cells = (
-            page.Cell(text, shade=0.0 if one is None else max(-1.0, one.mean))
-            for text, one in zip(texts, means, strict=True)
-        )
-        rows.append((task, *cells))
-    head = ("task", *(one.name for one in comparison.submissions))
-    caption = "Mean score of each task. Blue is better than random play, orange worse."
-    return [page.Table(caption, head, rows), page.left_out(_about_means(comparison))]
-
-
-def _mean_rows(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Return for each task its name and the texts of its means, with a number of seeds that is not the rank's."""
+def _task_means(comparison: Comparison) -> page.Table:
+    """Return the means of each task, with a number of seeds that is not the rank's."""
     seeds = [len(one.scores) for one in comparison.entries] + [0] * len(comparison.unranked)
-    rows = []
+    rows = list[page.Row]()
     for task, means in comparison.task_means().items():
-        cells = []
-        for count, one in zip(seeds, means, strict=True):
-            number = "" if one is None or one.runs == count else f" (n = {one.runs})"
-            cells.append("-" if one is None else f"{_format(one.mean)}{number}")
-        rows.append((task, cells))
-    return rows
+        cells = [page.Cell("-")] * len(means)
+        for column, (count, one) in enumerate(zip(seeds, means, strict=True)):
+            if one is not None:
+                number = "" if one.runs == count else f" (n = {one.runs})"
+                cells[column] = page.Cell(f"{three_digits(one.mean)}{number}", shade=max(-1.0, one.mean))
+        rows.append((task, *cells))
+    return parts.table("tasks", rows, head=("task", *(one.name for one in comparison.submissions)))
 
 
-def _profiles(comparison: Comparison) -> page.Parts:
+def _about_means(comparison: Comparison) -> str:
+    """Describe the numbers of the table of tasks."""
+    cells = [cell.text for _, *row in _task_means(comparison).rows for cell in row if not isinstance(cell, str)]
+    other_seeds = page.words("n seeds") if any("(n = " in text for text in cells) else ""
+    return f"{page.words('task means')}{other_seeds}{page.words('dash') if '-' in cells else ''}"
+
+
+def _draw_profiles(comparison: Comparison) -> page.Figure:
     lines = []
-    for index, one in enumerate(comparison.entries[:MAX_GROUPS]):
+    for one in comparison.entries[:MAX_GROUPS]:
         means, low, high = (list(column) for column in zip(*one.profile, strict=True))
-        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, *_style(index), low, high))
+        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, low=low, high=high))
     draw = plots.draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
     middle = len(THRESHOLDS) // 2
-    shares = "; ".join(f"{one.name} {_format(one.profile[middle].mean)}" for one in comparison.entries)
+    shares = "; ".join(f"{one.name} {three_digits(one.profile[middle].mean)}" for one in comparison.entries)
     label = f"Performance profiles; above a score of 0.5 are: {shares}."
-    caption = "Share of runs with a score above the threshold, with pointwise bootstrap intervals; higher is better."
-    return [page.Figures([parts.figure(draw, label, caption, plots.curves_size(lines))])]
-
-
-def _pairs(comparison: Comparison) -> page.Parts:
-    if len(comparison.entries) < 2:
-        return [page.left_out("There is one submission.")]
-    cells = {
-        pair: parts.score_cell(value.mean, _format(value.mean), formats.format_ends(value, _format))
-        for pair, value in comparison.improvement.items()
-    }
-    names = {one.name: one.name for one in comparison.entries}
-    caption = (
-        "Probability that a run of the row is better than one of the column on a random task, bootstrap intervals."
-    )
-    return [parts.cross_table(caption, names, cells)]
+    return parts.figure(draw, label, page.words("profiles"), plots.curves_size(lines))
 
 
 def _cost(comparison: Comparison) -> page.Parts:
@@ -297,18 +208,14 @@ def _cost(comparison: Comparison) -> page.Parts:
         return [page.left_out("The CPU time of the runs is not known.")]
     front = pareto_front([one.interquartile_mean.mean for one, _ in known], [cost for _, cost in known])
     points = [
-        plots.CostPoint(one.name, cost, one.interquartile_mean, bool(on))
+        plots.IntervalRow(one.name, one.interquartile_mean, cost=cost, front=bool(on))
         for (one, cost), on in zip(known, front, strict=True)
     ]
     best = ", ".join(point.name for point in points if point.front)
-    chart = parts.figure(
-        plots.draw_pareto_front(points, "CPU seconds of a run", "interquartile mean"),
-        f"Score by CPU seconds of a run; on the Pareto front: {best}.",
-        "Interquartile mean by the CPU time of an average run. Full marks and the dashed line are the Pareto front: "
-        f"{best}.",
-        plots.figure_size(max(9, len(points))),
-    )
-    return [page.Figures([chart]), page.left_out("Times are as the submissions report them, on different machines.")]
+    draw = plots.draw_pareto_front(points, "CPU seconds of a run", "interquartile mean")
+    label = f"Score by CPU seconds of a run; on the Pareto front: {best}."
+    caption, size = page.words("benchmark front", best=best), plots.figure_size(max(9, len(points)))
+    return [[parts.figure(draw, label, caption, size)], page.left_out(page.words("reported times"))]
 
 
 def _misleading(comparison: Comparison) -> page.Parts:
@@ -319,43 +226,29 @@ def _misleading(comparison: Comparison) -> page.Parts:
         if any(one.submission.win_random(task) is not None for one in comparison.entries)
     ]
     if not rows:
-        return [page.left_out("Win rates against random play are not among these scores.")]
+        return [page.left_out(page.words("no win rates"))]
     words = f"In {len(reversals)} of {pairs} comparisons of two submissions on a task, the win rate names the wrong one"
-    if reversals:
-        task, better, worse = reversals[0]
-        words += (
-            f": for example, on {task} {better} has the better score, and {worse} wins more often against random play"
-        )
-    head = ("task", *(one.name for one in comparison.entries))
-    table = page.Table("Exact win rate against random play / score, means over seeds", head, rows)
-    return [*([page.Text(f"{words}.")] if pairs else []), table]
+    example = page.words("reversal", **reversals[0]._asdict()) if reversals else ""
+    table = parts.table("win rates", rows, head=("task", *(one.name for one in comparison.entries)))
+    return [page.Text(f"{words}{example}.") if pairs else None, table]
 
 
 def _beside(one: Entry, column: int, task: str) -> str:
     win = one.submission.win_random(task)
-    return "" if win is None else f"{win:.3f} / {_format(float(one.scores[:, column].mean()))}"
+    return "" if win is None else f"{win:.3f} / {three_digits(float(one.scores[:, column].mean()))}"
 
 
 def _tables(comparison: Comparison) -> page.Parts:
-    rows = []
-    for one in comparison.submissions:
-        last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
-        rows += [
-            (
-                one.name,
-                row.task,
-                str(row.seed),
-                f"{row.steps:,}",
-                f"{row.score:.6f}",
-                f"{row.value:.6f}",
-                " ".join(row.sha256),
-            )
-            for row in last.values()
-        ]
+    rows = [row for one in comparison.submissions for row in _last_tables(one)]
     if not rows:
         return [page.left_out("The scores have no checkpoints.")]
-    head = ("submission", "task", "seed", "steps", "score", "measure", "SHA-256")
     count = f"The first {MAX_HASHES} of {len(rows):,} are shown; --csv FILE has all."
-    caption = "The last table of each run, by its SHA-256"
-    table = page.Table(caption, head, rows[:MAX_HASHES], folded="Last table of each run")
-    return [table, *([page.left_out(count)] if len(rows) > MAX_HASHES else [])]
+    return [parts.table("hashes", rows[:MAX_HASHES]), page.left_out(count) if len(rows) > MAX_HASHES else None]
+
+
+def _last_tables(one: SubmissionScores) -> list[Sequence[Any]]:
+    last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
+    return [
+        (one.name, row.task, str(row.seed), row.steps, row.score, row.value, " ".join(row.sha256))
+        for row in last.values()
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -21,10 +22,6 @@ Row = Mapping[str, float]
 Scale = Literal["auto", "log", "linear"]
 WIDE = 10.0
 """Factor from which on an axis is logarithmic by default."""
-EXACT_CAPTIONS: Mapping[XAxis, str] = {
-    "games": "Exact exploitability without exploration, by games played; 0 is perfect.",
-    "cpu": "The same, by CPU seconds of training without measurements.",
-}
 
 
 def curves_figure(
@@ -46,26 +43,24 @@ def curves_figure(
 def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
     figures, problem, notes = [], "no run is here", list(notes)
-    for x, caption in EXACT_CAPTIONS.items():
-        if not groups:
-            break
-        found, why = page.or_why(lambda x=x: summarize_groups(groups, x, "exploitability"))  # type: ignore[misc]
-        problem = why or problem
-        if found is not None:
-            lines = summary_lines(found[0])
-            label, linear = X_LABELS[x], linear_axes(lines)
-            figures.append(curves_figure(lines, label, "exploitability", caption, distances=True, linear=linear))
-            notes += found[1]
+    axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
+    for x in axes:
+        try:
+            summaries, more = summarize_groups(groups, x, "exploitability")
+        except ValueError as why:
+            problem = str(why)
+            continue
+        lines, caption = summary_lines(summaries), page.words(f"curves by {x}")
+        linear = linear_axes(lines)
+        figures.append(curves_figure(lines, X_LABELS[x], "exploitability", caption, distances=True, linear=linear))
+        notes += more
     if not figures:
         return [page.left_out(f"There are no learning curves: {problem}.")]
-    bands = (
-        "Bands are the range of up to five runs, and the 95% interval of the median of six or more; one run has none."
-    )
     several = any(len(group.curves) > 1 for group in groups)
     notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
     return [
-        page.Figures(figures),
-        page.left_out(f"Lines are medians over the runs of a setting. {bands}") if several else None,
+        figures,
+        page.left_out(page.words("bands")) if several else None,
         page.Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
     ]
 
@@ -81,18 +76,12 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
             f"them by fewer settings"
         )
-    return [
-        plots.Line(
-            f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name,
-            one.x.tolist(),
-            one.median.tolist(),
-            plots.SERIES[index % len(plots.SERIES)],
-            plots.STYLES[index % len(plots.STYLES)],
-            [] if one.low is None else one.low.tolist(),
-            [] if one.high is None else one.high.tolist(),
-        )
-        for index, one in enumerate(summaries)
-    ]
+    lines = []
+    for one in summaries:
+        name = f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name
+        band = [[] if end is None else end.tolist() for end in (one.low, one.high)]
+        lines.append(plots.Line(name, one.x.tolist(), one.median.tolist(), low=band[0], high=band[1]))
+    return lines
 
 
 def draw_summaries(
@@ -131,14 +120,11 @@ def _is_wide(values: Float64Array) -> bool:
 
 def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
     """Return the share of ``name`` among the games since the previous mark, where there were any."""
-    games, shares = [], []
-    before: Row = {"games": 0, name: 0}
+    counts = {0.0: 0.0}
     for row in rows:
-        if row["games"] > before["games"]:
-            games.append(row["games"])
-            shares.append((row[name] - before[name]) / (row["games"] - before["games"]))
-            before = row
-    return games, shares
+        counts.setdefault(row["games"], row[name])
+    games = [(b, (counts[b] - counts[a]) / (b - a)) for a, b in itertools.pairwise(counts)]
+    return [at for at, _ in games], [share for _, share in games]
 
 
 def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.game.game import Game, default_win_length
+from ttt_envs.game.game import default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.cost import is_number
 from ttt_eval.matches.elo import elo_from_score
-from ttt_eval.metrics import metric
 from ttt_eval.statistics import Interval
 
 
@@ -26,6 +25,11 @@ def number(value: float) -> str:
 def share(value: float) -> str:
     """Format a probability with four decimals; as 0 and 1 only if equal up to rounding."""
     return f"{round(value)}" if _is_whole(value) else f"{value:.4f}"
+
+
+def three_digits(value: float) -> str:
+    """Format a score with three decimals, without a negative zero."""
+    return f"{round(value, 3) + 0.0:.3f}"
 
 
 def format_probability(value: float) -> str:
@@ -55,11 +59,6 @@ def signed(value: float) -> str:
 def mebibytes(size: float) -> str:
     """Format a size in bytes."""
     return f"{size / 2**20:,.0f} MiB"
-
-
-def measure_tile(name: str, value: float) -> tuple[str, str, str]:
-    """Return the headline number of a measure: its label, a value, and what it means."""
-    return metric(name).label, number(value), metric(name).note
 
 
 def duration(seconds: float) -> str:
@@ -127,15 +126,13 @@ def whole_number(value: object) -> str:
 
 def game_options(game: AnyGame) -> list[str]:
     """Return a game's command options that differ from the default."""
-    usual, options = Game(), []
-    if (game.rows, game.columns) != (usual.rows, usual.columns):
-        options += ["--size", str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"]
-    if game.win_length != default_win_length(game.rows, game.columns):
-        options += ["--win-length", str(game.win_length)]
-    if game.skip_chance != usual.skip_chance:
-        options += ["--skip-chance", str(game.skip_chance)]
-    phantom = ["--phantom", game.kind] if isinstance(game, PhantomGame) else []
-    return [*options, *(f"--{name}" if value else f"--no-{name}" for name, value in game.variants.items()), *phantom]
+    size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
+    usual_length = default_win_length(game.rows, game.columns)
+    options = ["--size", size] if size != "3" else []
+    options += ["--win-length", str(game.win_length)] if game.win_length != usual_length else []
+    options += ["--skip-chance", str(game.skip_chance)] if game.skip_chance else []
+    options += [f"--{name}" if value else f"--no-{name}" for name, value in game.variants.items()]
+    return [*options, "--phantom", game.kind] if isinstance(game, PhantomGame) else options
 
 
 def _is_whole(value: float) -> bool:

@@ -18,76 +18,65 @@ MAX_POINTS = 200
 """Maximum number of points of the path of a sequential test."""
 MAX_CROSSED = 20
 """Maximum number of players in a cross table, best first."""
-PAIRS_HEAD = ("points of A in a pair", "0", "1/2", "1", "3/2", "2")
-RUNGS_HEAD = ("against", "win", "draw", "loss", "score (95%)", "expected", "games", page.RESULTS_KEY)
 _elo = partial(formats.format_interval, write=formats.format_elo_difference)
 _rating = partial(formats.format_interval, write=formats.format_elo)
-_three_digits = "{:.3f}".format
 
 
 def sprt_report(result: SprtResult) -> page.Report:
     """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
-    a, b, test, score, rate = result.a, result.b, result.test, result.match.played, result.score.interval
-    elo, likely, low, high = (
-        formats.elo_interval(rate),
-        result.likelihood_of_superiority,
-        result.llr_low,
-        result.llr_high,
-    )
-    fixed, upper, axis = result.fixed_games, result.llr >= high, "Elo of A less Elo of B"
+    a, b, score, rate, likely = result.a, result.b, result.match.played, result.score.interval, result.likelihood
+    elo, fixed, counts = formats.elo_interval(rate), result.fixed_games, score.pentanomial
     more = "" if fixed is None or fixed <= score.games else f", {fixed / score.games:.1f} times as many"
     tiles = [
         page.Tile("Elo of A", formats.format_elo_difference(elo.mean), f"95%: {_elo(elo)}"),
         page.Tile("A is better", formats.likelihood(likely), "likelihood of superiority"),
         page.Tile("score of A", formats.share(rate.mean), f"95%: {formats.format_ends(rate)}"),
-        page.Tile("games", f"{score.games:,}", "in pairs, with the seats swapped"),
-        page.Tile(
-            "a fixed test takes", "any number" if fixed is None else f"{fixed:,}", f"games for the same errors{more}"
-        ),
+        page.Tile("games", f"{score.games:,}", page.words("pairs")),
+        page.Tile("a fixed test takes", f"{fixed:,}" if fixed else "any number", f"games for the same errors{more}"),
+        *parts.luck_tiles(result.match, result.luck_correction),
     ]
-    tests = f"The test of {test.elo0:g} against {test.elo1:g} Elo"
-    decision = f"{tests} has not ended: LLR is {result.llr:+.2f}, between {low:.2f} and {high:.2f}."
-    if not low < result.llr < high:
-        ahead = f"{a} is ahead by {f'more than {test.elo0:g}' if upper else f'less than {test.elo1:g}'}"
-        error = formats.percent(test.alpha if upper else test.beta)
-        decision = (
-            f"The test accepts {test.elo1 if upper else test.elo0:g} Elo: {ahead} (wrong in at most {error} of tests)."
-        )
-    chart = plots.draw_intervals([plots.IntervalRow("A - B", elo)], axis, 0.0)
-    about = "The 95% interval; grey: equal."
-    chosen = np.unique(np.linspace(0, len(result.path) - 1, MAX_POINTS).round().astype(int))
-    games, ratios = [2 * result.path[i][0] for i in chosen], [result.path[i][1] for i in chosen]
-    label = f"LLR after each block, up to {games[-1]:,} games: {ratios[-1]:+.2f}, with bounds {low:.2f} and {high:.2f}."
-    caption = (
-        f"The logarithm of the likelihood ratio (LLR) of {test.elo1:g} and {test.elo0:g} Elo by games. "
-        "The blue line accepts the larger, the orange one the smaller."
-    )
-    counts, seats = score.pentanomial, ("A moves first", "A moves second")
-    pairs = [("pairs", *(f"{n:,}" for n in counts)), ("share", *(formats.share(n / counts.sum()) for n in counts))]
-    options = [word for name, value in asdict(test).items() for word in (f"--{name}", value)]
+    options = [word for name, value in asdict(result.test).items() for word in (f"--{name}", value)]
     words = ["evaluate.py", "sprt", a, b, *options, "--games", result.most_games, *parts.match_options(result)]
+    row, axis = plots.IntervalRow("A - B", elo), page.words("elo axis")
+    shares = [formats.share(count / counts.sum()) for count in counts]
     sections: dict[str, page.Parts] = {
         "": [
-            page.Text(decision),
+            page.Text(_describe_decision(result)),
             page.Text(f"A is {a}, B is {b}."),
             parts.forfeits(score, a, b),
-            parts.figures(parts.figure(chart, f"{axis}: {_elo(elo)}.", about, plots.figure_size(1)))
+            [parts.intervals_figure([row], axis, axis, page.words("elo"), formats.format_elo_difference, 0.0)]
             if max(map(abs, elo)) < 1e5
             else None,
         ],
-        "Course of the test": [
-            parts.figures(parts.figure(plots.draw_sprt_path(games, ratios, low, high), label, caption))
-        ],
+        "Course of the test": [[_draw_path(result)]],
         "The games": [
-            parts.seats_table("Results of A by seat", "A", score, seats),
-            page.Table("Pairs of games, which are the independent samples", PAIRS_HEAD, pairs),
+            parts.seats_table("games of A", score, ("all", "A moves first", "A moves second")),
+            parts.table("pairs", [("pairs", *(f"{count:,}" for count in counts)), ("share", *shares)]),
         ],
         "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
         "Reproduction": parts.reproduction(result, words),
     }
-    tiles += parts.luck_tiles(result.match, result.luck_correction)
-    verdict = formats.describe_better(a, b, rate, likely)
-    return page.Report(f"{a} against {b}, {result.game}", verdict, tiles, sections)
+    return page.Report(f"{a} against {b}, {result.game}", formats.describe_better(a, b, rate, likely), tiles, sections)
+
+
+def _describe_decision(result: SprtResult) -> str:
+    test, upper = result.test, result.llr >= result.llr_high
+    if result.llr_low < result.llr < result.llr_high:
+        bounds = f"LLR is {result.llr:+.2f}, between {result.llr_low:.2f} and {result.llr_high:.2f}"
+        return f"The test of {test.elo0:g} against {test.elo1:g} Elo has not ended: {bounds}."
+    ahead = f"{result.a} is ahead by {f'more than {test.elo0:g}' if upper else f'less than {test.elo1:g}'}"
+    error = formats.percent(test.alpha if upper else test.beta)
+    return f"The test accepts {test.elo1 if upper else test.elo0:g} Elo: {ahead} (wrong in at most {error} of tests)."
+
+
+def _draw_path(result: SprtResult) -> page.Figure:
+    """Return the log-likelihood ratio by games."""
+    test, low, high = result.test, result.llr_low, result.llr_high
+    chosen = np.unique(np.linspace(0, len(result.path) - 1, MAX_POINTS).round().astype(int))
+    games, ratios = [2 * result.path[i][0] for i in chosen], [result.path[i][1] for i in chosen]
+    label = f"LLR after each block, up to {games[-1]:,} games: {ratios[-1]:+.2f}, with bounds {low:.2f} and {high:.2f}."
+    about = f"The logarithm of the likelihood ratio (LLR) of {test.elo1:g} and {test.elo0:g} Elo by games. "
+    return parts.figure(plots.draw_sprt_path(games, ratios, low, high), label, about + page.words("path"))
 
 
 def _describe_first(names: Sequence[str], ratings: Sequence[Interval], rate: Interval, direct: str) -> str:
@@ -112,72 +101,51 @@ def _describe_first(names: Sequence[str], ratings: Sequence[Interval], rate: Int
 
 def tournament_report(result: TournamentResult) -> page.Report:
     """Return the page of a tournament: the best player, a cross table, and ratings."""
-    count, scores = len(result.players), result.scores
+    count, scores, specs = len(result.players), result.scores, [player.spec for player in result.players]
     order = sorted(range(count), key=lambda i: -result.players[i].rating.mean)
     players = [result.players[i] for i in order]
     names, ratings = [player.spec for player in players], [player.rating.interval for player in players]
-    titles = [f"{place} {name}" for place, name in enumerate(names, 1)]
     rates = {pairing: score.rate("score") for pairing, score in scores.items()}
     likely = {pairing: likelihood_of_superiority(score) for pairing, score in scores.items()}
-    best = (order[0], order[1])
-    direct = formats.describe_better(names[0], names[1], rates[best], likely[best])
-    low, high = min(rating.low for rating in ratings), max(rating.high for rating in ratings)
-    ratings_rows = [
-        (
-            title,
-            parts.interval_cell(rating, formats.format_elo_difference, low, high),
-            f"{one.score.mean:.3f}",
-            f"{one.games:,}",
-        )
-        for title, rating, one in zip(titles, ratings, players, strict=True)
+    best = rates[order[0], order[1]]
+    direct = formats.describe_better(names[0], names[1], best, likely[order[0], order[1]])
+    drawn = [
+        plots.IntervalRow(f"{place} {name}", one)
+        for place, (name, one) in enumerate(zip(names, ratings, strict=True), 1)
     ]
-    drawn = [plots.IntervalRow(*row) for row in zip(titles, ratings, strict=True)][: 2 * MAX_CROSSED]
-    label = f"Ratings: {'; '.join(f'{row.name} {_elo(row.value)}' for row in drawn)}."
-    about = "Ratings, best first, with their 95% intervals. Players with disjoint intervals are distinguished."
-    cells = {
-        pair: parts.score_cell(rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}")
-        for pair, rate in rates.items()
-    }
-    caption = "Scores, a draw counting half, with 95% intervals below them."
+    rows = [(row.name, row.value, one.score.mean, one.games) for row, one in zip(drawn, players, strict=True)]
+    cells = {pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}") for pair, rate in rates.items()}
     neighbours = [
-        (
-            f"{a} against {b}",
-            _elo(formats.elo_interval(rates[pair])),
-            formats.likelihood(likely[pair]),
-            f"{scores[pair].games:,}",
-        )
-        for (a, b), pair in zip(pairwise(names), pairwise(order), strict=True)
+        (f"{specs[i]} against {specs[j]}", _elo(formats.elo_interval(rates[i, j])), likely[i, j], scores[i, j].games)
+        for i, j in pairwise(order)
     ]
-    head = ("the better rated against the next", "Elo (95%)", "likelihood of superiority", "games")
-    spots, specs = result.differences, [player.spec for player in result.players]
+    spots = result.differences
     pair_names = (specs[spots.a], specs[spots.b]) if spots else ("", "")
     words = ["evaluate.py", "tournament", *specs, "--games", result.games_per_pairing, "--anchor", result.anchor]
     scale = f"Ratings are in Elo with 95% intervals; 0 is {result.anchor or 'the mean of all'}."
     games = f"{sum(player.games for player in players) // 2:,} games in all, in pairs with the seats swapped."
-    lost = [parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j]
+    write, most = formats.format_elo_difference, 2 * MAX_CROSSED
     sections: dict[str, page.Parts] = {
         "": [
-            page.Text(f"In their own games {direct}.") if rates[best].low <= 0.5 else None,
+            page.Text(f"In their own games {direct}.") if best.low <= 0.5 else None,
             page.Text(f"{scale} {games}"),
-            *lost,
+            *(parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j),
         ],
         "Ratings": [
-            parts.figures(
-                parts.figure(plots.draw_intervals(drawn, "Elo"), label, about, plots.figure_size(len(drawn)))
-            ),
-            page.Table("Ratings, and scores over all games", ("player", "Elo, 95%", "score", "games"), ratings_rows),
+            [parts.intervals_figure(drawn[:most], "Ratings", "Elo", page.words("ratings"), write)],
+            parts.table("ratings", rows),
         ],
         "Cross table": [
-            parts.cross_table(caption, dict(zip(order, names, strict=True)), cells, MAX_CROSSED),
+            parts.cross_table("tournament", dict(zip(order, names, strict=True)), cells, MAX_CROSSED),
             page.left_out(f"The best {MAX_CROSSED} of {count} are shown.") if count > MAX_CROSSED else None,
         ],
-        "Neighbours": [page.Table("Neighbours in the rating, in their own games", head, neighbours)],
+        "Neighbours": [parts.table("neighbours", neighbours)],
         "Largest differences of the best two": parts.differences(
             result.game, spots.positions if spots else None, *pair_names
         ),
         "Reproduction": parts.reproduction(result, [*words, *parts.match_options(result)]),
     }
-    verdict = _describe_first(names, ratings, rates[best], direct)
+    verdict = _describe_first(names, ratings, best, direct)
     return page.Report(f"Tournament of {count}, {result.game}", verdict, [], sections)
 
 
@@ -199,19 +167,14 @@ def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str
 def ladder_report(result: LadderResult) -> page.Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
     name, rating, cost, ladder = result.policy, result.rating.interval, result.cost, result.ladder
-    policies = sorted(
-        [
-            (
-                plots.IntervalRow(rung.spec, Interval(rung.rating, rung.low, rung.high)),
-                rung.cpu_s_per_move_here,
-                rung.front,
-            )
-            for rung in result.rungs
-        ]
-        + [(plots.IntervalRow(name, rating, True), cost and cost["cpu_s_per_move"], result.front)],
-        key=lambda one: -one[0].value.mean,
-    )
-    rows, size = [row for row, *_ in policies], plots.figure_size(len(policies))
+    rungs = [
+        plots.IntervalRow(
+            one.spec, Interval(one.rating, one.low, one.high), False, one.cpu_s_per_move_here or 0.0, one.front is True
+        )
+        for one in result.rungs
+    ]
+    own = plots.IntervalRow(name, rating, True, cost["cpu_s_per_move"] if cost else 0.0, result.front is True)
+    rows = sorted([*rungs, own], key=lambda row: -row.value.mean)
     measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
     tiles = [page.Tile("rating", formats.format_elo(rating.mean), _ends(rating)), *measures]
     place = _describe_place(rating, [row for row in rows[::-1] if not row.marked])
@@ -222,55 +185,16 @@ def ladder_report(result: LadderResult) -> page.Report:
         words.append(f"{tiles[-1].value} a move")
     if result.front is not None:
         words.append("on the Pareto front" if result.front else "not on the Pareto front")
-    label = f"The ladder from above: {'; '.join(f'{row.name} {_rating(row.value)}' for row in rows)}."
-    about = "The ladder, strongest on top. The orange diamond is the policy that was placed; bars are 95% intervals."
-    figures = [parts.figure(plots.draw_intervals(rows, "Elo"), label, about, size)]
-    points = [
-        plots.CostPoint(row.name, 1e6 * cpu, row.value, front is True, row.marked)
-        for row, cpu, front in policies
-        if cpu
-    ]
-    if cost is not None:
-        best = ", ".join(point.name for point in points if point.front)
-        label = f"Rating by CPU of a move. On the front: {best or 'none'}."
-        about = "Rating by the CPU time of a move, all measured on one machine. "
-        draw = plots.draw_pareto_front(points, "CPU of a move, us", "Elo")
-        figures.append(parts.figure(draw, label, about + parts.FRONT, size))
-    lines = [
-        (
-            f"{place} {row.name}{' (placed)' if row.marked else ''}",
-            formats.format_elo(row.value.mean),
-            _ends(row.value),
-            *((formats.duration(cpu) if cpu else "", "yes" if front else "") if points else ()),
-        )
-        for place, (row, cpu, front) in enumerate(policies, 1)
-    ]
-    against: list[page.Row] = [
-        (
-            result.rungs[one.rung].spec,
-            *map(_three_digits, (one.win, one.draw, one.loss)),
-            formats.format_interval(one.score.interval, _three_digits),
-            _three_digits(one.expected),
-            "exact" if one.exact else f"{one.games:,}",
-            page.Cell(shares=(one.win, one.draw, one.loss)),
-        )
-        for one in result.results[::-1]
-    ]
     num = int(result.settings["games"])
     met = "Results against the rungs are exact." if result.exact else f"Each rung was met in {num:,} games."
     misfit = (
         "" if result.misfit is None else f" Scores are {result.misfit:.3f} from what ratings expect (root mean square)."
     )
-    missing = "Strength by cost is left out: the cost of a move was not measured."
     command = ["evaluate.py", "ladder", name, "--ladder", ladder.source, "--games", num or None]
     sections: dict[str, page.Parts] = {
         "": [page.Text(f"Elo on the ladder {ladder.name}, on which {ladder.anchor} is 0. {met}{misfit}")],
-        "The ladder": [
-            parts.figures(*figures),
-            None if cost else page.left_out(missing),
-            page.Table("The same in numbers", ("rung", "Elo", "95%", *(("a move", "front") if points else ())), lines),
-        ],
-        "Against each rung": [page.Table("Expected is the score at the two ratings", RUNGS_HEAD, against)],
+        "The ladder": _ladder(rows, cost is not None),
+        "Against each rung": [_against_rungs(result)],
         "The first move": [page.Boards([parts.first_move_board(result.game, np.array(result.first_move).ravel())])],
         "Worst positions": _worst(result),
         "Cost": _cost(result),
@@ -279,25 +203,55 @@ def ladder_report(result: LadderResult) -> page.Report:
     return page.Report(f"{name} on a ladder, {result.game}", "; ".join(words), tiles, sections)
 
 
+def _ladder(rows: Sequence[plots.IntervalRow], has_cost: bool) -> page.Parts:
+    """Return the ladder from above, the placed policy marked."""
+    figures = [parts.intervals_figure(rows, "The ladder from above", "Elo", page.words("ladder"), formats.format_elo)]
+    points = [row._replace(cost=1e6 * row.cost) for row in rows if row.cost]
+    if has_cost:
+        best = ", ".join(point.name for point in points if point.front)
+        draw = plots.draw_pareto_front(points, "CPU of a move, us", "Elo")
+        label = f"Rating by CPU of a move. On the front: {best or 'none'}."
+        figures.append(parts.figure(draw, label, page.words("ladder front"), plots.figure_size(len(rows))))
+    lines = [
+        (
+            f"{place} {row.name}{' (placed)' if row.marked else ''}",
+            row.value.mean,
+            _ends(row.value),
+            *((row.cost or None, "yes" if row.front else "") if points else ()),
+        )
+        for place, row in enumerate(rows, 1)
+    ]
+    table = parts.table("ladder", lines, head=("rung", "Elo", "95%", *(("a move", "front") if points else ())))
+    return [figures, None if has_cost else page.left_out(page.words("no cost of moves")), table]
+
+
+def _against_rungs(result: LadderResult) -> page.Table:
+    rows = []
+    for one in result.results[::-1]:
+        shares, games = (one.win, one.draw, one.loss), "exact" if one.exact else f"{one.games:,}"
+        score = formats.format_interval(one.score.interval, formats.three_digits)
+        rows.append((result.rungs[one.rung].spec, *shares, score, one.expected, games, shares))
+    return parts.table("rungs", rows)
+
+
 def _ends(rating: Interval) -> str:
     return "exact" if rating.low == rating.high else f"95%: {formats.format_ends(rating, formats.format_elo)}"
 
 
 def _worst(result: LadderResult) -> page.Parts:
     if not result.worst_positions:
-        missing = "Left out: it is computed for pure policies on small boards."
-        return [page.left_out("It loses nothing." if result.regret == 0 and result.pure else missing)]
+        perfect = result.regret == 0 and result.pure
+        return [page.left_out("It loses nothing." if perfect else page.words("no worst positions"))]
     boards = [
         parts.spot_board(result.game, spot, spot.played, spot.loss, likely=spot.likely)
         for spot in result.worst_positions
     ]
-    about = "Against random play, which reaches every position. The first cost an average game most."
-    return [page.Text(f"{about} {parts.COLOURS}"), page.Boards(boards)]
+    return [page.Text(page.words("worst of the ladder")), page.Boards(boards)]
 
 
 def _cost(result: LadderResult) -> page.Parts:
     cost, training = result.cost, result.training
-    content: list[page.Part | None] = [page.left_out("The cost of its moves was not measured.")]
+    content: page.Part = page.left_out(page.words("cost not measured"))
     if cost is not None:
         rows = [
             ("a move, CPU", formats.duration(cost["cpu_s_per_move"])),
@@ -305,9 +259,8 @@ def _cost(result: LadderResult) -> page.Parts:
             ("memory of its own", formats.mebibytes(cost["own_bytes"])),
             ("peak memory of the process", formats.mebibytes(cost["peak_rss_bytes"])),
         ]
-        where = f" on {result.processor}" if result.processor else ""
-        content = [page.Table(f"To play, one position at a time{where}", ("", "cost"), rows)]
+        content = parts.table("cost of moves", rows, where=f" on {result.processor}" if result.processor else "")
     if training is None or not training.cost:
-        missing = "It is no run of train.py: the cost" if training is None else "The cost"
-        return [*content, page.left_out(f"{missing} of training is not known.")]
-    return [*content, parts.phases_table(f"To train: {training.learner}, {training.games:,} games", training.cost)]
+        return [content, page.left_out(page.words("no run" if training is None else "no cost of training"))]
+    names = {"learner": training.learner, "games": f"{training.games:,}"}
+    return [content, parts.phases_table("cost of training", training.cost, **names)]

@@ -6,6 +6,8 @@ A page is one file: its style sheet is inside, it has no script, and nothing is 
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,20 +20,20 @@ from markupsafe import Markup
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import STONES
-from ttt_envs.game.game import MAX_EDGE
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports.formats import format_probability
 from ttt_eval.reports.links import resolve_play_links
+from ttt_eval.reports.plots import colour_rules
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+TEMPLATES = Path(__file__).parent / "templates"
+"""Folder of the template, its style sheet, and the fixed words of all pages."""
 MAX_OPACITY = 0.6
 """Opacity of the colour of 1 or -1, chosen so that text on it stays readable in light and dark mode."""
 MAX_COLUMNS = 8
 """Maximum number of columns of a board whose cells have room for numbers."""
-RESULTS_KEY = "results"
-"""Head of a column of bars of results: it explains their colours."""
 
 Read = TypeVar("Read")
 
@@ -85,13 +87,6 @@ class Figure(NamedTuple):
     """in place of the drawing: why there is none, and its text alternative"""
 
 
-class Figures(NamedTuple):
-    """Drawings side by side."""
-
-    figures: Sequence[Figure]
-    kind: str = "figures"
-
-
 class Board(NamedTuple):
     """A position, with numbers in its cells."""
 
@@ -126,27 +121,19 @@ class Board(NamedTuple):
             number = "" if np.isnan(value) else self.write(value)
             text = number if not stone else STONES[stone] if self.order is None else str(self.order[cell])
             colour = shade(value / self.largest) if number else {}
-            names = [STONES[stone]] * bool(stone) + list(colour.values())[:1]
-            names += ["last"] * (cell == self.last) + ["best"] * (cell in self.best)
-            attributes = {"class": " ".join(names) or None, "style": colour.get("style"), "title": None}
-            if number and self.game.columns > MAX_COLUMNS:
-                text, attributes["title"] = "", number
-            spans.append((text, attributes))
+            names = [STONES[stone] if stone else "", colour.get("class", "")]
+            names += ["last" if cell == self.last else "", "best" if cell in self.best else ""]
+            hidden = bool(number) and self.game.columns > MAX_COLUMNS
+            attributes = {"class": " ".join(filter(None, names)) or None, "style": colour.get("style")}
+            spans.append(("" if hidden else text, {**attributes, "title": number if hidden else None}))
         return spans
 
     @property
-    def attributes(self) -> dict[str, str]:
-        """Attributes of the board: its name for readers who do not see it, and the size of its cells."""
+    def label(self) -> str:
+        """The board in words, for readers who do not see it."""
         rows = self.cells.reshape(self.game.rows, self.game.columns)
-        stones = "; ".join(" ".join("empty" if cell == 0 else STONES[cell] for cell in row) for row in rows)
-        edges = ((4, "2.9rem"), (6, "2.5rem"), (8, "2rem"), (MAX_EDGE, "0.9rem"))  # so that it fits a narrow screen
-        edge = "1.7rem" if self.order else next(edge for most, edge in edges if self.game.columns <= most)
-        return {
-            "class": "board small" if self.numbers is None and self.order is None else "board",
-            "role": "img",
-            "aria-label": f"Board, row by row: {stones}. {self.words}".strip(),
-            "style": f"--columns:{self.game.columns};--edge:{edge}",
-        }
+        stones = "; ".join(" ".join(STONES[cell] if cell else "empty" for cell in row) for row in rows)
+        return f"Board, row by row: {stones}. {self.words}".strip()
 
 
 class Boards(NamedTuple):
@@ -172,7 +159,8 @@ class Text(NamedTuple):
     kind: str = "text"
 
 
-Part = Table | Figures | Boards | Text
+Part = Table | Boards | Text | Sequence[Figure]
+"""A part of a section; figures are side by side."""
 Parts = Sequence[Part | None]
 
 
@@ -194,6 +182,31 @@ def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
         return read(), ""
     except (ValueError, TypeError, OSError) as problem:
         return None, str(problem)
+
+
+@cache
+def fixed_words() -> dict[str, Any]:
+    """Return the content of ``templates/words.toml``."""
+    return tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
+
+
+def words(key: str, **names: str) -> str:
+    """Return a fixed text of ``templates/words.toml``, with names in the places in braces."""
+    text: str = fixed_words()["texts"][key]
+    return text.format(**names)
+
+
+def markdown(content: Table) -> list[str]:
+    """Return the lines of a table in Markdown, with notes in parentheses."""
+    rows = [content.head, *content.rows]
+    head, *lines = (f"| {' | '.join(map(_escape_markdown, row))} |" for row in rows)
+    return [head, "|---" * len(content.head) + "|", *lines]
+
+
+def _escape_markdown(cell: str | Cell) -> str:
+    if isinstance(cell, Cell):
+        cell = f"{cell.text} ({cell.note})" if cell.note else cell.text
+    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", cell)
 
 
 def left_out(why: str, *commands: str) -> Text:
@@ -234,15 +247,12 @@ def printable(value: Any) -> Any:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("ttt_eval.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=printable,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     environment.filters["shade"] = shade
+    environment.globals["figure_colours"] = Markup(colour_rules(".curves svg "))
     return environment.get_template("report.html")

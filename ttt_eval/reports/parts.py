@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -37,8 +37,11 @@ LISTED = 2
 """Maximum number of moves that are listed beside a board that shows them."""
 NAMED = 4
 """Maximum number of moves that are listed by name."""
-FRONT = "Full marks and the dashed line are the Pareto front: nothing is as strong for less."
-COLOURS = "Blue cells are moves with their probabilities, framed ones are the best moves, where they are known."
+BARS: Mapping[str, tuple[Any, ...]] = {
+    "elo bar": (formats.format_elo_difference,),
+    "score bar": (formats.three_digits, (0.0, 1.0)),
+}
+"""Writers of columns of intervals: the arguments of :func:`interval_cells`."""
 
 
 def figure(draw: plots.Draw, label: str, caption: str, size: tuple[float, float] = plots.IN_PAGE) -> page.Figure:
@@ -46,78 +49,115 @@ def figure(draw: plots.Draw, label: str, caption: str, size: tuple[float, float]
     _, missing = page.or_why(plots.check_pictures)
     if missing:
         return page.Figure(Markup(), caption, f"Not drawn: {missing}. {label}")
-    return page.Figure(
-        Markup(plots.as_svg(draw, f"f{crc32((label + caption).encode()):08x}", page.printable(label), size)), caption
-    )
+    name = f"f{crc32((label + caption).encode()):08x}"
+    return page.Figure(Markup(plots.as_svg(draw, name, page.printable(label), size)), caption)
 
 
-def figures(*drawings: page.Figure) -> page.Figures:
-    """Return figures side by side."""
-    return page.Figures(drawings)
+def intervals_figure(
+    rows: Sequence[plots.IntervalRow], label: str, x_label: str, caption: str, write: Callable[[float], str],
+    zero: float | None = None,
+) -> page.Figure:  # fmt: skip
+    """Return a figure of estimates with their intervals, one below the other; ``write`` formats its numbers."""
+    values = "; ".join(f"{row.name} {formats.format_interval(row.value, write)}" for row in rows)
+    draw = plots.draw_intervals(rows, x_label, zero)
+    return figure(draw, f"{label}: {values}.", caption, plots.figure_size(len(rows)))
 
 
-def interval_cell(value: Interval, write: Callable[[float], str], low: float, high: float) -> page.Cell:
-    """Return an estimate with the ends of its interval, and a bar on a scale from ``low`` to ``high``."""
-    left, middle, right = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)[[1, 0, 2]]
-    ends = formats.format_ends(value, write) if value.low < value.high else ""
-    return page.Cell(write(value.mean), ends, reach=(100 * left, 100 * middle, 100 * right))
+def interval_cells(
+    column: Sequence[Interval | None], write: Callable[[float], str], scale: tuple[float, float] | None = None
+) -> list[str | page.Cell]:
+    """Return estimates with the ends of their intervals, and bars on a scale: by default from the lowest end to the
+    highest.
+    """
+    known = [value for value in column if value is not None]
+    low, high = scale or (min(value.low for value in known), max(value.high for value in known))
+    cells = list[str | page.Cell]()
+    for value in column:
+        if value is None:
+            cells.append("")
+            continue
+        reach = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)
+        ends = formats.format_ends(value, write) if value.low < value.high else ""
+        cells.append(page.Cell(write(value.mean), ends, reach=(100 * reach[[1, 0, 2]]).tolist()))
+    return cells
 
 
-def score_cell(value: float, text: str, note: str) -> page.Cell:
-    """Return a score, 0 to 1, in a cross table."""
-    return page.Cell(text, note, 2 * value - 1)
+def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | page.Cell]:
+    """Return the cells of a column of values; None is an empty cell.
+
+    Args:
+        writer: ``""`` for texts and cells, ``"results"`` for shares of wins, draws and losses, one of :data:`BARS` for
+            intervals, a format such as ``"{:,}"``, or the name of a function of :mod:`ttt_eval.reports.formats`.
+        column: the values.
+    """
+    if writer in ("", "results"):
+        return list(column) if not writer else [page.Cell(shares=shares) for shares in column]
+    if writer in BARS:
+        return interval_cells(column, *BARS[writer])
+    write = writer.format if writer.startswith("{") else getattr(formats, writer)
+    return ["" if value is None else write(value) for value in column]
+
+
+def table(
+    key: str, rows: Sequence[Sequence[Any]], parts: Sequence[int] = (), *, head: Sequence[str] = (), **names: str
+) -> page.Table:
+    """Return a table with the caption, head and writers of columns of ``templates/words.toml``.
+
+    Args:
+        key: of the table there; see :func:`_write_column` for its writers.
+        rows: values; the last writer is that of all further columns, too.
+        parts: rows that are a part of the one above them.
+        head: in place of that of the file.
+        names: in the places in braces of the caption.
+    """
+    fixed = page.fixed_words()["tables"][key]
+    columns, writers = list(zip(*rows, strict=True)), fixed.get("write", [""])
+    written = [_write_column(writers[min(i, len(writers) - 1)], column) for i, column in enumerate(columns)]
+    lines, caption = list(zip(*written, strict=True)), fixed["caption"].format(**names)
+    return page.Table(caption, head or fixed.get("head", ()), lines, parts, fixed.get("folded", ""))
 
 
 def cross_table(
-    caption: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], page.Cell], most: int = 1_000
+    key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]], most: int = 1_000
 ) -> page.Table:
     """Return the results of each of several players against each other one, a row and a column for each.
 
     Args:
-        caption: what the numbers are; the colours are added.
+        key: of :func:`table`.
         names: by key, in order.
-        cells: of the row against the column.
+        cells: of the row against the column: a score, 0 to 1, its text, and a note.
         most: maximum number of rows.
     """
     keys = list(names)[:most]
-    rows = [(f"{place} {names[a]}", *(cells.get((a, b), "") for b in keys)) for place, a in enumerate(keys, 1)]
-    head = ("of the row against", *(str(place) for place, _ in enumerate(keys, 1)))
-    return page.Table(f"{caption} Blue is good for the row, orange bad.", head, rows)
+    shaded = {pair: page.Cell(text, note, 2 * value - 1) for pair, (value, text, note) in cells.items()}
+    rows = [(f"{place} {names[a]}", *(shaded.get((a, b), "") for b in keys)) for place, a in enumerate(keys, 1)]
+    return table(key, rows, head=("of the row against", *map(str, range(1, len(keys) + 1))))
 
 
 def results_table(
-    caption: str, name: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = ()
+    key: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = (), **names: str
 ) -> page.Table:
-    """Return a table of the shares of wins, draws and losses, with bars."""
-    lines: list[page.Row] = [(row, *map(formats.share, shares), page.Cell(shares=shares)) for row, shares in rows]
-    return page.Table(caption, [name, "win", "draw", "loss", page.RESULTS_KEY], lines, parts)
+    """Return a table of the shares of wins, draws and losses, with bars; see :func:`table`."""
+    return table(key, [(name, *shares, shares) for name, shares in rows], parts, **names)
 
 
-def seats_table(caption: str, name: str, score: Score, seats: Sequence[str]) -> page.Table:
+def seats_table(key: str, score: Score, names: Sequence[str]) -> page.Table:
     """Return a table of numbers of games by result, for both seats and for each."""
-    rows = list[page.Row]()
-    for row, counts in zip(("all", *seats), (score.table.sum(axis=0), *score.table), strict=True):
-        shares = counts / max(1, counts.sum())
-        texts = (f"{int(count):,}" for count in counts)
-        rows.append((row, *texts, formats.share(float(shares @ [1, 0.5, 0])), page.Cell(shares=shares)))
-    return page.Table(caption, [name, "won", "drawn", "lost", "score", page.RESULTS_KEY], rows, (1, 2))
+    counts = np.array([score.table.sum(axis=0), *score.table])
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+    rows = zip(names, *counts.T.tolist(), (shares @ [1, 0.5, 0]).tolist(), shares, strict=True)
+    return table(key, list(rows), (1, 2))
 
 
-def phases_table(caption: str, phases: Mapping[str, Mapping[str, float]]) -> page.Table:
+def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: str) -> page.Table:
     """Return a table of costs by phase."""
-    rows = []
-    for name, phase in phases.items():
-        *times, peak = (phase[key] for key in COST_KEYS)
-        rows.append((name, *(f"{time:,.2f} s" for time in times), formats.mebibytes(peak)))
-    return page.Table(caption, ["phase", "CPU, user", "CPU, system", "wall", "peak memory so far"], rows)
+    return table(key, [(name, *(phase[cost] for cost in COST_KEYS)) for name, phase in phases.items()], (), **names)
 
 
 def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[page.Tile]:
     """Return the headline numbers of the exact measures that are known."""
-    known = {name: value for name in LOSSES if (value := values.get(name)) is not None}
-    return [
-        page.Tile(metric(name).label + of, formats.number(max(0.0, known[name])), metric(name).note) for name in known
-    ]
+    known = [(metric(name), value) for name in LOSSES if (value := values.get(name)) is not None]
+    return [page.Tile(one.label + of, formats.number(max(0.0, value)), one.note) for one, value in known]
 
 
 def luck_tiles(match: Played, correction: str | None) -> list[page.Tile]:
@@ -191,14 +231,11 @@ def choice_board(
         for verb, listed in (("plays", moves), ("best:", names))
         if listed and (len(listed) <= LISTED or game.columns > page.MAX_COLUMNS)  # many moves are seen faster than read
     ]
-    if (
-        LISTED < len(cells) == np.count_nonzero(legal(game, position.cells))
-        and np.ptp(shares[cells]) <= VALUE_TOLERANCE
-    ):
+    every = len(cells) == np.count_nonzero(legal(game, position.cells))
+    if every and len(cells) > LISTED and np.ptp(shares[cells]) <= VALUE_TOLERANCE:
         lines = [f"plays all moves alike ({formats.format_probability(float(shares[cells[0]]))})", *lines]
         board = board._replace(numbers=np.full(game.cells, np.nan))
-    ways = open_position(game, position)
-    return board._replace(lines=[title or f"{mover} to move", *lines], ways=ways)
+    return board._replace(lines=[title or f"{mover} to move", *lines], ways=open_position(game, position))
 
 
 def map_board(
@@ -271,17 +308,11 @@ def spot_board(
 def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> page.Parts:
     """Return boards on which two players play differently; ``spots`` are None if they are not computed."""
     if not spots:
-        missing = "Left out: it is computed where both are pure and it takes seconds."
-        return [
-            page.left_out(missing) if spots is None else page.Text("They play alike in all positions that they reach.")
-        ]
-    order = "Positions are ordered by the difference times the probability that a game between the two reaches them."
-    parts: list[page.Part | None] = [page.Text(f"{COLOURS} {order}")]
+        return [page.left_out(page.words("not compared")) if spots is None else page.Text(page.words("alike"))]
+    parts: list[page.Part | None] = [page.Text(page.words("differences"))]
     for spot in spots:
-        likely = formats.percent(min(1.0, spot.likely or 0.0))
-        title = (
-            f"{formats.percent(min(1.0, spot.difference))} of their moves differ; {likely} of games reach the position"
-        )
+        difference, likely = (formats.percent(min(1.0, share)) for share in (spot.difference, spot.likely or 0.0))
+        title = f"{difference} of their moves differ; {likely} of games reach the position"
         both = ((spot.a, spot.loss_a, a), (spot.b, spot.loss_b, b))
         boards = [spot_board(game, spot, moves, loss, name) for moves, loss, name in both]
         parts.append(page.Boards(boards, title, pair=True))
@@ -308,5 +339,4 @@ def reproduction(result: Result, words: Sequence[str | float | None]) -> page.Pa
     kept = [word for word, after in zip(words, (*words[1:], ""), strict=True) if word is not None and after is not None]
     command = shlex.join(["python", *(f"{word:g}" if isinstance(word, float) else str(word) for word in kept)])
     settings = json.dumps({name: result.raw[name] for name in SETTINGS if name in result.raw}, indent=2)
-    about = "The command that gives the same result, with the same versions and the same seed:"
-    return [page.Text(about, [command]), page.Text("", settings, folded="All settings and versions")]
+    return [page.Text(page.words("reproduce"), [command]), page.Text("", settings, folded=page.words("all settings"))]

@@ -52,8 +52,6 @@ _DARK = {
     "#d55e00": "#f0803c", "#009e73": "#2fbf97", "#cc79a7": "#dd9cc0",
 }  # fmt: skip
 """Colours on a dark ground in place of those on white; others are light enough."""
-_INK = "#010203"
-"""Placeholder colour, replaced by the colour of the surrounding text."""
 
 
 class Line(NamedTuple):
@@ -62,8 +60,9 @@ class Line(NamedTuple):
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    colour: str
-    style: str = "-"
+    colour: str = ""
+    """by default that of its place among the curves, as the style"""
+    style: str = ""
     low: Sequence[float] = ()
     """the lower end of its band, as long as y; empty without a band"""
     high: Sequence[float] = ()
@@ -75,7 +74,7 @@ def check_pictures() -> None:
         raise ValueError(f"pictures need matplotlib: {install_command('report')}")
 
 
-def render(draw: Draw, form: str, size: tuple[float, float], ink: str = "black", **settings: Any) -> bytes:
+def render(draw: Draw, form: str, size: tuple[float, float], transparent: bool = False, **settings: Any) -> bytes:
     """Draw a figure and return it in a format of :data:`FORMATS`. The same numbers make the same bytes.
 
     Fonts are embedded in PDF as TrueType; text in SVG stays text.
@@ -84,7 +83,7 @@ def render(draw: Draw, form: str, size: tuple[float, float], ink: str = "black",
         draw: the drawing function.
         form: the format.
         size: width and height in inches.
-        ink: colour of text and axes.
+        transparent: whether the ground is left out.
         settings: matplotlib's, with an underscore for each dot.
 
     Raises:
@@ -95,13 +94,8 @@ def render(draw: Draw, form: str, size: tuple[float, float], ink: str = "black",
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    fixed: dict[Any, Any] = {
-        "axes.prop_cycle": cycler(color=SERIES),
-        "svg.hashsalt": "ttt_envs",
-        "svg.fonttype": "none",
-        "pdf.fonttype": 42,
-    }
-    fixed |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
+    fixed: dict[Any, Any] = {"axes.prop_cycle": cycler(color=SERIES), "svg.hashsalt": "ttt_envs"}
+    fixed |= {"svg.fonttype": "none", "pdf.fonttype": 42}
     nothing = {"png": ("Software",), "svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
     with rc_context(fixed | {name.replace("_", "."): value for name, value in settings.items()}):
         figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
@@ -110,50 +104,38 @@ def render(draw: Draw, form: str, size: tuple[float, float], ink: str = "black",
             axes.grid(alpha=0.3)
             axes.set_axisbelow(True)
             axes.spines[["top", "right"]].set_visible(False)
-        figure.savefig(file, format=form, metadata=dict.fromkeys(nothing[form]), transparent=ink == _INK)
+        figure.savefig(file, format=form, metadata=dict.fromkeys(nothing[form]), transparent=transparent)
     return file.getvalue()
 
 
-def save_picture(path: Path, draw: Draw) -> list[Path]:
-    """Draw a figure and write it as PNG and as SVG, black on white, and as SVG in dark colours, ``NAME-dark.svg``.
+def colour_rules(scope: str = "") -> str:
+    """Return the CSS rules that give SVG figures dark colours where the reader prefers them.
 
     Args:
-        path: path of the first two; its suffix is replaced.
+        scope: selector before that of a mark, such as ``"figure "``; "" inside an SVG file.
+    """
+    kinds = [(kind, *colours) for colours in _DARK.items() for kind in ("fill", "stroke")]
+    rules = "".join(f'{scope}[style*="{kind}: {light}"]{{{kind}:{dark}!important}}' for kind, light, dark in kinds)
+    return f"@media screen and (prefers-color-scheme: dark) {{{rules}}}"
+
+
+def add_dark_colours(svg: str) -> str:
+    """Return a figure as SVG with the colours of :func:`colour_rules`; texts have no colour of their own."""
+    ink = f"@media screen and (prefers-color-scheme: dark) {{svg{{fill:{_DARK['#000000']}}}}}"
+    return svg.replace("<defs>", f"<style>{ink}{colour_rules()}</style><defs>", 1)
+
+
+def save_figure(path: Path, draw: Draw, size: tuple[float, float] = (8.0, 4.5), **settings: Any) -> Path:
+    """Draw a figure and write it in the format of its suffix, black on white; SVG also has dark colours.
+
+    Args:
+        path: with a suffix of :data:`FORMATS`.
         draw: the drawing function.
+        size: width and height in inches.
+        settings: as :func:`render` takes them.
 
     Returns:
-        The three paths: PNG, SVG, dark SVG. The same numbers make the same files.
-
-    Raises:
-        ValueError: there is no matplotlib.
-    """
-    forms = {form: render(draw, form, (8.0, 4.5), savefig_dpi=120) for form in ("png", "svg")}
-    contents = {
-        path.with_suffix(".png"): forms["png"],
-        path.with_suffix(".svg"): forms["svg"],
-        path.with_name(f"{path.stem}-dark.svg"): to_dark(forms["svg"].decode()).encode(),
-    }
-    for name, content in contents.items():
-        write_atomically(name, lambda file, content=content: file.write(content))
-    return list(contents)
-
-
-def to_dark(svg: str) -> str:
-    """Return a figure written by :func:`save_picture` as SVG in dark colours."""
-    for light, dark in _DARK.items():
-        svg = re.sub(light, dark, svg, flags=re.IGNORECASE)
-    # texts and black marks have no colour of their own
-    return svg.replace("<svg ", f'<svg fill="{_DARK["#000000"]}" ', 1)
-
-
-def save_figure(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows: int = 0) -> None:
-    """Draw a figure for a paper and write it in the format of its suffix: black on white, in 8-point type.
-
-    Args:
-        path: with a suffix of :data:`FORMATS`; PNG has 300 dots per inch.
-        draw: the drawing function.
-        width: in inches.
-        legend_rows: number of rows of the legend above the plot, for which there is room.
+        The path. The same numbers make the same file.
 
     Raises:
         ValueError: another suffix, or there is no matplotlib.
@@ -161,13 +143,33 @@ def save_figure(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"{path} has no format of figures: end its name in .{', .'.join(FORMATS)}")
-    size = (width, 0.6 * width + 0.17 * legend_rows)
-    content = render(draw, form, size, font_size=8, axes_linewidth=0.6, savefig_dpi=300)
+    content = render(draw, form, size, **settings)
+    if form == "svg":
+        content = add_dark_colours(content.decode()).encode()
     write_atomically(path, lambda file: file.write(content))
+    return path
+
+
+def save_picture(path: Path, draw: Draw) -> list[Path]:
+    """Draw a figure and write it as PNG and as SVG, with the suffixes of both in place of that of ``path``."""
+    return [save_figure(path.with_suffix(suffix), draw, savefig_dpi=120) for suffix in (".png", ".svg")]
+
+
+def save_for_paper(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows: int = 0) -> None:
+    """Draw a figure for a paper, as :func:`save_figure`: in 8-point type; PNG has 300 dots per inch.
+
+    Args:
+        path: with a suffix of :data:`FORMATS`.
+        draw: the drawing function.
+        width: in inches.
+        legend_rows: number of rows of the legend above the plot, for which there is room.
+    """
+    size = (width, 0.6 * width + 0.17 * legend_rows)
+    save_figure(path, draw, size, font_size=8, axes_linewidth=0.6, savefig_dpi=300)
 
 
 def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> str:
-    """Draw a figure as an SVG element for inside a page: transparent, in the page's text colour and font.
+    """Draw a figure as an SVG element for inside a page, whose style sheet gives it the page's text colour and font.
 
     Args:
         draw: the drawing function.
@@ -181,18 +183,13 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
     Raises:
         ValueError: there is no matplotlib.
     """
-    text = render(draw, "svg", size, _INK).decode()
-    body = text[text.index(">", text.index("<svg")) + 1 :].replace(_INK, "currentColor")
+    text = render(draw, "svg", size, transparent=True).decode()
     # a style sheet inside a page would apply to the whole page
-    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL).replace(
-        "xlink:href=", "href="
-    )
-    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body)
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text[text.index("<defs>") :], flags=re.DOTALL)
+    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body.replace("xlink:href=", "href="))
     box = f"0 0 {round(72 * size[0], 2):g} {round(72 * size[1], 2):g}"
-    head = (
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="{box}" stroke-linejoin="round" stroke-linecap="butt">'
-    )
-    return f"{head}{body.strip()}"
+    head = f'role="img" aria-label="{escape(label)}" viewBox="{box}" stroke-linejoin="round" stroke-linecap="butt"'
+    return f"<svg {head}>{body.strip()}"
 
 
 def draw_curves(
@@ -210,14 +207,11 @@ def draw_curves(
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
-        for line in lines:
-            few = len(line.x) <= 40 and not line.low
-            axes.plot(
-                line.x, line.y, line.style, color=line.colour, label=line.name, lw=1.6,
-                marker="." if few else None, ms=4,
-            )  # fmt: skip
+        for index, line in enumerate(lines):
+            marker = "." if len(line.x) <= 40 and not line.low else None
+            [mark] = axes.plot(line.x, line.y, label=line.name, lw=1.6, marker=marker, ms=4, **_style(index, line))
             if line.low:
-                axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, lw=0)
+                axes.fill_between(line.x, line.low, line.high, color=mark.get_color(), alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
         if "x" in linear:
             axes.set_xlim(0, max((x for line in lines for x in line.x), default=0.0) or 1.0)
@@ -240,6 +234,11 @@ def draw_curves(
     return draw
 
 
+def _style(index: int, line: Line) -> dict[str, Any]:
+    colour, style = line.colour or SERIES[index % len(SERIES)], line.style or STYLES[index % len(STYLES)]
+    return {"color": colour, "linestyle": style}
+
+
 def _legend_columns(lines: Sequence[Line], characters: int = 60) -> int:
     """Return how many columns of the legend fit, if a figure is as wide as this number of characters."""
     return max(1, min(len(lines), characters // (6 + max((len(line.name) for line in lines), default=1))))
@@ -252,12 +251,15 @@ def curves_size(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 class IntervalRow(NamedTuple):
-    """An estimate with its interval, drawn as a row."""
+    """An estimate with its interval, drawn as a row, or as a point by its cost."""
 
     name: str
     value: Interval
     marked: bool = False
     """whether it is highlighted"""
+    cost: float = 0.0
+    front: bool = False
+    """whether it is on the Pareto front"""
 
 
 def draw_intervals(rows: Sequence[IntervalRow], x_label: str, zero: float | None = None) -> Draw:
@@ -275,12 +277,8 @@ def draw_intervals(rows: Sequence[IntervalRow], x_label: str, zero: float | None
         if zero is not None:
             axes.axvline(zero, color=DRAW, lw=1.2)
         for place, row in zip(places, rows, strict=True):
-            colour = LOSS if row.marked else WIN
-            axes.errorbar(
-                [row.value.mean], [place], xerr=error_bars([row.value]) if row.value.low < row.value.high else None,
-                fmt="D" if row.marked else "o", color=colour,
-                ms=6 if row.marked else 4.5, lw=2.2 if row.marked else 1.6, capsize=3,
-            )  # fmt: skip
+            sizes = {"ms": 6, "lw": 2.2} if row.marked else {"ms": 4.5, "lw": 1.6}
+            plot_intervals(axes, [place], [row.value], across=True, **_mark(row), **sizes)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(list(places), [_name(row.name) for row in rows], parse_math=False)
         for label, row in zip(axes.get_yticklabels(), rows, strict=True):
@@ -309,7 +307,7 @@ def draw_sprt_path(games: Sequence[float], ratios: Sequence[float], low: float, 
         axes.axhline(0, color=DRAW, lw=0.8)
         for bound, colour in ((high, WIN), (low, LOSS)):
             axes.axhline(bound, color=colour, lw=1.6, ls="--")
-        axes.plot([0, *games], [0, *ratios], color=_INK, lw=1.6, marker=None if len(games) > 40 else ".", ms=4)
+        axes.plot([0, *games], [0, *ratios], color="black", lw=1.6, marker=None if len(games) > 40 else ".", ms=4)
         last = WIN if ratios[-1] >= high else LOSS if ratios[-1] <= low else DRAW
         axes.plot(games[-1:], ratios[-1:], "D", color=last, ms=6)
         reach = max(high, -low, *map(abs, ratios))
@@ -319,18 +317,7 @@ def draw_sprt_path(games: Sequence[float], ratios: Sequence[float], low: float, 
     return draw
 
 
-class CostPoint(NamedTuple):
-    """A point of value and cost."""
-
-    name: str
-    cost: float
-    value: Interval
-    front: bool
-    """whether it is on the Pareto front"""
-    marked: bool = False
-
-
-def draw_pareto_front(points: Sequence[CostPoint], x_label: str, y_label: str) -> Draw:
+def draw_pareto_front(points: Sequence[IntervalRow], x_label: str, y_label: str) -> Draw:
     """Return a plot of value by cost, on a log scale, with the Pareto front.
 
     Args:
@@ -340,37 +327,39 @@ def draw_pareto_front(points: Sequence[CostPoint], x_label: str, y_label: str) -
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
-        edge = sorted((one.cost, one.value.mean) for one in points if one.front)
+        edge = sorted((point.cost, point.value.mean) for point in points if point.front)
         if edge:
             axes.step(*zip(*edge, strict=True), where="post", color=DRAW, lw=1.4, ls="--")
-        for one in points:
-            colour = LOSS if one.marked else WIN
-            axes.errorbar(
-                [one.cost], [one.value.mean], yerr=error_bars([one.value]) if one.value.low < one.value.high else None,
-                fmt="D" if one.marked else "o", color=colour, ms=7 if one.marked else 5, capsize=3, lw=1.4,
-                mfc=colour if one.front or one.marked else "none",
-            )  # fmt: skip
+        for point in points:
+            style = _mark(point) | ({} if point.front or point.marked else {"mfc": "none"})
+            plot_intervals(axes, [point.cost], [point.value], ms=7 if point.marked else 5, lw=1.4, **style)
         axes.set_xscale("log")
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.05, y=0.1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        _name_beside(axes, sorted(points, key=lambda one: one.value.mean))
+        _name_beside(axes, sorted(points, key=lambda point: point.value.mean))
 
     return draw
 
 
-def _name_beside(axes: Axes, points: Sequence[CostPoint]) -> None:
+def _mark(row: IntervalRow) -> dict[str, Any]:
+    """Return the style of an estimate: highlighted or not; a point has no ends."""
+    style = {"fmt": "D", "color": LOSS} if row.marked else {"fmt": "o", "color": WIN}
+    return {**style, "capsize": 3 if row.value.low < row.value.high else 0}
+
+
+def _name_beside(axes: Axes, points: Sequence[IntervalRow]) -> None:
     """Write the names of points of rising values right of the plot, without overlap, each with a line to its point."""
     bottom, top = axes.get_ylim()
     gap = 1 / max(14, 1.4 * len(points))
     order = gap * np.arange(len(points))
-    heights = (np.array([one.value.mean for one in points]) - bottom) / (top - bottom)
+    heights = (np.array([point.value.mean for point in points]) - bottom) / (top - bottom)
     heights = np.maximum.accumulate(heights - order) + order
     heights = np.minimum(heights, 1 - gap * len(points) + gap + order)
-    for one, height in zip(points, heights, strict=True):
+    for point, height in zip(points, heights, strict=True):
         axes.annotate(
-            _name(one.name), (one.cost, one.value.mean), (1.06, height), textcoords="axes fraction", va="center",
-            fontsize="small", fontweight="bold" if one.marked else "normal", parse_math=False,
+            _name(point.name), (point.cost, point.value.mean), (1.06, height), textcoords="axes fraction", va="center",
+            fontsize="small", fontweight="bold" if point.marked else "normal", parse_math=False,
             arrowprops={"arrowstyle": "-", "color": DRAW, "lw": 0.5, "relpos": (0, 0.5), "shrinkA": 2, "shrinkB": 4},
         )  # fmt: skip
 
@@ -395,9 +384,9 @@ def draw_radar(names: Sequence[str], lines: Sequence[Line]) -> Draw:
             side = "center" if abs(right) < 0.1 else "left" if right > 0 else "right"
             level = "bottom" if up > 0.9 else "top" if up < -0.9 else "center"
             axes.annotate(name, (1.06 * right, 1.06 * up), ha=side, va=level, fontsize="small", parse_math=False)
-        for line in lines:
+        for index, line in enumerate(lines):
             radii = np.clip([*line.y, line.y[0]], 0.0, 1.0)
-            axes.plot(radii * x, radii * y, line.style, color=line.colour, lw=1.6, marker=".", ms=4, label=line.name)
+            axes.plot(radii * x, radii * y, lw=1.6, marker=".", ms=4, label=line.name, **_style(index, line))
         axes.set(aspect="equal", xlim=(-1.75, 1.75), ylim=(-1.2, 1.25))
         axes.set_axis_off()
         figure.legend(loc="outside lower center", ncols=_radar_columns(lines), frameon=False, fontsize="small")
@@ -425,17 +414,13 @@ def _set_log_axis(axes: Axes, x: Sequence[float]) -> None:
     """Set a logarithmic axis with integer ticks, which includes 0 if needed."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    positive = [value for value in x if value > 0] or [1.0]
+    positive, has_zero = [value for value in x if value > 0] or [1.0], min(x, default=1) <= 0
     low, high = min(positive), max(positive)
     if low == high:
         low, high = low / 2, high * 2
-    has_zero = min(x, default=1) <= 0
-    if has_zero:
-        axes.set_xscale("symlog", linthresh=low, linscale=0.3)
-    else:
-        axes.set_xscale("log")
+    axes.set_xscale("symlog", linthresh=low, linscale=0.3) if has_zero else axes.set_xscale("log")
     axes.set_xlim(0 if has_zero else low, high)
-    steps: Sequence[float] = (1.0,) if high / low >= 50 else (1.0, 2.0, 5.0)
+    steps = (1.0,) if high / low >= 50 else (1.0, 2.0, 5.0)
     marks = [step * 10.0**power for power in range(-6, 20) for step in steps if low <= step * 10.0**power <= high]
     axes.xaxis.set_major_locator(FixedLocator([0.0, *marks] if has_zero else marks or [low, high]))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -465,7 +450,7 @@ def plot_intervals(
     **style: Any,
 ) -> None:
     """Plot means with error bars: upwards, or ``across`` the page."""
-    means, bars = [one.mean for one in intervals], error_bars(intervals)
+    means, bars = [interval.mean for interval in intervals], error_bars(intervals)
     if across:
         axes.errorbar(means, places, xerr=bars, **style)
     else:

@@ -163,7 +163,7 @@ class SprtResult(GameResult, tag="sprt", kw_only=True):
     llr: Number
     llr_low: Annotated[float, Meta(lt=0, ge=-_FAR)]
     llr_high: Annotated[float, Meta(gt=0, le=_FAR)]
-    likelihood_of_superiority: Share
+    likelihood: Share = field(name="likelihood_of_superiority")
     fixed_games: Count | None = None
     path: Annotated[list[tuple[Count, Annotated[float, Meta(ge=-1e6, le=1e6)]]], Meta(min_length=1)]
     differences: list[Spot] | None = None

@@ -12,7 +12,7 @@ from ttt_eval.study import RESULT, TABLE, Caption, Report, Study, verdict
 def write_report_files(
     study: Study, name: str, findings: Report, folder: Path, quick: bool, part: str = ""
 ) -> list[Path]:
-    """Write ``table.md``, ``result.json`` and each figure as PNG and SVG, light and dark; return the figures' paths."""
+    """Write ``table.md``, ``result.json`` and each figure as PNG and SVG; return the figures' paths."""
     write_atomically(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
     write_json(
         folder / RESULT,

@@ -35,35 +35,33 @@ def sweep_report(result: SweepResult) -> page.Report:
     lines, names = result.lines, list(dict.fromkeys(name for line in result.lines for name in line.numbers))
     if not names:
         raise ValueError("the table has no numbers")
-    first = names[0]
-    sign = 1 if metric(first).better == "lower" else -1
-    order = sorted(
-        range(len(lines)),
-        key=lambda row: sign * lines[row].numbers[first].mean if first in lines[row].numbers else float("inf"),
-    )
+    measures, lower = [metric(name) for name in names], metric(names[0]).better == "lower"
+
+    def rank(row: int) -> float:
+        value = lines[row].numbers.get(names[0])
+        return float("inf") if value is None else value.mean if lower else -value.mean
+
+    order = sorted(range(len(lines)), key=rank)
     ordered = [lines[row] for row in order]
     best, options = ordered[0], varied_options([line.row for line in ordered])
-    direction = "least" if metric(first).better == "lower" else "most"
     tiles = [
-        page.Tile(metric(name).label, metric(name).format_with_unit(best.numbers[name].mean), "of the first setting")
-        for name in names[:4]
-        if name in best.numbers
+        page.Tile(one.label, one.format_with_unit(best.numbers[one.name].mean), "of the first setting")
+        for one in measures[:4]
+        if one.name in best.numbers
     ]
-    command = ["train.py", "--sweep", result.source, *(["--trust"] if result.trust else [])]
     num = f"{len(lines):,} settings, {sum(line.seeds for line in lines):,} runs."
-    sorting = f"settings are ordered by {metric(first).label}, {direction} first."
-    return page.Report(
-        f"Sweep {result.source}",
-        _describe(ordered, first, setting_name(best.row, options)),
-        tiles,
-        {
-            "": [page.Text(f"{num} Numbers are means over seeds with 95% intervals by Student's t; {sorting}")],
-            "Settings": _settings(result, order, names, options),
-            "Learning curves": _learning(result, order),
-            "Cost": _cost(ordered),
-            "Reproduction": parts.reproduction(result, command),
-        },
-    )
+    sorting = f"settings are ordered by {measures[0].label}, {'least' if lower else 'most'} first."
+    sections: dict[str, page.Parts] = {
+        "": [page.Text(f"{num} {page.words('means over seeds')}; {sorting}")],
+        "Settings": _settings(result, order, names, options),
+        "Learning curves": _learning(result, order),
+        "Cost": [_cost(ordered)],
+        "Reproduction": parts.reproduction(
+            result, ["train.py", "--sweep", result.source, *(["--trust"] if result.trust else [])]
+        ),
+    }
+    verdict = _describe(ordered, names[0], setting_name(best.row, options))
+    return page.Report(f"Sweep {result.source}", verdict, tiles, sections)
 
 
 def _describe(order: Sequence[Line], name: str, setting: str) -> str:
@@ -81,26 +79,19 @@ def _describe(order: Sequence[Line], name: str, setting: str) -> str:
 
 def _settings(result: SweepResult, order: Sequence[int], names: Sequence[str], options: Sequence[str]) -> page.Parts:
     lines, rows = result.lines, list[page.Row]()
-    ends = {
-        name: (min(value.low for value in values), max(value.high for value in values))
+    columns = [
+        parts.interval_cells([lines[row].numbers.get(name) for row in order], metric(name).format_with_unit)
         for name in names
-        for values in [[line.numbers[name] for line in lines if name in line.numbers]]
-    }
-    for row in order[:MAX_SHOWN]:
-        values = [_format_value(lines[row].row.get(name)) for name in options] or ["the only setting"]
-        numbers = [
-            parts.interval_cell(value, metric(name).format_with_unit, *ends[name])
-            if (value := lines[row].numbers.get(name))
-            else ""
-            for name in names
-        ]
-        rows.append((*values, _link_runs(result, row), *numbers))
+    ]
+    for row, *numbers in zip(order[:MAX_SHOWN], *columns, strict=False):
+        settings = [_format_value(lines[row].row.get(name)) for name in options] or ["the only setting"]
+        rows.append((*settings, _link_runs(result, row), *numbers))
     head = [*(options or ["setting"]), "seeds", *(metric(name).label for name in names)]
     common = [f"{name} {_format_value(value)}" for name, value in lines[order[0]].row.items() if name not in options]
     count = f"The first {MAX_SHOWN} of {len(order):,} are shown; table.md has all."
     return [
         page.Text(f"All have {formats.join_names(common)}.") if common else None,
-        page.Table("Options that differ, links to the pages of runs, and measures", head, rows),
+        parts.table("settings", rows, head=head),
         page.left_out(count) if len(order) > MAX_SHOWN else None,
     ]
 
@@ -108,10 +99,8 @@ def _settings(result: SweepResult, order: Sequence[int], names: Sequence[str], o
 def _link_runs(result: SweepResult, row: int) -> page.Cell:
     """List the runs of a setting, linked if they have a page."""
     runs, folder = [run for run in result.runs if run.row == row], Path(result.folder)
-    links = []
-    for run in runs[:MAX_LINKED]:
-        path = _run_folder(run.run, folder)
-        links.append((str(run.seed), "" if path is None else page.link_to(path / REPORT, folder)))
+    folders = [(str(run.seed), _run_folder(run.run, folder)) for run in runs[:MAX_LINKED]]
+    links = [(seed, "" if path is None else page.link_to(path / REPORT, folder)) for seed, path in folders]
     rest = [(f"and {len(runs) - MAX_LINKED} more", "")] if len(runs) > MAX_LINKED else []
     return page.Cell(links=[*links, *rest])
 
@@ -128,11 +117,12 @@ def _groups(result: SweepResult, order: Sequence[int]) -> tuple[list[Group], lis
     groups, notes = [], []
     for row in order:
         curves = []
-        for run in result.runs:
-            path = _run_folder(run.run, Path(result.folder)) if run.row == row else None
-            found, why = (None, "") if path is None or not path.is_dir() else page.or_why(partial(read_curves, [path]))
-            curves += found or []
-            notes += [why] if why else []
+        paths = [_run_folder(run.run, Path(result.folder)) for run in result.runs if run.row == row]
+        for path in paths:
+            if path is not None and path.is_dir():
+                found, why = page.or_why(partial(read_curves, [path]))
+                curves += found or []
+                notes += [why] if why else []
         if curves:
             labels = {name: _format_value(lines[row].row.get(name)) for name in options}
             groups.append(Group(setting_name(lines[row].row, options), labels, curves))
@@ -141,13 +131,13 @@ def _groups(result: SweepResult, order: Sequence[int]) -> tuple[list[Group], lis
 
 def _learning(result: SweepResult, order: Sequence[int]) -> page.Parts:
     """Return figures of the learning curves of the first settings: by games, and by CPU seconds."""
-    groups, notes = _groups(result, order[:MAX_GROUPS])
-    content = list(curve_parts(groups, notes))
-    if len(order) > MAX_GROUPS:
-        content.append(page.left_out(f"Shown are the {MAX_GROUPS} best of {len(order)}."))
-    if (Path(result.folder) / CURVES).is_file():
-        content.append(page.left_out(f"The numbers are in the file {CURVES} beside this page."))
-    return content
+    shown = f"Shown are the {MAX_GROUPS} best of {len(order)}."
+    has_file = (Path(result.folder) / CURVES).is_file()
+    return [
+        *curve_parts(*_groups(result, order[:MAX_GROUPS])),
+        page.left_out(shown) if len(order) > MAX_GROUPS else None,
+        page.left_out(f"The numbers are in the file {CURVES} beside this page.") if has_file else None,
+    ]
 
 
 def write_sweep_curves(folder: Path) -> Path | None:
@@ -172,20 +162,14 @@ def write_sweep_curves(folder: Path) -> Path | None:
     return folder / CURVES
 
 
-def _cost(order: Sequence[Line]) -> page.Parts:
+def _cost(order: Sequence[Line]) -> page.Part:
     spent = [line for line in order if "cpu_s" in line.numbers]
     if not spent:
-        return [page.left_out("The cost of the runs is not known.")]
+        return page.left_out("The cost of the runs is not known.")
     total = sum(line.numbers["cpu_s"].mean * line.seeds for line in spent)
-    words = f"The training of all runs took {total:,.1f} s of CPU."
-    peaks = [line.numbers["peak_rss_bytes"].mean for line in spent if "peak_rss_bytes" in line.numbers]
-    return [
-        page.Text(
-            f"{words} Peak memory was {formats.mebibytes(max(peaks))}, of the setting that took most."
-            if peaks
-            else words
-        )
-    ]
+    peak = max((line.numbers["peak_rss_bytes"].mean for line in spent if "peak_rss_bytes" in line.numbers), default=0.0)
+    memory = f" Peak memory was {formats.mebibytes(peak)}, of the setting that took most." if peak else ""
+    return page.Text(f"The training of all runs took {total:,.1f} s of CPU.{memory}")
 
 
 def _format_value(value: Any) -> str:
