@@ -33,9 +33,8 @@ from ttt_envs import Boards, Game, Policy, make_policy
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
-from ttt_eval.result_store import UNITS
+from ttt_eval.result_store import UNITS, collect_results
 from ttt_eval.run_files import RunDirectory
-from ttt_eval.study import Study, run_units
 
 pytestmark = pytest.mark.slow
 
@@ -318,14 +317,13 @@ def square(unit):
     return {"square": unit["n"] ** 2, "half": unit["n"] / 2, "none": float("nan") if unit["n"] == 3 else None}
 
 
-def test_damaged_results_of_a_study_are_measured_again(tmp_path):
-    study = Study("Squares", "", "", lambda quick: [{"n": number} for number in range(4)], square, lambda _: None, "")
-    provenance = {"code": "x"}
-    expected = json.dumps(run_units(study, tmp_path, provenance))
+def test_damaged_results_are_measured_again(tmp_path):
+    units, provenance = [{"n": number} for number in range(4)], {"code": "x"}
+    expected = json.dumps(collect_results(square, units, tmp_path, provenance))
 
     def verify():
         with one_line_errors():  # of a damaged first line
-            assert json.dumps(run_units(study, tmp_path, provenance)) == expected
+            assert json.dumps(collect_results(square, units, tmp_path, provenance)) == expected
 
     check_damaged([tmp_path / UNITS], 600, verify, tmp_path)
 

@@ -101,8 +101,6 @@ EVALUATE = [
     ("report --runs nowhere", "there is no option --runs"),
     ("compression-levels svd --ranks 82", "0 to 81"),
     ("reproduce learners-nave", "did you mean 'learners-naive'?"),
-    ("reproduce alpha-zero --part curve", "choose curves, ablation, proved"),
-    ("reproduce svd-fig4 --part curve", "it has none"),
     ("sprt random random --games 1e9", "is too many: choose up to 10,000,000"),
     ("sprt random random --elo0 20", "--elo0 20 is not below elo1=20"),
     ("sprt random random --games 200 --model trinomial --luck-correction exact", "choose one of the two"),
