@@ -159,7 +159,7 @@ def cpu_to_threshold(curves: Sequence[TrainingCurve], bound: float = NEAR) -> li
 def cpu_numbers(seconds: Sequence[float]) -> dict[str, Any]:
     """Return the CPU time until a goal was reached for good, in runs that may not reach it."""
     finite = [second for second in seconds if np.isfinite(second)]
-    runs = {"runs": len(finite), "of": len(seconds)}
+    runs = {"runs": f"{len(finite)} of {len(seconds)}"}
     return {**runs, "after CPU s": median_and_range(finite)} if finite else runs
 
 
@@ -171,7 +171,7 @@ def run_numbers(curves: Sequence[TrainingCurve]) -> tuple[dict[str, Any], dict[s
         "CPU s": median_and_range(cpu_s),
         f"below {NEAR} for good": cpu_numbers(cpu_to_threshold(curves)),
     }
-    return cost, {"exploitability": median_and_range(final_values(curves)), "0 in": perfect, "of": len(curves)}
+    return cost, {"exploitability": median_and_range(final_values(curves)), "0 in": f"{perfect} of {len(curves)}"}
 
 
 class TrainingStudy(Study):
@@ -567,12 +567,11 @@ class LargeBoards(Study):
                     lost, games = [seat[2] for seat in other["empty"]], sum(map(sum, other["empty"]))
                     numbers = {
                         "ms CPU a move": 1000 * other["cpu_s"],
-                        f"{NAME} loses from the empty board": sum(lost),
-                        "of": games,
+                        f"{NAME} loses from the empty board": f"{sum(lost)} of {games}",
                         f"results kept in games from proved positions, by {NAME}": _share_of_games(other["held"]),
                         "by the other": _share_of_games(other["theirs"]),
                     }
-                    label = f"{board}: {other['name']}, for {player['simulations']} simulations"
+                    label = f"{board}: {other['name']}, for {NAME}, {player['simulations']} simulations"
                     add(label, numbers, other["keep_rate"], shares)
                     lead = mean_result(other["ahead"], (-1, -0.5, 0, 0.5, 1))
                     claims += [

@@ -104,7 +104,7 @@ class Decompositions(Study):
             best |= set(winners["exploitability"])
             words = f"{table}: the smallest error gives the least exploitable play"
             claims.append(
-                Claim(words, same == len(SHARES), {"at equal numbers in": same, "of": len(SHARES), **winners})
+                Claim(words, same == len(SHARES), {"at equal numbers in": f"{same} of {len(SHARES)}", **winners})
             )
         panels = [
             Panel(_method_series(curves, table, measure), "share of the numbers", measure.replace("_", " "), table)
@@ -113,8 +113,7 @@ class Decompositions(Study):
         ]
         answer = {
             "least exploitable": sorted(best),
-            "the smallest error gives the least exploitable play in": comparisons,
-            "of": len(SHARES) * len(tables),
+            "the smallest error gives the least exploitable play in": f"{comparisons} of {len(SHARES) * len(tables)}",
         }
         question = "Which decomposition plays best at equal stored numbers?"
         symbols = "A column for each table. Each mark is a measured rank, all of them exact."
@@ -175,7 +174,7 @@ class Groupings(Study):
             papers = names.index(PAPERS)
             for rank in RANKS:
                 at = errors[:, rank]
-                ours = {PAPERS: at[papers], "better": int((at < at[papers] - 1e-9).sum()), "of": len(names)}
+                ours = {PAPERS: at[papers], "better": f"{(at < at[papers] - 1e-9).sum()} of {len(names)}"}
                 ends = {f"best {_first_best(names, at)}": at.min(), f"worst {_first_best(names, -at)}": at.max()}
                 rows.append(Row(f"{terminal}, rank {rank}", None, ours, ends))
             strengths = {name: CompressionQuality(**quality) for name, quality in result["strengths"].items()}

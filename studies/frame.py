@@ -248,37 +248,39 @@ def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_value(value: Value, separator: str = "; ") -> str:
+def format_value(value: Value, nested: bool = False) -> str:
     """Format a value for a table, evidence or caption.
 
     Fractions have four digits after the point, and an interval has its ends in brackets unless it is a point.
-    Sequences are joined by slashes. Mappings are lists of names and values, those within them with commas.
+    Sequences are joined by slashes. Mappings are lists of names and values, those ``nested`` in others with commas.
     """
     if value is None or isinstance(value, bool):
         return VERDICTS[value]
     if isinstance(value, Mapping):
-        pairs = ((name, format_value(part, ", "), isinstance(part, Mapping)) for name, part in value.items())
-        return separator.join(f"{name}{':' * nested} {text}".strip() for name, text, nested in pairs)
+        colon, separator = (" ", ", ") if nested else (": ", "; ")
+        return separator.join(
+            f"{name}{colon}{format_value(part, True)}" if name else format_value(part, True)
+            for name, part in value.items()
+        )
     if isinstance(value, Interval):
-        mean, low, high = map(_format_number, value)
+        mean, low, high = (_format_number(number, max(map(abs, value))) for number in value)
         return mean if low == high else f"{mean} ({low} to {high})"
     if isinstance(value, Real):
-        return _format_number(value)
+        return _format_number(value, abs(value))
     if isinstance(value, str):
         return value
-    return " / ".join(format_value(part, ", ") for part in value)
+    return " / ".join(format_value(part, True) for part in value)
 
 
-def _format_number(number: Any) -> str:
+def _format_number(number: Any, size: Any) -> str:
+    """Format a number among numbers up to a size."""
     if isinstance(number, Integral):
         return f"{number:,}"
-    if isnan(number):
-        return "unknown"
     if not isfinite(number):
-        return "infinite" if number > 0 else "-infinite"
-    if abs(number) >= 10:
+        return "unknown" if isnan(number) else "infinite" if number > 0 else "-infinite"
+    if size >= 10:
         return f"{number:,.1f}"
-    return f"{number:.2g}" if 0 < abs(number) < 0.00095 else f"{number:.4f}"
+    return f"{number:.2g}" if 0 < size < 0.00095 else f"{number:.4f}"
 
 
 def _to_json(value: Value) -> Any:

@@ -248,7 +248,7 @@ class Optimizer(Duel):
             "Which optimizer and learning rate are best for the Q-net?",
             "Dashes are single runs, marks their means with 95% intervals.",
             [panel],
-            {"adam with 0.001 is": claim.holds, "intervals wider than half the scale": wide, "of": len(leads)},
+            {"adam with 0.001 is": claim.holds, "intervals wider than half the scale": f"{wide} of {len(leads)}"},
         )
         return Report(rows, [claim], {"learners-optimizer": figure}, ours="1,000 test games a run")
 

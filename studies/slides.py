@@ -110,9 +110,13 @@ class NetScores(Study):
             "How likely is a net score of at most s between equal players?",
             "Lines are exact, marks as published. The dashed line is 95%.",
             [_panel(exact)],
-            {"numbers as in the tables, to three digits": correct, "of": len(SCORES) * len(exact)},
+            {"numbers as in the tables, to three digits": _of_all(correct)},
         )
         return Report(rows, _claims(exact, wrong, correct, plausible), {"slides-tables": figure}, ours="simulated")
+
+
+def _of_all(count: int) -> str:
+    return f"{count} of {len(SCORES) * len(PUBLISHED)}"
 
 
 def _claims(exact: dict[int, Any], wrong: dict[str, float], correct: int, plausible: int) -> list[Claim]:
@@ -124,7 +128,7 @@ def _claims(exact: dict[int, Any], wrong: dict[str, float], correct: int, plausi
         Claim(
             "Pr(abs(X[n]) <= s) is as in the tables, to three digits",
             not wrong,
-            {"numbers that are": correct, "not": len(wrong), **wrong, "simulated ones that agree (99.9%)": plausible},
+            {"numbers that are": _of_all(correct), **wrong, "simulated ones that agree (99.9%)": _of_all(plausible)},
         ),
         Claim("1 - p - q ~ 0.2920", round(1 - sum(MASTER_RATES), 4) == 0.2920, {"1 - p - q": 1 - sum(MASTER_RATES)}),
         Claim(

@@ -876,8 +876,7 @@ class ImitationNets(Study):
             _net_panels(by_size),
             {
                 "over both seats, nets that win more than they lose": sum(lead.low > 0 for lead in leads),
-                "that lose more": sum(lead.high < 0 for lead in leads),
-                "of": len(leads),
+                "that lose more": f"{sum(lead.high < 0 for lead in leads)} of {len(leads)}",
             },
         )
         heading = f"ours, {len(by_size[0].runs)} nets"
@@ -920,7 +919,7 @@ def _net_claims(nets: Mapping[Entry, EntryResult], optimal: Mapping[tuple[int, .
             (f"{author}: moving first, the net wins more than the tree on each board", (FIRST,)),
             (f"the same over both seats ({author}'s net): the lead is not the first move's", (FIRST, SECOND)),
         ):
-            leads = {f"{board_name(net.entry.game)}, {net.entry.iterations:,}:": net.lead(*seats) for net in own}
+            leads = {f"{board_name(net.entry.game)}, {net.entry.iterations:,}": net.lead(*seats) for net in own}
             claims.append(Claim(words, is_above(leads.values()) if full else None, leads))
     small = [net for entry, net in nets.items() if entry.size == 3]
     if small and (3, 3) in optimal:

@@ -109,11 +109,11 @@ def test_invalid_lines_are_measured_again(line, tmp_path):
 
 
 def test_the_page_and_the_numbers(tmp_path):
-    for quick, answer in ((True, ""), (False, "Largest 16. ")):
+    for quick, answer in ((True, ""), (False, "Largest: 16. ")):
         _, paths = reproduce(Squares(), "squares", tmp_path, {}, quick=quick)
         page = (tmp_path / "table.md").read_text()
         assert "| 1 | 1 | yes |" in page  # nothing stands under "published" or "exact"
-        assert "| squares grow | undecided | from 0; to " in page
+        assert "| squares grow | undecided | from: 0; to: " in page
         assert ("Quick form: three squares" in page) == quick
         assert page.endswith(f"**Do squares grow?**\n\n![Do squares grow?](squares.png)\n\n{answer}Dots are squares.\n")
         result = json.loads((tmp_path / "result.json").read_text())
@@ -147,7 +147,8 @@ def test_the_description_has_that_of_the_base():
         (Interval(0.5, 0.25, 0.75), "0.5000 (0.2500 to 0.7500)"),
         (Interval(0.5, 0.5, 0.5), "0.5000"),
         ([1, "b"], "1 / b"),
-        ({"a": 1, "b": {"c": 2, "d": False}}, "a 1; b: c 2, d no"),
+        ({"a": 1, "b": {"c": 2, "d": False}, "": 3}, "a: 1; b: c 2, d no; 3"),
+        (Interval(10.5, 9.75, 11.0), "10.5 (9.8 to 11.0)"),
     ],
 )
 def test_values_as_text(value, text):
