@@ -477,7 +477,6 @@ ASKED = {
     "reproduce": ([["", "x", "table-9", "\x00"]], {"jobs": ["0", "-1", "x"], "out": FOLDERS}),
     "policies": ([], {"json": None}),
     "learners": ([], {"json": None}),
-    "ground-truth": ([["--largest=x", "--largest=nan", "--help"]], {"largest": ["x"]}),  # else it takes a minute
 }  # fmt: skip
 TRAIN = {
     **COMMON, "games": FEW, "batch": ["1", "2", "5", "0", "-1", "x"], "seed": NUMBERS, "opponent": SOME,
@@ -549,7 +548,7 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
             name = data.draw(st.sampled_from([*COMMANDS, "x"]))
             positional, table = ASKED.get(name, ([], COMMON))
             given = [data.draw(st.sampled_from(players(data) if one == "P" else one)) for one in positional]
-            if data.draw(st.integers(0, 9)) == 0 and name not in ("cost", "ground-truth"):
+            if data.draw(st.integers(0, 9)) == 0 and name != "cost":
                 given = given[1:]
             return evaluate.main, [name, *given, *options_of(data, table)], ""
         if program == "train":  # a number of games always: the usual one takes long

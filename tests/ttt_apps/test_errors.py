@@ -157,7 +157,7 @@ EVALUATE = [
     ("positions --out p.jsonl --size 5", "has too many positions"),
     ("positions --out .", ". is a folder: name a file"),
     ("puzzles --gravity", "--gravity has no effect without a POLICY"),
-    ("puzzles random --make", "puzzles come from one source"),
+    ("puzzles random --log x", "puzzles come from one source"),
     ("puzzles --opponent random", "--opponent has no effect without a POLICY"),
     ("puzzles --player human", "--player has no effect without --log"),
     ("puzzles random --count 0", "--count 0 gives no puzzle: choose 1 or more"),
