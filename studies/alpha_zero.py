@@ -452,7 +452,6 @@ class Ablation(TrainingStudy):
             "Bars are medians, with the range of the runs that get there; other runs never do.",
             [_ablation_panel(game, by_variant) for game, by_variant in curves.items()],
             {f"runs are sooner below {NEAR} for good with": sooner},
-            3,
         )
         return Report(rows, claims, {"alpha-zero-ablation": figure}, "measured")
 
@@ -471,8 +470,8 @@ def _ablation_panel(game: Game, by_variant: Mapping[str, Sequence[TrainingCurve]
         for place, name in enumerate(names)
     }
     times = {place: median_and_range(seconds) for place, seconds in reached.items() if seconds}
-    label = f"CPU s until below {NEAR} for good"
-    return Panel([Series("", times, times.values(), "|")], label, "", game_name(game), places=names, limits=(0, None))
+    label = f"CPU s, below {NEAR} for good"
+    return Panel([Series("", times, times.values(), "o")], label, "", game_name(game), places=names, limits=(0, None))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def draw_figure(figure: Figure, canvas: Canvas) -> None:
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     places = max(len(panel.places) for panel in figure.panels)
-    canvas.set_size_inches(8.0, max(1.3 + 2.8 * rows, 1.5 + 0.27 * places))
+    canvas.set_size_inches(8.0, 1.0 + rows * max(3.2, 0.7 + 0.27 * places))
     panes = canvas.subplots(rows, columns, squeeze=False).ravel()
     handles: dict[str, Any] = {}
     for axes, panel in zip(panes, figure.panels, strict=False):
