@@ -291,16 +291,9 @@ class Learning(TrainingStudy):
         decided = len(results) == len(self.units(False))
         rows = [Row(f"{game_name(game)}: {player}", None, *run_numbers(own)) for (game, player), own in curves.items()]
         claims = [*_goals(curves, decided), *_comparisons(curves, decided)]
-        perfect = {
-            f"{player}, {game_name(game)}": f"{sum(curve.end <= ROUNDING for curve in own)} of {len(own)}"
-            for (game, player), own in curves.items()
-            if player in LEARNERS
-        }
-        times = {
-            f"{player}, {game_name(game)}": cpu_numbers(cpu_to_threshold(own))
-            for (game, player), own in curves.items()
-            if player in LEARNERS
-        }
+        own = {f"{player}, {game_name(game)}": runs for (game, player), runs in curves.items() if player in LEARNERS}
+        times = {name: cpu_numbers(cpu_to_threshold(runs)) for name, runs in own.items()}
+        perfect = {name: f"{sum(run.end <= ROUNDING for run in runs)} of {len(runs)}" for name, runs in own.items()}
         symbols = "Thin lines are seeds, thick lines with marks their medians."
         question = "until AlphaZero plays perfectly, and the others?"
         figures = {
