@@ -55,7 +55,7 @@ from learners.alpha_zero.policy import CHUNK_SIZE
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.alpha_zero.settings import value_scale_for
 from learners.training import make_initial_rng
-from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_unit
+from studies.alpha_zero import temporary_run, training_unit
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards

@@ -32,8 +32,9 @@ from ttt_eval.cost import processor
 
 os.environ[INTERPRET] = "0"  # measure machine code
 
-# a benchmark named after a package must not shadow it
-sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
+# a benchmark named after a package must not shadow it, and the studies are not installed
+FOLDER = Path(__file__).resolve().parent
+sys.path[:] = [*(folder for folder in sys.path if folder != str(Path(__file__).parent)), str(FOLDER.parent)]
 
 if hasattr(os, "sched_setaffinity"):  # libraries imported later make as many threads as they find cores
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -21,7 +21,7 @@ FIRST = (
     "large",
     "tests/ttt_eval/test_comparison_pages.py",
     "tests/test_documents.py",
-    "tests/ttt_apps/test_reproduce.py",
+    "tests/studies/test_studies.py",
     "tests/test_conformance.py",
     "tests/ttt_eval/test_run_page.py",
     "tests/ttt_apps/test_play_page.py",

@@ -31,9 +31,8 @@ from ttt_envs import Boards, Game, Policy, make_policy
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
-from ttt_eval.result_store import UNITS
+from ttt_eval.result_store import UNITS, collect_results
 from ttt_eval.run_files import RunDirectory
-from ttt_eval.study import Study, run_units
 
 pytestmark = pytest.mark.slow
 
@@ -305,14 +304,13 @@ def square(unit):
     return {"square": unit["n"] ** 2, "half": unit["n"] / 2, "none": float("nan") if unit["n"] == 3 else None}
 
 
-def test_damaged_results_of_a_study_are_measured_again(tmp_path):
-    study = Study("Squares", "", "", lambda quick: [{"n": number} for number in range(4)], square, lambda _: None, "")
-    provenance = {"code": "x"}
-    expected = json.dumps(run_units(study, tmp_path, provenance))
+def test_damaged_results_are_measured_again(tmp_path):
+    units, provenance = [{"n": number} for number in range(4)], {"code": "x"}
+    expected = json.dumps(collect_results(square, units, tmp_path, provenance))
 
     def verify():
         with one_line_errors():  # of a damaged first line
-            assert json.dumps(run_units(study, tmp_path, provenance)) == expected
+            assert json.dumps(collect_results(square, units, tmp_path, provenance)) == expected
 
     check_damaged([tmp_path / UNITS], 600, verify, tmp_path)
 
@@ -466,7 +464,6 @@ ASKED = {
     "reproduce": ([["", "x", "table-9", "\x00"]], {"jobs": ["0", "-1", "x"], "out": FOLDERS}),
     "policies": ([], {"json": None}),
     "learners": ([], {"json": None}),
-    "ground-truth": ([["--largest=x", "--largest=nan", "--help"]], {"largest": ["x"]}),  # else it takes a minute
 }  # fmt: skip
 TRAIN = {
     **COMMON, "games": FEW, "batch": ["1", "2", "5", "0", "-1", "x"], "seed": NUMBERS, "opponent": SOME,
@@ -538,7 +535,7 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
             name = data.draw(st.sampled_from([*COMMANDS, "x"]))
             positional, table = ASKED.get(name, ([], COMMON))
             given = [data.draw(st.sampled_from(players(data) if one == "P" else one)) for one in positional]
-            if data.draw(st.integers(0, 9)) == 0 and name not in ("cost", "ground-truth"):
+            if data.draw(st.integers(0, 9)) == 0 and name != "cost":
                 given = given[1:]
             return evaluate.main, [name, *given, *options_of(data, table)], ""
         if program == "train":  # a number of games always: the usual one takes long

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from ttt_apps.studies.slides_tables import MASTER_RATES, PUBLISHED, published
+from studies.slides import MASTER_RATES, PUBLISHED, published
 from ttt_eval.matches.elo import (
     elo,
     elo_from_score,

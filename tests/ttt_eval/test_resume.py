@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from kills import Disk, KilledError
 from make_ladders import LadderPlan, measure_ladder
-from test_study import STUDY
+from squares import Squares
 
+from studies.frame import reproduce
 from ttt_envs import Game
 from ttt_eval.benchmark.records import Submission
 from ttt_eval.benchmark.runs import RunSettings, run_benchmark
@@ -22,9 +23,7 @@ from ttt_eval.matches.match import MatchSettings
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.matches.tournament import TournamentSettings, run_tournament
-from ttt_eval.reports.study import write_report_files
 from ttt_eval.result_store import UNITS
-from ttt_eval.study import run_units
 
 GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}
@@ -33,9 +32,7 @@ PLAYERS = TournamentSettings(GAME, ("random", "win-or-block", "mcts:simulations=
 LADDER = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 100, ("random",))
 RUNS = RunSettings("q-learning", ("chance-25",), 2, 200)
 WORK = {
-    "study": lambda folder, jobs=1: write_report_files(
-        STUDY, "squares", STUDY.analyse(run_units(STUDY, folder, CODE, jobs=jobs)), folder, quick=False
-    ),
+    "study": lambda folder, jobs=1: reproduce(Squares(), "squares", folder, CODE, jobs=jobs),
     "test": lambda folder, jobs=1: run_sprt(EQUALS, SPRT(0, 20), folder, CODE, pairs=2000, jobs=jobs),
     "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, jobs=jobs),
     "ladder": lambda folder, jobs=1: measure_ladder("small", LADDER, folder, CODE, jobs=jobs),

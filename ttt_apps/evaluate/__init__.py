@@ -48,8 +48,6 @@ COMMANDS: Commands = {
     "plot": ("ttt_apps.evaluate.plot:Plot", "Draw learning curves over seeds, and write their numbers."),
     "compression-levels": ("ttt_apps.evaluate.compression_levels:CompressionLevels", "Measure compressed tables."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "Reproduce a published table or figure."),
-    "ground-truth": ("ttt_apps.evaluate.ground_truth:GroundTruth", "Compute the page docs/ground-truth.md."),
-    "warm-up": ("ttt_apps.evaluate.warm_up:WarmUp", "Compile all machine code now."),
     "policies": ("ttt_apps.evaluate.policies:Policies", "List policies with their arguments."),
     "learners": ("ttt_apps.evaluate.policies:Learners", "List learners with their settings."),
 }

@@ -18,12 +18,10 @@ from ttt_apps.cli import (
     GameOptions,
     JsonOptions,
     check_no_effect,
-    check_seed,
     new_table,
     print_output,
     print_status,
     print_table,
-    share_bar,
     slow_status,
     warn,
 )
@@ -52,10 +50,6 @@ class Puzzles(JsonOptions, GameOptions):
     """the player in the log whose moves count, such as human; default: both"""
     count: Count = 20
     """maximum number of puzzles of a policy or a log"""
-    make: tyro.conf.FlagCreatePairsOff[bool] = False
-    """make the built-in set again, from seeded games"""
-    seed: Count = 0
-    """seed of the games of --make"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the puzzles to a JSON file too"""
 
@@ -67,18 +61,17 @@ class Puzzles(JsonOptions, GameOptions):
         """
         from ttt_eval.puzzles import write_puzzles
 
-        if sum((bool(self.policy), self.log is not None, self.make)) > 1:
-            raise ValueError("puzzles come from one source: give a POLICY, or --log FILE, or --make")
+        if self.policy and self.log is not None:
+            raise ValueError("puzzles come from one source: give a POLICY, or --log FILE")
         if not self.policy:
             check_no_effect(self, "without a POLICY", "opponent", *(field.name for field in fields(GameOptions)))
         if self.log is None:
             check_no_effect(self, "without --log", "player")
         if self.count < 1:
             raise ValueError(f"--count {self.count} gives no puzzle: choose 1 or more")
-        check_seed(self.seed)
         puzzles, command = self._collect()
         if self.out is not None:
-            write_puzzles(self.out, puzzles, {"command": command, **({"seed": self.seed} if self.make else {})})
+            write_puzzles(self.out, puzzles, {"command": command})
         if self.json:
             print(json.dumps({"puzzles": [one.to_dict() for one in puzzles]}))
             return
@@ -93,11 +86,8 @@ class Puzzles(JsonOptions, GameOptions):
     def _collect(self) -> tuple[list[Puzzle], str]:
         """Return the puzzles, and the command without the names of files."""
         from ttt_eval.matches.games import read_any_format
-        from ttt_eval.puzzles import from_games, from_policy, make_set, read_puzzles
+        from ttt_eval.puzzles import from_games, from_policy, read_puzzles
 
-        if self.make:
-            with share_bar("puzzles") as progress:
-                return make_set(self.seed, progress=progress), f"{TYPED} --make --seed {self.seed}"
         if self.policy:
             game = self.game_for(self.policy)
             with slow_status(f"the games of {self.policy}"):

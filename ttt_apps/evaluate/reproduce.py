@@ -1,11 +1,12 @@
-"""``evaluate.py reproduce NAME``: reproduce a published table or figure."""
+"""``evaluate.py reproduce NAME``: reproduce a published table or figure, in a checkout."""
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich import box
@@ -13,15 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, print_output, print_status, print_table, report_interrupt
-from ttt_apps.studies import STUDIES
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
-from ttt_eval.reports.study import write_report_files
 from ttt_eval.result_store import UNITS
-from ttt_eval.study import RESULT, TABLE, Report, Study, run_units, verdict
+
+CHECKOUT = Path(__file__).parents[2]
+"""Folder of a checkout, where this package is one's."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,6 @@ class Reproduce(JsonOptions, WorkOptions):
     """name of the study; without a name, list all"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """a small form in under a minute, which says what it leaves out"""
-    part: str = ""
-    """one part of a study with parts, such as alpha-zero; its results are reused for the whole"""
     out: Path | None = None
     """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -47,58 +46,64 @@ class Reproduce(JsonOptions, WorkOptions):
         """Do the missing work, write and print.
 
         Raises:
-            ValueError: an unknown name, an invalid number of workers, no matplotlib.
+            ValueError: this is no checkout, an unknown name, an invalid number of workers, no matplotlib.
             Stopped: an interrupt; completed work is stored.
         """
+        studies = load_studies()
         if not self.name:
-            _list()
+            _list(studies)
             return
-        if self.name not in STUDIES:
-            raise ValueError(f"there is no study {self.name!r}: {closest_names(self.name, STUDIES)}")
-        workers = self.workers()
+        if self.name not in studies:
+            raise ValueError(f"there is no study {self.name!r}: {closest_names(self.name, studies)}")
+        jobs = self.workers()
         check_pictures()
-        study: Study = load_object(STUDIES[self.name])
-        if self.part and self.part not in study.parts:
-            hint = f"choose {', '.join(study.parts)}" if study.parts else "it has none, leave --part out"
-            raise ValueError(f"{self.name} has no part {self.part!r}: {hint}")
+        study = load_object(studies[self.name])()
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
         with report_interrupt(folder), count_bar(self.name) as progress:
-            provenance, quick, part = make_provenance(), self.quick, self.part
-            results = run_units(study, folder, provenance, quick=quick, part=part, jobs=workers, progress=progress)
-        findings = study.analyse(results)
-        pictures = write_report_files(study, self.name, findings, folder, self.quick, self.part)
+            work = {"quick": self.quick, "jobs": jobs, "progress": progress}
+            report, paths = load_object("studies.frame:reproduce")(study, self.name, folder, make_provenance(), **work)
         if self.json:
-            print((folder / RESULT).read_text("utf-8"), end="")
+            print(next(path for path in paths if path.suffix == ".json").read_text("utf-8"), end="")
             return
-        _print_findings(study, findings, self.quick)
-        print_status(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
+        title = f"{study.title}: {study.source}"
+        _print_table(report.table(), title)
+        if report.claims:
+            _print_table(report.claims_table(), "")
+        if self.quick:
+            print_output(f"quick form: {study.left_out}")
+        print_status(f"written: {', '.join(map(str, paths))}")
 
 
-def _print_findings(study: Study, findings: Report, quick: bool) -> None:
-    table = Table(title=f"{study.title}: {study.source}", title_justify="left")
-    head, *rows = findings.table()
-    for column in head:
-        table.add_column(column)
-    for row in rows:
-        table.add_row(*row)
+def load_studies() -> dict[str, str]:
+    """Return the studies of this checkout, "module:class" by name.
+
+    Raises:
+        ValueError: the package is installed without a checkout.
+    """
+    if not (CHECKOUT / "studies" / "frame.py").is_file():
+        raise ValueError(
+            "the studies are not installed: run `python evaluate.py reproduce` in a checkout of the project, or in its "
+            "unpacked source distribution (pip download --no-deps --no-binary :all: ttt_envs)"
+        )
+    if str(CHECKOUT) not in sys.path:
+        sys.path.append(str(CHECKOUT))
+    studies: dict[str, str] = import_module("studies").STUDIES
+    return studies
+
+
+def _print_table(lines: list[list[str]], title: str) -> None:
+    table = Table(*lines[0], title=title or None, title_justify="left", show_lines=not title)
+    for line in lines[1:]:
+        table.add_row(*line)
     print_table(table)
-    claims = Table("claim of the source", "verdict", "evidence", show_lines=True)
-    for claim in findings.claims:
-        holds = "undecided" if claim.holds is None else verdict(claim.holds)
-        claims.add_row(claim.words, holds, claim.evidence)
-    if findings.claims:
-        print_table(claims)
-    if quick:
-        print_output(f"quick form: {study.left_out}")
 
 
-def _list() -> None:
+def _list(studies: dict[str, str]) -> None:
     table = Table("name", "study and source", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, path in STUDIES.items():
-        study = load_object(path)
-        source = re.sub(r" \(https?://[^)]*\)|; https?://[^),]*", "", study.source)  # its page has the address
-        table.add_row(name, Text.assemble(study.title, "\n", (source, "dim")))
+    for name, path in studies.items():
+        study: Any = load_object(path)
+        table.add_row(name, Text.assemble(study.title, "\n", (study.source.partition(" (http")[0], "dim")))
     print_table(table)
     print_output("evaluate.py reproduce NAME runs a study, with --quick a small form of it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -455,18 +455,3 @@ def plot_intervals(
         axes.errorbar(means, places, xerr=bars, **style)
     else:
         axes.errorbar(places, means, yerr=bars, **style)
-
-
-def draw_label_legend(figure: Any, axes: Any, columns: int) -> None:
-    """Draw one legend for all panels from the labels of ``axes``, outside the data."""
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside upper center", ncols=columns, frameon=False, fontsize="small"
-    )
-
-
-def draw_symbol_legend(figure: Any, marks: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw one legend for marks that have no labels of their own: by name, the arguments of ``Line2D``."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], label=name, **style) for name, style in marks.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize="small")

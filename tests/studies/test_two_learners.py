@@ -7,7 +7,7 @@ import pytest
 from learners.checkpoint import build_config
 from learners.pettingzoo_loop import train_in
 from learners.training import Trainer
-from ttt_apps.studies.duels import TwoLearners
+from studies.learners import TwoLearners
 from ttt_envs import Boards, Game, mnk_v0
 
 GAMES = (Game(), Game(3, 4, 3, 0.25))

@@ -1,17 +1,18 @@
-"""``evaluate.py warm-up``: compile all kernels beforehand, for a class of students, for example."""
+"""Compiles the machine code of environments, opponents, exact values, learners and the explorer: ``tools/warm_up.py``.
+
+It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that machines of the same
+kind share.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ttt_apps.cli import JsonOptions, new_table, print_table, progress_bar
 from ttt_envs.core.jit import compile_at_once, kernel_folder
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -20,35 +21,19 @@ GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
 """Games that policies and environments play here: with and without skips, and a board too large to solve."""
 
 
-@dataclass(frozen=True)
-class WarmUp(JsonOptions):
-    """Compile the machine code of environments, opponents, exact values, learners and the explorer.
-
-    It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that machines of the
-    same kind share.
-    """
-
-    def run(self) -> None:
-        """Run a little of everything, compiled, and print the seconds of each part."""
-        seconds = {}
-        with compile_at_once(), progress_bar("part") as bar:
-            task = bar.add_task("compiling", total=len(PARTS), part="")
-            for name, run in PARTS.items():
-                bar.update(task, part=name)
-                start = time.perf_counter()
-                run()
-                seconds[name] = time.perf_counter() - start
-                bar.advance(task)
-            bar.update(task, part="")
-        folder = kernel_folder()
-        size = sum(file.stat().st_size for file in folder.rglob("*.nb[ic]"))
-        if self.json:
-            print(json.dumps({"seconds": seconds, "folder": str(folder), "bytes": size}))
-            return
-        table = new_table("part", "seconds", title=f"machine code: {size / 1e6:.0f} MB in {folder}")
-        for name, spent in seconds.items():
-            table.add_row(name, f"{spent:.1f}")
-        print_table(table)
+def warm_up() -> dict[str, float]:
+    """Run a little of everything, compiled, and return the seconds of each part."""
+    seconds = {}
+    with compile_at_once():
+        for name, run in PARTS.items():
+            start = time.perf_counter()
+            run()
+            seconds[name] = time.perf_counter() - start
+            print(f"{name}: {seconds[name]:.1f} s")
+    folder = kernel_folder()
+    size = sum(file.stat().st_size for file in folder.rglob("*.nb[ic]"))
+    print(f"machine code: {size / 1e6:.0f} MB in {folder}")
+    return seconds
 
 
 def _play_environments() -> None:
@@ -133,3 +118,6 @@ PARTS: dict[str, Callable[[], None]] = {
 """Parts by name, in order; each compiles what the earlier ones have not."""
 if importlib.util.find_spec("fastapi") is not None:
     PARTS["explorer"] = _answer_explorer
+
+if __name__ == "__main__":
+    warm_up()

@@ -1,30 +1,30 @@
-"""``evaluate.py ground-truth``: compute the page docs/ground-truth.md."""
+"""Computes the page docs/ground-truth.md: ``python tools/ground_truth.py > docs/ground-truth.md``."""
 
 from __future__ import annotations
 
+import argparse
 import shutil
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
 
-from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, estimate, solve
+from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
 from ttt_apps.board import values_text
-from ttt_apps.cli import WorkOptions, progress_bar, report_interrupt, warn
 from ttt_apps.versions import make_provenance
 from ttt_envs.core.files import subfolder
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
-from ttt_eval.result_store import Unit, do_units
+from ttt_eval.result_store import Unit, collect_results
 
 BOARDS = (
     (2, 2, 2), (2, 3, 2), (2, 3, 3), (2, 4, 3), (3, 3, 2), (3, 3, 3), (2, 5, 3), (2, 6, 3), (3, 4, 3), (3, 4, 4),
@@ -53,9 +53,9 @@ MEMORY = 1 << 32
 HEAD = """\
 # Ground truth
 
-All numbers on this page are computed, not sampled or quoted. The page is the output of `python evaluate.py
-ground-truth`, which stores finished results and resumes where it stopped. (Up to 16 cells, `--largest 16`, it takes
-minutes. The whole page takes about 45 minutes on one core, and temporarily 10 GB of disk.)
+All numbers on this page are computed, not sampled or quoted. The page is the output of `python tools/ground_truth.py`,
+which stores finished results and resumes where it stopped. (Up to 16 cells, `--largest 16`, it takes minutes. The whole
+page takes about 45 minutes on one core, and temporarily 10 GB of disk.)
 
 A value is the expected result of perfect play by both players, for the first player: 1 is a win, 0 a draw, -1 a loss.
 Up to 16 cells, with skip chances 0, 1/4 and 1/2, the arithmetic is exact, and values are given as fractions too; at
@@ -68,58 +68,54 @@ reproduces each of its rows, with `--skip-chance` as in the row.
 """
 
 
-@dataclass(frozen=True)
-class GroundTruth(WorkOptions):
-    """Compute the page of exact facts, docs/ground-truth.md, and print it as Markdown."""
+def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> str:
+    """Return the page as Markdown; finished games are stored in the folder, and not computed again.
 
-    largest: int = LARGEST
-    """maximum number of cells of a board to solve"""
-    proofs: bool = True
-    """also prove results of larger boards without skips"""
-    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs", "ground-truth")
-    """folder of the results, and of temporary values"""
+    Args:
+        largest: maximum number of cells of a board to solve.
+        folder: folder of the results, and of temporary values.
+        jobs: number of processes.
+        proofs: whether results of larger boards without skips are proved, too.
 
-    def run(self) -> None:
-        """Compute and print.
+    Raises:
+        ValueError: too little memory or disk.
+    """
+    boards = [board for board in BOARDS if board[0] * board[1] <= largest]
+    games = [Game(*board, skip) for board in boards for skip in SKIPS]
+    proved = [Game(*board) for board in PROVED] if proofs else []
+    others = [replace(game, skip_chance=skip) for game in VARIANTS for skip in SKIPS if game.cells <= largest]
+    units = [
+        {kind: game.to_dict()}
+        for kind, of_kind in (("solve", games), ("prove", proved), ("value", others))
+        for game in of_kind
+    ]
+    measure = partial(_measure, folder)
+    facts = iter(collect_results(measure, units, folder, make_provenance(), jobs=jobs, progress=_tell))
+    solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
+    parts = [HEAD]
+    for start in range(0, len(games), len(SKIPS)):
+        parts.append(_section(games[start : start + len(SKIPS)], solved[start : start + len(SKIPS)]))
+    if others:
+        parts.append(_variants_section(others, values))
+    if proved:
+        rows = (f"| {game.rows} x {game.columns} | {game.win_length} | " for game in proved)
+        parts.append("\n".join([_PROOFS, *(f"{row}{winner} |" for row, winner in zip(rows, winners, strict=True))]))
+    return "\n".join(parts)
 
-        Raises:
-            ValueError: too little memory or disk.
-            Stopped: an interrupt; completed work is stored.
-        """
-        boards = [board for board in BOARDS if board[0] * board[1] <= self.largest]
-        games = [Game(*board, skip) for board in boards for skip in SKIPS]
-        proved = [Game(*board) for board in PROVED] if self.proofs else []
-        others = [replace(game, skip_chance=skip) for game in VARIANTS for skip in SKIPS if game.cells <= self.largest]
-        kinds = {"solve": games, "prove": proved, "value": others}
-        units: list[Unit] = [{kind: game.to_dict()} for kind, of_kind in kinds.items() for game in of_kind]
-        needed = [estimate(game) for game in games if game.cells > MAX_SOLVER_CELLS]
-        if needed:
-            hours = sum(each.seconds for each in needed) / 3600
-            warn(
-                f"boards of more than {MAX_SOLVER_CELLS} cells take about {hours:,.1f} hours of one core's time, and "
-                f"up to {max(each.disk for each in needed):,} bytes of disk and "
-                f"{max(each.memory for each in needed):,} of memory for each that works; "
-                f"--largest {MAX_SOLVER_CELLS} leaves them out"
-            )
-        provenance = make_provenance()
-        found: dict[int, Any] = {}
-        with report_interrupt(self.out), progress_bar("board") as bar:
-            task = bar.add_task("computing", total=len(units), board="")
-            work = do_units(partial(_measure, self.out), units, self.out, provenance, jobs=self.workers())
-            with closing(work) as results:
-                for number, result in results:
-                    found[number] = result
-                    bar.update(task, advance=1, board=str((*games, *proved, *others)[number]))
-        print(HEAD)
-        for start in range(0, len(games), len(SKIPS)):
-            print(_section(games[start : start + len(SKIPS)], [found[start + skip] for skip in range(len(SKIPS))]))
-        first = len(games) + len(proved)
-        if others:
-            print(_variants_section(others, [found[first + number] for number in range(len(others))]))
-        if proved:
-            print(_PROOFS)
-        for number, game in enumerate(proved, len(games)):
-            print(f"| {game.rows} x {game.columns} | {game.win_length} | {found[number]} |")
+
+def _tell(done: int, total: int) -> None:
+    print(f"{done} of {total} games", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compute and print the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--largest", type=int, default=LARGEST, help="maximum number of cells of a board to solve")
+    parser.add_argument("--no-proofs", action="store_true", help="leave out results of larger boards without skips")
+    parser.add_argument("--out", type=Path, default=Path("runs", "ground-truth"), help="folder of stored results")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    options = parser.parse_args(arguments)
+    print(compute(options.largest, options.out, options.jobs, proofs=not options.no_proofs))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -279,3 +275,7 @@ with perfect play by both: a stone more never harms, so the first could take the
 
 | board | to win | with perfect play |
 |---|---|---|"""
+
+
+if __name__ == "__main__":
+    main()

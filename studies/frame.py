@@ -1,0 +1,342 @@
+"""Frame of the studies: resumable units of work; tables, claims and figures as data; the page made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import cleandoc
+from math import isfinite, isnan
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ttt_envs.core.files import write_atomically, write_json
+from ttt_envs.core.parallel import Jobs
+from ttt_eval.reports.plots import SERIES, error_bars, save_picture
+from ttt_eval.result_store import Unit, collect_results
+from ttt_eval.statistics import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+TABLE, RESULT = "table.md", "result.json"
+VERDICTS = {True: "yes", False: "no", None: "undecided"}
+Results = Sequence[tuple[Unit, Any]]
+"""Units with their results, in order."""
+Value = Any
+"""A number, a word, a verdict (True, False or None), an :class:`Interval`, or a sequence or mapping of these."""
+Numbers = Mapping[str, Value]
+"""Values by what they are."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Results as data
+
+
+class Row(NamedTuple):
+    """A row of a study's table; a cell is empty if its value is None."""
+
+    what: str
+    published: Value = None
+    """None if the source gives no number"""
+    ours: Value = None
+    exact: Value = None
+    agrees: bool | None = None
+    """whether published and exact (or ours) agree within sampling error; None if that cannot be decided"""
+
+
+class Claim(NamedTuple):
+    """A claim of a source in words, with its evidence."""
+
+    words: str
+    holds: bool | None
+    """None if the measurements do not decide it"""
+    numbers: Numbers
+
+
+class Series(NamedTuple):
+    """Numbers drawn alike, with error bars where they are intervals."""
+
+    name: str
+    """in the legend, once for all panels; "" for none"""
+    x: Iterable[float]
+    y: Iterable[float | Interval]
+    form: str = "o-"
+    """marker and line, as matplotlib's ``fmt``"""
+    colour: int | str = 0
+    """a number of the project's colours, or a colour"""
+    width: float = 1.2
+    """of the line, in points"""
+
+
+class Panel(NamedTuple):
+    """A diagram: its series and axes."""
+
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    title: str = ""
+    places: Sequence[str] = ()
+    """names of x = 0, 1, ...; then x is the vertical axis, from the top"""
+    scales: tuple[str, str] = ("linear", "linear")
+    """of x and y: linear, log or, linearly below 0.001, symlog"""
+    limits: tuple[float | None, float | None] = (None, None)
+    """of y; of x if there are ``places``"""
+    ticks: Sequence[Any] = ()
+    """numbers that x = 0, 1, ... stands for"""
+
+
+class Figure(NamedTuple):
+    """A figure with its caption."""
+
+    question: str
+    symbols: str
+    """what is drawn, as far as the legend does not say it"""
+    panels: Sequence[Panel]
+    answer: Numbers
+    """the values that answer the question; the quick form leaves them out"""
+    columns: int = 2
+    """largest number of panels side by side"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Results of a study."""
+
+    rows: Sequence[Row]
+    claims: Sequence[Claim] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    ours: str = "ours"
+    """heading of the column of that name"""
+
+    def table(self) -> list[list[str]]:
+        """Return the header and the rows as text, without empty columns."""
+        lines = [["", "published", self.ours, "exact", "agree"]]
+        for row in self.rows:
+            cells = ["" if value is None else format_value(value) for value in row[1:4]]
+            lines.append([row.what, *cells, "" if row.agrees is None else VERDICTS[row.agrees]])
+        columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
+        return [list(line) for line in zip(*columns, strict=True)]
+
+    def claims_table(self) -> list[list[str]]:
+        """Return the header and a line for each claim, as text."""
+        lines = [[claim.words, VERDICTS[claim.holds], format_value(claim.numbers)] for claim in self.claims]
+        return [["claim of the source", "verdict", "evidence"], *lines]
+
+
+class Study:
+    """A published table or figure, and its reproduction.
+
+    The docstrings of a study and of its bases describe the original, the reproduction, and their differences.
+
+    Attributes:
+        title: the subject.
+        source: author, year, and the number of the table or figure.
+        left_out: parts that the quick form omits.
+        alone: whether units must not run in parallel, because they measure time.
+        version: raised with a change of ``measure`` that alters the results of units.
+    """
+
+    title: str
+    source: str = "our own study"
+    left_out: str
+    alone: bool = False
+    version: int = 1
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return the units of work, JSON-ready, all different; those of the quick form if ``quick``."""
+        raise NotImplementedError
+
+    def measure(self, unit: Unit) -> Any:
+        """Do one unit, perhaps in another process, and return JSON-ready data."""
+        raise NotImplementedError
+
+    def analyse(self, results: Results) -> Report:
+        """Return the report of all units."""
+        raise NotImplementedError
+
+
+def group(results: Results, *names: str) -> dict[Any, list[Any]]:
+    """Return lists of results by one setting of their units or a tuple of several, without the units that lack one."""
+    groups: dict[Any, list[Any]] = {}
+    for unit, result in results:
+        if all(name in unit for name in names):
+            key = tuple(tuple(unit[name]) if isinstance(unit[name], list) else unit[name] for name in names)
+            groups.setdefault(key if len(names) > 1 else key[0], []).append(result)
+    return groups
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Work, and its files
+
+
+def reproduce(
+    study: Study,
+    name: str,
+    folder: Path,
+    provenance: Mapping[str, Any],
+    *,
+    quick: bool = False,
+    jobs: Jobs = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Report, list[Path]]:
+    """Do the units of a study that are not done yet, and write ``table.md``, ``result.json`` and the figures.
+
+    Every result is written to ``units.jsonl`` in the folder as soon as it is available: after a kill, the same call
+    resumes.
+
+    Args:
+        study: the study.
+        name: its name in the list of studies.
+        folder: folder of the results.
+        provenance: JSON-ready: versions and everything else that determines results besides the study's version.
+        quick: the quick form.
+        jobs: the workers.
+        progress: called with the number of units done, and the total.
+
+    Returns:
+        The report, and the paths of the written files.
+
+    Raises:
+        ValueError: another process works in the folder, something in it is no file, or it has the results of another
+            version or ``provenance``; there is no matplotlib.
+    """
+    units = study.units(quick)
+    values = collect_results(
+        study.measure,
+        units,
+        folder,
+        {**provenance, "study": study.version},
+        jobs=1 if study.alone else jobs,
+        other_files=(TABLE, RESULT, "*.png", "*.svg"),
+        progress=progress,
+    )
+    report = study.analyse(list(zip(units, values, strict=True)))
+    page = write_page(study, report, f"python evaluate.py reproduce {name}{' --quick' if quick else ''}", quick)
+    write_atomically(folder / TABLE, lambda file: file.write(page.encode()))
+    content = {
+        "format": 2,
+        "study": name,
+        "quick": quick,
+        "rows": [row._asdict() for row in report.rows],
+        "claims": [claim._asdict() for claim in report.claims],
+        "units": [{"unit": unit, "result": value} for unit, value in zip(units, values, strict=True)],
+    }
+    write_json(folder / RESULT, _to_json(content))
+    paths = [folder / TABLE, folder / RESULT]
+    for figure_name, figure in report.figures.items():
+        paths += save_picture(folder / f"{figure_name}.png", partial(draw_figure, figure))
+    return report, paths
+
+
+def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
+    """Return the page of a report in Markdown."""
+    kinds = [kind for kind in type(study).__mro__ if issubclass(kind, Study) and kind is not Study]
+    about = " ".join(cleandoc(kind.__doc__ or "").replace("\n", " ") for kind in kinds)
+    lines = [f"# {study.title}", "", f"{study.source[:1].upper()}{study.source[1:]}. {about}", ""]
+    lines += [f"Quick form: {study.left_out}", ""] if quick else []
+    lines += [f"`{command}`"]
+    for table in (report.table(), report.claims_table()) if report.claims else (report.table(),):
+        head, *rows = (f"| {' | '.join(line)} |" for line in table)
+        lines += ["", head, "|---" * len(table[0]) + "|", *rows]
+    for name, figure in report.figures.items():
+        answer = "" if quick else f"{format_value(figure.answer)}. "
+        image = f"![{figure.question}]({name}.png)"
+        lines += ["", f"**{figure.question}**", "", image, "", f"{answer[:1].upper()}{answer[1:]}{figure.symbols}"]
+    return "\n".join(lines) + "\n"
+
+
+def format_value(value: Value, nested: bool = False) -> str:
+    """Format a value for a table, evidence or caption.
+
+    Fractions have four digits after the point, and an interval has its ends in brackets unless it is a point.
+    Sequences are joined by slashes. Mappings are lists of names and values, those ``nested`` in others with commas.
+    """
+    if value is None or isinstance(value, bool):
+        return VERDICTS[value]
+    if isinstance(value, Mapping):
+        colon, separator = (" ", ", ") if nested else (": ", "; ")
+        return separator.join(
+            f"{name}{colon}{format_value(part, True)}" if name else format_value(part, True)
+            for name, part in value.items()
+        )
+    if isinstance(value, Interval):
+        mean, low, high = (_format_number(number, max(map(abs, value))) for number in value)
+        return mean if low == high else f"{mean} ({low} to {high})"
+    if isinstance(value, Real):
+        return _format_number(value, abs(value))
+    if isinstance(value, str):
+        return value
+    return " / ".join(format_value(part, True) for part in value)
+
+
+def _format_number(number: Any, size: Any) -> str:
+    """Format a number among numbers up to a size."""
+    if isinstance(number, Integral):
+        return f"{number:,}"
+    if not isfinite(number):
+        return "unknown" if isnan(number) else "infinite" if number > 0 else "-infinite"
+    if size >= 10:
+        return f"{number:,.1f}"
+    return f"{number:.2g}" if 0 < size < 0.00095 else f"{number:.4f}"
+
+
+def _to_json(value: Value) -> Any:
+    """Return JSON-ready data: lists in place of tuples, Python numbers, and null for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(name): _to_json(part) for name, part in value.items()}
+    if isinstance(value, str | bool) or value is None:
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if isfinite(value) else None
+    return [_to_json(part) for part in value]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Figures
+
+
+def draw_figure(figure: Figure, canvas: Canvas) -> None:
+    """Draw the panels of a figure, with one legend for all."""
+    columns = min(figure.columns, len(figure.panels))
+    rows = -(-len(figure.panels) // columns)
+    places = max(len(panel.places) for panel in figure.panels)
+    canvas.set_size_inches(8.0, 1.0 + rows * max(3.2, 0.7 + 0.27 * places))
+    panes = canvas.subplots(rows, columns, squeeze=False).ravel()
+    handles: dict[str, Any] = {}
+    for axes, panel in zip(panes, figure.panels, strict=False):
+        _draw_panel(axes, panel)
+        handles |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    for axes in panes[len(figure.panels) :]:
+        axes.remove()
+    style: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False, "fontsize": "small"}
+    canvas.legend(list(handles.values()), list(handles), **style)
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    across = bool(panel.places)
+    for series in panel.series:
+        intervals = [y if isinstance(y, Interval) else Interval(y, y, y) for y in series.y]
+        points = list(series.x), [interval.mean for interval in intervals]
+        style: dict[str, Any] = {"ms": 4, "lw": series.width, "capsize": 2, "alpha": 0.4 if series.width < 1 else 1}
+        style["color"] = SERIES[series.colour] if isinstance(series.colour, int) else series.colour
+        if any(interval.low < interval.high for interval in intervals):
+            style["xerr" if across else "yerr"] = error_bars(intervals)
+        x, y = points[::-1] if across else points
+        axes.errorbar(x, y, fmt=series.form, label=series.name or None, **style)
+    axes.set_title(panel.title, fontsize="medium")
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    if across:
+        axes.set_yticks(range(len(panel.places)), panel.places, fontsize="small")
+        axes.invert_yaxis()
+        axes.set_xlim(*panel.limits)
+    else:
+        for scale, set_scale in zip(panel.scales, (axes.set_xscale, axes.set_yscale), strict=True):
+            set_scale(scale, **({"linthresh": 0.001, "linscale": 0.5} if scale == "symlog" else {}))
+        axes.set_ylim(*panel.limits)
+        if panel.ticks:
+            axes.set_xticks(range(len(panel.ticks)), [format_value(tick) for tick in panel.ticks])

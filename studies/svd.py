@@ -1,0 +1,354 @@
+"""The paper on compressed tables: figures 4 and 5 and Table 1, SVD and HOSVD of the values of random play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from baselines.compression import Compressed, Method, decomposition
+from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group
+from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.reports.plots import RESULTS
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import are_samples
+
+SOURCE = (
+    "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "
+    "Function Using Singular Value Decomposition (https://arxiv.org/abs/2207.02449)"
+)
+TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
+WEIGHT = 10.0
+"""w of Eq. (17)."""
+GAMES, BATCHES = 500, 5
+"""Number of games in each seat, and number of batches of them."""
+PAIRS = ((0, 0), (3, 7), (8, 12), (12, 14), (19, 17), (26, 19), (49, 24), (61, 26))
+"""Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio."""
+RATIOS = (0.0, 0.049, 0.13, 0.20, 0.31, 0.43, 0.80, 1.0)
+"""Compression ratios of Table 1."""
+MAX_RATIO_ERROR = 0.02
+"""Maximum difference of ratios that the paper equates: they are "slightly different"."""
+METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
+"""SVD, and HOSVD of the newer version of the paper and of the older."""
+KNEE = 18
+"""Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""
+MAX_DRIFT = 0.1
+"""Maximum change of a winning rate that is called almost constant."""
+SHOWN = (0, 1, 2, 3, 5, 8, 12, 15, 18, 26, 49, 61, 69, 75, 81)
+"""Ranks of the table of figure 4."""
+MAJORITY, SIGNIFICANT = 0.5, 1.96
+"""Share of games called most; standard deviations of a significant difference."""
+SAMPLES = "500 games a seat, each rate of a batch of its own"
+
+
+def full_table(game: Game, terminal: Terminal) -> Table:
+    """Return the uncompressed table."""
+    return Table(game, source_values(game, "random", terminal))
+
+
+def compressed_table(method: Method, terminal: Terminal, rank: int) -> Compressed:
+    """Return the table of 3 x 3 compressed to a rank."""
+    return decomposition(Game(), method, terminal=terminal).at(rank)
+
+
+def match(a: Evaluation, b: Evaluation, batches: int = 0, seed: int = 0) -> dict[str, Any]:
+    """Play two tables: ``exact`` float[2, 3], of a moving first and second, and ``sampled`` int[batches, 2, 3]."""
+    game, players = Game(), (Softmax(a, WEIGHT), Softmax(b, WEIGHT))
+    exact = [outcome(game, *players), outcome(game, *players[::-1]).reversed()]
+    # the games of a pair draw independent moves, and without skips they share nothing
+    seeds = range(batches * seed, batches * (seed + 1))
+    return {
+        "exact": [list(seat) for seat in exact],
+        "sampled": [play_pairs(game, *players, GAMES, seed=number).table.tolist() for number in seeds],
+    }
+
+
+def mean(result: Mapping[str, Any]) -> OutcomeProbabilities:
+    """Return the exact result, the mean of both seats."""
+    first, second = (OutcomeProbabilities(*seat) for seat in result["exact"])
+    return first.mean(second)
+
+
+def rates_agree(result: Mapping[str, Any]) -> bool:
+    """Return whether the sampled games are plausible under the exact rates."""
+    counts = [seat for batch in result["sampled"] for seat in batch]
+    exact = result["exact"] * len(result["sampled"])
+    return are_samples(counts, np.maximum(0.0, exact).tolist())  # rounding may give -1e-17 for zero
+
+
+def sampled_rates(result: Mapping[str, Any]) -> list[float]:
+    """Return wins, draws and losses as in the paper's figures: each from a batch of its own, of both seats."""
+    shares = [np.array(batch).sum(axis=0) / np.sum(batch) for batch in result["sampled"]]
+    return [float(shares[index % len(shares)][index]) for index in range(3)]
+
+
+def rate_series(ratios: Sequence[float], results: Sequence[Mapping[str, Any]], a: str, b: str) -> list[Series]:
+    """Return wins of both players and draws by compression ratio: exact rates as lines, sampled ones as dots."""
+    exact, sampled = (np.array([rates(result) for result in results]) for rates in (mean, sampled_rates))
+    series = []
+    for column, name in enumerate((f"{a} wins", "draws", f"{b} wins")):
+        series.append(Series(name, ratios, exact[:, column], "-", RESULTS[column]))
+        series.append(Series("", ratios, sampled[:, column], ".", RESULTS[column]))
+    return series
+
+
+class PaperStudy(Study):
+    """Two conventions: by the paper's Eq. (1) a won board has the value 1 or -1; the paper's program stores 0 there,
+    so that a winning move looks like any other move, and the paper's figures use that table. Exact results are
+    computed by dynamic programming, w = 10; rates are means of both seats, as in the paper.
+    """
+
+
+class Figure4(PaperStudy):
+    """The paper shows the figure without its numbers, so there are no published numbers here."""
+
+    title = "The whole table against its SVD"
+    source = f"{SOURCE}, figure 4"
+    left_out = f"{82 - len(SHOWN)} of the 82 ranks, and four of the five batches of games"
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return a unit for each convention and each part of the ranks."""
+        parts = [list(SHOWN)] if quick else [list(range(start, 82, 4)) for start in range(4)]
+        batches = 1 if quick else BATCHES
+        return [{"terminal": terminal, "ranks": part, "batches": batches} for terminal in TERMINALS for part in parts]
+
+    def measure(self, unit: Unit) -> list[dict[str, Any]]:
+        """Play the whole table against every rank."""
+        full = full_table(Game(), unit["terminal"])
+        return [
+            {
+                "rank": rank,
+                "ratio": table.compression_ratio,
+                "numbers": table.stored_numbers,
+                "error": table.relative_error,
+                **match(full, table, unit["batches"], rank),
+            }
+            for rank in unit["ranks"]
+            for table in [compressed_table("svd", unit["terminal"], rank)]
+        ]
+
+    def analyse(self, results: Results) -> Report:
+        """Report the curves of both conventions, and the paper's claims about them."""
+        rows, claims, panels, answer = list[Row](), list[Claim](), list[Panel](), dict[str, Any]()
+        curves = {
+            terminal: {point["rank"]: point for point in sorted(chain(*parts), key=lambda point: point["rank"])}
+            for terminal, parts in group(results, "terminal").items()
+        }
+        for terminal, curve in curves.items():
+            for rank in SHOWN:
+                point = curve[rank]
+                label = f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}"
+                exact = {"": mean(point), "error": point["error"]}
+                rows.append(Row(label, None, sampled_rates(point), exact, rates_agree(point)))
+            claims += _claims_on_ranks(terminal, curve)
+            answer[terminal] = {
+                f"winning rates change down to rank {KNEE} by up to": _drift(curve),
+                f"the whole table wins at ranks {KNEE} and 3": [mean(curve[rank]).win for rank in (KNEE, 3)],
+            }
+            ratios, errors = ([point[name] for point in curve.values()] for name in ("ratio", "error"))
+            series = rate_series(ratios, list(curve.values()), "whole table", "SVD")
+            series.append(Series("relative error", ratios, errors, "--", "black"))
+            panels.append(Panel(series, "share of the numbers kept", "rate; relative error", terminal))
+        kept, entries = curves["equation"][KNEE]["numbers"], full_table(Game(), "equation").entries
+        full_ranks = {
+            terminal: min(rank for rank, point in curve.items() if point["error"] < 1e-9)
+            for terminal, curve in curves.items()
+        }
+        claims += [
+            Claim(
+                "the data are reduced by 70%, from 154 KB to 46 KB",
+                abs(1 - kept / entries.size - 0.7) < 0.01,
+                {"numbers kept": kept, "of": entries.size, "not 0": int((np.abs(entries) > 1e-12).sum())},
+            ),
+            Claim(
+                "the relative error is the sum of the ignored singular values",
+                _is_error_sum(curves["equation"]),
+                {"by Eq. (16)": "the root of the sum of their squares, over the norm of the table"},
+            ),
+            Claim(
+                "the number of singular values is 81",
+                full_ranks["equation"] == max(curves["equation"]),
+                {"rank beyond which nothing changes": full_ranks},
+            ),
+        ]
+        symbols = "Lines are exact, dots are 500 games in each seat. Left: a won board has the value 1 or -1 (equation)"
+        question = "How far can the table be compressed before the whole one beats it?"
+        figure = Figure(question, f"{symbols}; right: 0, as published.", panels, answer)
+        return Report(rows, claims, {"svd-fig4": figure}, SAMPLES)
+
+
+def _is_error_sum(curve: Mapping[int, Any]) -> bool | None:
+    """Return whether the error at the knee is the sum of the ignored singular values; None without every rank."""
+    if len(curve) <= max(curve):
+        return None
+    errors = np.array([point["error"] for point in curve.values()])
+    values = np.sqrt(np.maximum(0.0, errors[:-1] ** 2 - errors[1:] ** 2))  # singular values over the norm
+    return bool(abs(values[KNEE:].sum() - errors[KNEE]) < 0.01)
+
+
+def _drift(curve: Mapping[int, Any]) -> float:
+    """Return the largest change of a winning rate, of either player, from the last rank down to the knee."""
+    wins = np.array([[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE])
+    return float(np.abs(wins - wins[-1]).max())
+
+
+def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
+    last, drift = max(curve), _drift(curve)
+    wins = {rank: mean(point).win for rank, point in curve.items()}
+    shown = {f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]} for rank in (last, KNEE, 12, 3)}
+    return [
+        Claim(
+            f"{terminal}: two whole tables mostly draw, as the figure's end shows",
+            mean(curve[last]).draw > MAJORITY,
+            {"exact share of draws": mean(curve[last]).draw},
+        ),
+        Claim(
+            f"{terminal}: the winning rates are almost constant down to a compression ratio of 0.3 (rank 18)",
+            drift <= MAX_DRIFT,
+            {f"largest change from rank {last} to {KNEE}": drift, "read as: at most": MAX_DRIFT},
+        ),
+        Claim(
+            f"{terminal}: the winning rate of the whole table increases sharply below 0.3, the error only gradually",
+            wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]),
+            shown,
+        ),
+    ]
+
+
+class Figure5(PaperStudy):
+    """The paper shows the figure without its numbers, so there are no published numbers here."""
+
+    title = "SVD against HOSVD at the same compression ratio"
+    source = f"{SOURCE}, figure 5"
+    left_out = "four of the five batches of games"
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return a unit for each convention, version and column of Table 1."""
+        return [
+            {"terminal": terminal, "method": method, "pair": list(pair), "batches": 1 if quick else BATCHES}
+            for terminal in TERMINALS
+            for method in METHODS[1:]
+            for pair in PAIRS
+        ]
+
+    def measure(self, unit: Unit) -> dict[str, Any]:
+        """Play the HOSVD against the SVD."""
+        methods, (svd_rank, _) = ("svd", unit["method"]), unit["pair"]
+        svd, hosvd = (
+            compressed_table(*args) for args in zip(methods, [unit["terminal"]] * 2, unit["pair"], strict=True)
+        )
+        return {
+            "ratios": [svd.compression_ratio, hosvd.compression_ratio],
+            "errors": [svd.relative_error, hosvd.relative_error],
+            **match(hosvd, svd, unit["batches"], svd_rank),
+        }
+
+    def analyse(self, results: Results) -> Report:
+        """Report all columns, and the paper's claims."""
+        rows, claims, panels, answer = list[Row](), list[Claim](), list[Panel](), dict[str, Any]()
+        for unit, result in results:
+            (svd_rank, rank), (svd_ratio, ratio) = unit["pair"], result["ratios"]
+            label = f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} ({svd_ratio:.3f})"
+            rows.append(Row(label, None, sampled_rates(result), mean(result), rates_agree(result)))
+        curves = group(results, "terminal", "method")
+        for (terminal, method), points in curves.items():
+            series = rate_series([point["ratios"][0] for point in points], points, "HOSVD", "SVD")
+            panels.append(Panel(series, "compression ratio of the SVD", "rate", f"{terminal}, {method}"))
+        for terminal in TERMINALS:
+            at = dict(zip(RATIOS, map(mean, curves[terminal, "hosvd"]), strict=True))
+            deviations = {ratio: _deviations(at[ratio]) for ratio in RATIOS if 0 < ratio < 0.3}
+            better = [f"{ratio}" for ratio, number in deviations.items() if number > SIGNIFICANT]
+            answer[terminal] = {
+                "it wins significantly more at the ratios": " and ".join(better) or "none",
+                "wins, draws and losses at 1": at[1.0],
+            }
+            significance = {
+                f"{ratio}": {"wins, draws and losses": at[ratio], "standard deviations of 1,000 games": number}
+                for ratio, number in deviations.items()
+            }
+            words = f"{terminal}: HOSVD wins significantly more between 0 and 0.3"
+            claims.append(Claim(words, len(better) == len(deviations), significance))
+            words = f"{terminal}: close to 1 most games are draws"
+            claims.append(Claim(words, at[1.0].draw > MAJORITY, {"wins, draws and losses at 1.0": at[1.0]}))
+            words = f"{terminal}: close to 0 the winning rate of both becomes 0.5"
+            claims.append(Claim(words, abs(at[0.0].win - 0.5) < 0.01, {"both move at random": at[0.0]}))
+        older = [point["ratios"] for point in curves["equation", "hosvd2"]]
+        same = max(abs(ratio - svd_ratio) for svd_ratio, ratio in older) < MAX_RATIO_ERROR
+        words = "the older version: the two are compared at the same compression ratio"
+        claims.append(Claim(words, same, {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in older}))
+        figure = Figure(
+            "Does the HOSVD beat the SVD at the same compression ratio?",
+            "Lines are exact, dots are 500 games in each seat. Upper row: a won board has the value 1 or -1 "
+            "(equation); lower row: 0, as published.",
+            panels,
+            answer,
+        )
+        return Report(rows, claims, {"svd-fig5": figure}, SAMPLES)
+
+
+def _deviations(rates: OutcomeProbabilities) -> float:
+    """Return wins minus losses in standard deviations of the paper's 1,000 games: two shares of one sample."""
+    win, _, loss = rates
+    return float((win - loss) / np.sqrt((win + loss - (win - loss) ** 2) / 1_000))
+
+
+class Table1(PaperStudy):
+    """The exact results are beyond the paper, which has ratios and ranks alone."""
+
+    title = "Compression ratios and ranks"
+    source = f"{SOURCE}, Table 1"
+    left_out = "nothing, it is always quick"
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return a unit for each column."""
+        return [{"ratio": ratio, "pair": list(pair)} for ratio, pair in zip(RATIOS, PAIRS, strict=True)]
+
+    def measure(self, unit: Unit) -> dict[str, Any]:
+        """Compute the ratios of the ranks by all formulas, and exact results of HOSVD against SVD."""
+        ranks = dict(zip(METHODS, (*unit["pair"], unit["pair"][1]), strict=True))
+        ratios, exact = {}, {}
+        for terminal in TERMINALS:
+            tables = {method: compressed_table(method, terminal, rank) for method, rank in ranks.items()}
+            ratios = {method: [table.stored_numbers, table.compression_ratio] for method, table in tables.items()}
+            exact[terminal] = match(tables["hosvd"], tables["svd"])
+        return {"ratios": ratios, "exact": exact}
+
+    def analyse(self, results: Results) -> Report:
+        """Report the table with recomputed ratios."""
+        rows = []
+        for unit, result in results:
+            (svd_rank, rank), ratios = unit["pair"], {method: ratio for method, (_, ratio) in result["ratios"].items()}
+            agrees = all(abs(ratios[method] - unit["ratio"]) <= MAX_RATIO_ERROR for method in METHODS[:2])
+            for terminal in TERMINALS:
+                exact = {"hosvd wins, draws, svd wins": mean(result["exact"][terminal])}
+                label = f"{terminal}, svd {svd_rank}, hosvd {rank}"
+                rows.append(Row(label, f"{unit['ratio']:g}", ratios, exact, agrees))
+        by_rank = {unit["pair"][0]: result["ratios"] for unit, result in results}
+        numbers = {rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)}
+        older = max(abs(ratios["hosvd2"][1] - ratios["svd"][1]) for ratios in by_rank.values())
+        claims = [
+            Claim(
+                "newer version: the SVD has 15,876 elements when r = 64, and the HOSVD 15,768 when r = 24",
+                64 * (3**4 + 3**5) == 15_876 and numbers[49]["hosvd"] == 15_768,
+                {"with r = 49, of which 64 is a slip": numbers[49]},
+            ),
+            Claim(
+                "older version: the SVD has 19,764 elements when r = 64, and the HOSVD 19,656 when r = 26",
+                64 * (3**4 + 3**5) == 19_764 and numbers[61]["hosvd2"] == 19_656,
+                {
+                    "with r = 61": numbers[61],
+                    "by 27 (r^2 + r) of the text, which leaves one matrix of hosvd2 out": 27 * (26 * 26 + 26),
+                },
+            ),
+            Claim(
+                "the compression ratios of both methods are as similar as possible",
+                all(row.agrees for row in rows),
+                {"by the newer version within": MAX_RATIO_ERROR, "by the older one's formula apart by up to": older},
+            ),
+        ]
+        return Report(rows, claims, ours="ratios")
