@@ -41,7 +41,6 @@ class Reproduce(JsonOptions, WorkOptions):
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
     """repeat all work, including that of an earlier call that was stopped"""
 
-    @compile_at_once()  # the cost of moves and learning is that of machine code
     def run(self) -> None:
         """Do the missing work, write and print.
 
@@ -61,7 +60,8 @@ class Reproduce(JsonOptions, WorkOptions):
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
-        with report_interrupt(folder), count_bar(self.name) as progress:
+        # the cost of moves and learning is that of machine code
+        with compile_at_once(), report_interrupt(folder), count_bar(self.name) as progress:
             work = {"quick": self.quick, "jobs": jobs, "progress": progress}
             report, paths = load_object("studies.frame:reproduce")(study, self.name, folder, make_provenance(), **work)
         if self.json:
