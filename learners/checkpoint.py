@@ -220,7 +220,9 @@ class RunPolicy(PolicyWrapper):
         run = Path(path)
         config = read_config(run)
         trained = game_from_dict(config["game"])
-        if _board_and_rules(trained) != _board_and_rules(game):
+        # what learned where stones are seen also plays where they are hidden, by views
+        played = game if isinstance(trained, PhantomGame) else visible(game)
+        if _board_and_rules(trained) != _board_and_rules(played):
             raise ValueError(
                 f"the run {path} learned {trained}, and the game here is {game}: play it on its own board, by its rules"
             )

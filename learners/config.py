@@ -111,6 +111,7 @@ class LearnerConfig:
             converted = convert(value.item() if isinstance(value, np.generic) else value, kind)
         except ValidationError as problem:
             rule = str(problem).replace("Expected", "choose", 1)
+            rule = rule.replace("`int`", "a whole number", 1).replace("`float`", "a number", 1)
             raise ValueError(f"{name}={value!r} does not work for {self.name}: {rule}") from None
         return value if isinstance(value, str) else converted  # FromFile is a str
 

@@ -173,7 +173,7 @@ def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_o
     assert [each.value for each in ours] == [each.value for each in theirs]
     assert_array_equal([each.move_values for each in ours], [each.move_values for each in theirs])
     nodes = [sum(each.nodes for each in some) for some in (ours, theirs)]
-    assert nodes[0] < nodes[1]
+    assert nodes[0] < nodes[1] or stones == game.cells  # with a table of full boards there is nothing to save
 
 
 @pytest.mark.parametrize("stones", [0, 5, 8, 9])

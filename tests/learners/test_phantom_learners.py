@@ -45,7 +45,7 @@ def test_q_learning_learns_to_win(hidden):
 
 
 def test_what_does_not_fit_hidden_stones_is_refused():
-    with pytest.raises(ValueError, match=r'backup="negamax" takes the value .* choose backup="agent"'):
+    with pytest.raises(ValueError, match=r'choose backup="agent"'):
         QLearningConfig(backup="negamax").training(SMALL, 10, batch=2, seed=0)
     with pytest.raises(ValueError, match="values='afterstate' needs to know what a move does"):
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
@@ -53,7 +53,7 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         config = load_object(LEARNERS[name])()
         for opponent, game in (("self", SMALL.game), ("random", SMALL)):
             config.check_opponent(opponent, game)
-        with pytest.raises(ValueError, match=f"{name} learns in self-play .*: choose a policy as opponent"):
+        with pytest.raises(ValueError, match="or a policy as opponent"):
             config.check_opponent("self", SMALL)
     with pytest.raises(ValueError, match="fictitious-play needs best responses without memory"):
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
@@ -107,7 +107,7 @@ def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
     assert found["exploitability"] == pytest.approx(measured[-1], abs=1e-12)
     assert found["regret"] is None
     assert exploitability(game, make_policy(f"run:{run}", game)) == pytest.approx(measured[-1], abs=1e-12)
-    with pytest.raises(ValueError, match="play the game that it learned"):
+    with pytest.raises(ValueError, match="by its rules"):
         make_policy(f"run:{run}", tiny.GAME)
 
 

@@ -234,7 +234,7 @@ def test_divergence_is_reported():
     training = CONFIGS["sb3-dqn"].training(GAME, 100, batch=16, seed=0, opponent="random")
     with torch.no_grad():
         training._model.policy.q_net.q_net[0].bias[0] = np.nan
-    with pytest.raises(ValueError, match=r"sb3-dqn has diverged after \d+ games: lower its learning_rate"):
+    with pytest.raises(ValueError, match=r"sb3-dqn has diverged after \d+ games"):
         training.step()
 
 
@@ -338,7 +338,7 @@ def test_invalid_trainings_are_refused():
     for changed, message in (
         ({"batch": 0}, "batch=0"),
         ({"games": -1}, "games=-1"),
-        ({"opponent": "self", "game": PhantomGame(kind="abrupt")}, "choose a policy as opponent, such as random"),
+        ({"opponent": "self", "game": PhantomGame(kind="abrupt")}, "policy as opponent"),
     ):
         with pytest.raises(ValueError, match=message):
             fit(CONFIGS["sb3-ppo"], **changed)

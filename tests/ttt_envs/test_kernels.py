@@ -41,7 +41,7 @@ PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval")
 WORK = {
     "ttt_envs": 12,
     "baselines.exact": 3,
-    "baselines.expectiminimax": 4,
+    "baselines.expectiminimax": 3,
     "baselines.mcts": 6,
     "baselines.proof_number": 1,
     "ttt_envs.graph": 7,
