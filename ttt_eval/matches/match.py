@@ -298,25 +298,22 @@ class Side(NamedTuple):
         Raises:
             ValueError: the player forfeits one game after another.
         """
-        actions, reasons, start, in_a_row = np.zeros(len(rows), np.int64), dict[int, str](), 0, 0
+        parts, reasons, start, in_a_row = list[Int64Array](), dict[int, str](), 0, 0
         while start < len(rows):
             rest = boards.take(np.arange(start, len(rows))) if start else boards
             try:
-                moves = self.player.act(rest, rows[start:], self.rng, time_left)
-                if not start:
-                    return moves, reasons
-                actions[start:] = moves
+                parts.append(self.player.act(rest, rows[start:], self.rng, time_left))
                 break
             except Forfeit as problem:
                 count = len(problem.actions)
-                actions[start : start + count] = problem.actions
+                parts += [np.array(problem.actions, np.int64), np.zeros(1, np.int64)]
                 start += count
                 in_a_row = 1 if count else in_a_row + 1
                 reasons[int(rows[start])] = str(problem)
                 if in_a_row >= MAX_FORFEITS:
                     raise _too_many_forfeits(self.policy, in_a_row, str(problem)) from None
                 start += 1
-        return actions, reasons
+        return np.concatenate(parts) if reasons else parts[0], reasons
 
 
 def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
@@ -434,7 +431,7 @@ class _Table:
             for policy, rng in zip(_policies(call), np.random.default_rng(generators).spawn(2), strict=True)
         )
         self.sides = a, b
-        self.first = Boards(games.cells.copy(), games.mover.copy())
+        self.first = Boards(games.cells.copy(), games.mover.copy()) if logged else None
         self.moves: list[list[Move]] | None = [[] for _ in games.mover] if logged else None
         """of each game"""
         correction = make_correction(match.luck_correction, match.game)
@@ -539,6 +536,7 @@ class _Table:
     def _played_game(self, row: int) -> PlayedGame:
         match, block, first = self.match, self.block, self.first
         assert self.moves is not None
+        assert first is not None
         swapped, index = divmod(row, len(block.numbers))
         seats = (1, 0) if swapped else (0, 1)
         settings: dict[str, Any] = {} if match.openings is None else {"openings": match.openings.text}
