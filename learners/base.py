@@ -10,7 +10,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.files import parse_json
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, int64, kernel
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, play_moves
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame
@@ -129,26 +129,36 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
 def epsilon_greedy(
     q: Float64Array, draws: Float64Array, epsilon: Float64Array, epsilon_decay: float, actions: Int64Array
 ) -> None:
-    """Choose a random legal move where draws[b, 0] < epsilon, else one of highest value.
-
-    ``q`` float64[B, cells] is NaN where illegal, and is changed; draws[b, 1] chooses among equals.
-    """
+    """Do :func:`epsilon_greedy_move` for action values float64[B, cells], draws float64[B, 2]."""
     for b in range(len(actions)):
-        explores = draws[b, 0] < epsilon[0]
-        if explores:
-            epsilon[0] *= 1.0 - epsilon_decay
         best = -np.inf
         for action in range(q.shape[1]):
-            q[b, action] *= 0.0 if explores else 1.0
             best = q[b, action] if q[b, action] > best else best
-        num_best = 0
-        for action in range(q.shape[1]):
-            num_best += q[b, action] == best
-        rest = int64(draws[b, 1] * num_best)
-        for action in range(q.shape[1]):
-            is_best = int64(q[b, action] == best)
-            actions[b] = action if (is_best != 0) & (rest == 0) else actions[b]
-            rest -= is_best
+        actions[b] = epsilon_greedy_move(q[b], best, draws[b], epsilon, epsilon_decay)
+
+
+@inlined
+def epsilon_greedy_move(
+    q: Float64Array, best: float, draws: Float64Array, epsilon: Float64Array, epsilon_decay: float
+) -> int:
+    """Return a random legal move where draws[0] < epsilon, else one of the highest value, ``best``.
+
+    ``q`` float64[cells] is NaN where illegal, and may be changed; draws[1] chooses among equals.
+    """
+    if draws[0] < epsilon[0]:
+        epsilon[0] *= 1.0 - epsilon_decay
+        best = 0.0
+        for action in range(len(q)):
+            q[action] *= 0.0
+    num_best = 0
+    for action in range(len(q)):
+        num_best += q[action] == best
+    rest, move = int64(draws[1] * num_best), 0
+    for action in range(len(q)):
+        is_best = int64(q[action] == best)
+        move = action if (is_best != 0) & (rest == 0) else move
+        rest -= is_best
+    return move
 
 
 def final_rewards(rewards: Float64Array, over: BoolArray, kind: str) -> Float64Array:

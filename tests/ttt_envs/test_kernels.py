@@ -284,7 +284,7 @@ OF_STORED_VALUES = {
 }
 OF_WORDS = {
     *(f"learners.{name}" for name in ("naive_mc.mc_update", "q_learning.q_update")),
-    *(f"learners.q_table.{name}" for name in ("insert_all", "write_action_values")),
+    *(f"learners.q_table.{name}" for name in ("explore_rows", "insert_all", "write_action_values")),
 }
 """kernels that are compiled for each number of words of a key"""
 TWICE = (

@@ -68,8 +68,10 @@ class Boards(NamedTuple):
     def own_first(self) -> Int8Array:
         """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)
-        # copies, because the kernel is compiled for one kind of arrays: contiguous and writeable
-        own_first_rows(self.cells.copy(), self.mover.copy(), out)
+        cells, mover = self
+        if not (cells.flags.carray and mover.flags.carray):  # the kernel is compiled for contiguous, writeable arrays
+            cells, mover = cells.copy(), mover.copy()
+        own_first_rows(cells, mover, out)
         return out
 
 
