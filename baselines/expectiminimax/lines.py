@@ -110,13 +110,13 @@ def put(cell: int, mover: int, before: int, after: int, lines: LineArrays, board
         end = int64(through[cell, 0, kind])
         for i in range(start, end):
             line, bit = through[cell, i, 0], through[cell, i, 1]
-            mine, theirs = masks[mover, line], masks[1 - mover, line]
-            masks[mover, line] = mine | bit
-            if theirs == 0:
-                own[scores[kind, mine]] -= 1
-                own[scores[kind, mine | bit]] += 1
-            if mine == 0:
-                other[scores[kind, theirs]] -= 1
+            own_mask, other_mask = masks[mover, line], masks[1 - mover, line]
+            masks[mover, line] = own_mask | bit
+            if other_mask == 0:
+                own[scores[kind, own_mask]] -= 1
+                own[scores[kind, own_mask | bit]] += 1
+            if own_mask == 0:
+                other[scores[kind, other_mask]] -= 1
         best[after, kind, mover], best[after, kind, 1 - mover] = largest(own), largest(other)
         start = end
 
@@ -154,17 +154,17 @@ def completes_line(cell: int, mover: int, depth: int, board: Board, parameters: 
 
 
 @inlined
-def horizon(mine: int, theirs: int, parameters: Parameters) -> float:
-    """Return the score at the horizon of the player whose best line has ``mine``: -1, no line, counts as 0."""
-    return 0.5 * line_sign(parameters) * (int64(mine > max(theirs, 0)) - int64(theirs > max(mine, 0)))
+def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
+    """Return the score at the horizon of the player whose best line has ``own_best``: -1, no line, counts as 0."""
+    return 0.5 * line_sign(parameters) * (int64(own_best > max(other_best, 0)) - int64(other_best > max(own_best, 0)))
 
 
 class LastPly(NamedTuple):
     """What is the same for all stones of the last ply."""
 
-    mine: int
+    own_best: int
     """the mover's best scored line before the stone"""
-    theirs: int
+    other_best: int
     """the other player's"""
     may_fill: bool
     """whether a stone may fill a line"""
@@ -177,7 +177,7 @@ def value_of_last_stone(
     cell: int, mover: int, ply: LastPly, lines: LineArrays, board: Board, parameters: Parameters
 ) -> float:
     """Return the score of a stone at the last ply for its player; it is not put: most change only what is read here."""
-    mine, theirs, may_fill, is_full = ply
+    own_best, other_best, may_fill, is_full = ply
     through, masks, is_filled, num_closed = lines.through[cell], board.masks, False, 0
     for i in range(1, int64(through[0, COUNTED]) if may_fill else 1):
         is_filled |= masks[mover, through[i, 0]] | through[i, 1] == (1 << parameters.win_length) - 1
@@ -189,13 +189,13 @@ def value_of_last_stone(
         return float(line_sign(parameters)) if is_filled else 0.0
     for i in range(1, int64(through[0, SCORED])):  # without branches
         own, against = masks[mover, through[i, 0]], masks[1 - mover, through[i, 0]]
-        mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]) * int64(against == 0))
-        num_closed += int64(own == 0) & int64(lines.scores[SCORED, against] == theirs)
-    if theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]:
+        own_best = max(own_best, int64(lines.scores[SCORED, own | through[i, 1]]) * int64(against == 0))
+        num_closed += int64(own == 0) & int64(lines.scores[SCORED, against] == other_best)
+    if other_best > 0 and num_closed == board.tally[1, SCORED, 1 - mover, other_best]:
         put(cell, mover, 1, 0, lines, board)
-        theirs = board.best[0, SCORED, 1 - mover]
+        other_best = board.best[0, SCORED, 1 - mover]
         take(cell, mover, lines, board)
-    return horizon(mine, theirs, parameters)
+    return horizon(own_best, other_best, parameters)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -242,19 +242,19 @@ def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, fl
     """Return bounds on the value for a mover with ``depth`` plies left."""
     rules, lines, board = fixed.parameters, fixed.lines, path.board
     low, high = -_maximum(1 - mover, False, depth, fixed, path), _maximum(mover, True, depth, fixed, path)
-    mine, theirs = board.best[depth, SCORED, mover], board.best[depth, SCORED, 1 - mover]
+    own_best, other_best = board.best[depth, SCORED, mover], board.best[depth, SCORED, 1 - mover]
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
     if rules.variants == 0 and most_stones(mover, depth, board) == rules.win_length - 1 and fixed.width == 0:
         low = high
     elif _is_plain(depth, fixed, path):
         # A stone never worsens the mover's best line nor improves the other player's; some stone improves an open line
-        if path.states[0].empty == 1 or (mine < 0 and theirs <= 0):
+        if path.states[0].empty == 1 or (own_best < 0 and other_best <= 0):
             low = high = 0.0
-        elif mine >= theirs:
+        elif own_best >= other_best:
             low = high = 0.5
         else:  # by counts, a stone adds at most one, and weakens their best lines only in a cell of all of them
-            low, high = 0.0 if lines.counts and mine == theirs - 1 and mine >= 0 else -0.5, 0.5
-            if lines.counts and board.tally[1, SCORED, 1 - mover, theirs] >= lines.through.shape[1]:
+            low, high = 0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5, 0.5
+            if lines.counts and board.tally[1, SCORED, 1 - mover, other_best] >= lines.through.shape[1]:
                 high = low
     return (low, high) if line_sign(rules) > 0 else (-high, -low)
 
