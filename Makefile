@@ -32,6 +32,8 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
+DEMO_LEARNERS := naive-mc q-learning q-net alpha-zero
+
 # $(call count_lines,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
 count_lines = test ! -e .git || $(1)/python tools/count_lines.py
 
@@ -39,7 +41,10 @@ count_lines = test ! -e .git || $(1)/python tools/count_lines.py
 	docs notebooks play-page pictures clean check-venv check-quick
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m ttt_apps.demo
+	for learner in $(DEMO_LEARNERS); do $(BIN)/python train.py --learner $$learner --opponent self --skip-chance 0.25 \
+		--out runs/demo/$$learner --overwrite || exit; done
+	$(BIN)/python evaluate.py compare $(addprefix runs/demo/,$(DEMO_LEARNERS)) --out runs/demo/report.html
+	$(BIN)/python evaluate.py match run:runs/demo/naive-mc run:runs/demo/q-net --games 10000 --seed 1
 
 test: lint unit oldest
 
@@ -80,7 +85,7 @@ oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/python -m pytest -q -m "not slow" tests/ttt_envs/test_rules.py
 	$(OLDEST)/bin/python train.py --learner q-learning --games 500 --out $(OLDEST)/run --overwrite > /dev/null
 	$(OLDEST)/bin/python evaluate.py --quiet exact run:$(OLDEST)/run random > /dev/null
-	$(OLDEST)/bin/python evaluate.py --quiet tournament random win-or-block --games 40 > /dev/null
+	$(OLDEST)/bin/python evaluate.py --quiet match random win-or-block table --games 40 > /dev/null
 endif
 
 slow: $(VENV)/.dev

@@ -1,3 +1,3 @@
-from ttt_apps.entry import evaluate
+from ttt_apps.evaluate import main
 
-evaluate()
+main()

@@ -1,3 +1,3 @@
-from ttt_apps.entry import play
+from ttt_apps.play import main
 
-play()
+main()

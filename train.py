@@ -1,3 +1,3 @@
-from ttt_apps.entry import train
+from ttt_apps.train import main
 
-train()
+main()

@@ -71,7 +71,7 @@ def take_report(browser: Browser, runs: Path) -> None:
 def take_tournament(browser: Browser, runs: Path) -> None:
     """Take the page of the tournament in docs/reports.md."""
     players = ("random", "win-or-block", "table:w=3", "optimal")
-    call("evaluate.py", "tournament", *players, "--skip-chance=0.25", "--games=400", f"--out={runs / 'four'}")
+    call("evaluate.py", "match", *players, "--skip-chance=0.25", "--games=400", f"--out={runs / 'four'}")
     view = {"viewport": {"width": 1060, "height": 1130}}
     take(browser, "evidence", (runs / "four" / "report.html").as_uri(), **view)
 

@@ -41,7 +41,7 @@ class NetScores(Study):
     of one copy minus those of the other. The slides tabulate the probability that its absolute value is at most
     s, from the results of 63,548 games of Chinese chess masters. Exact is the n-fold convolution of a pair's
     five results; simulated is a million matches, game by game. For pairs with common random numbers see
-    evaluate.py sprt, which counts pairs.
+    evaluate.py match --sprt, which counts pairs.
     """
 
     title = "Distribution of the net score of equal players"

@@ -20,8 +20,6 @@ QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
 POSIX = {
     *(("README.md", command) for command in ("make demo", "make test", "source .venv/bin/activate")),
     ("docs/gomocup.md", "examples/files/pbrain-ttt --input examples/files/turns.txt"),
-    ("docs/commands.md", "mkdir -p completions"),
-    ("docs/commands.md", "python evaluate.py --tyro-print-completion bash > completions/ttt-evaluate"),
 }
 """(page, command) of commands for POSIX shells alone; the page says so, or has another command next to it."""
 

@@ -440,7 +440,8 @@ ASKED = {
     "match": (
         ["P", "P"],
         {**COMMON, "games": FEW, "seed": NUMBERS, "jobs": ["1", "1", "0", "-5", "x", "9999999999"], "json": None,
-         "log": FILES, "openings": ["random:2", "all:1", "random:99", "all:x", *FILES]},
+         "log": FILES, "anchor": SOME, "sprt": NUMBERS,
+         "openings": ["random:2", "all:1", "random:99", "all:x", *FILES]},
     ),
     "games": ([FILES], {"text": None, "number": NUMBERS, "out": FILES, "json": None}),
     "exact": (["P", "P"], {**EXACT, "chunk": NUMBERS}),
@@ -452,18 +453,11 @@ ASKED = {
          "critic": ["exact", "zero", "learned:5", "learned:", "learned:x", "random", "optimal", "x", ""],
          "position": ["x.o/.../..o x", "", "x"]},
     ),
-    "solve": ([], {**EXACT, "position": ["x.o/.../..o x", "", "x", "o../.../... o", "." * 99, "\x00"]}),
-    "prove": ([], {**COMMON, "nodes": ["1", "50", "1000", "0", "-1", "x", "nan"], "memory": ["0.001", "0", "-1", "x"]}),
-    "compression-levels": (
-        [["svd", "tt", "hooi", "hosvd", "hosvd2", "x", ""]],
-        {**EXACT, "ranks": ["1", "0", "-1", "x", "99"], "w": NUMBERS, "split": ["", "0,1", "x", "0-2", "9"],
-         "terminal": ["equation", "x", ""], "source": SOME},
-    ),
+    "solve": ([], {**EXACT, "position": ["x.o/.../..o x", "", "x", "o../.../... o", "." * 99, "\x00"],
+                   "nodes": ["1", "50", "x"]}),
     "report": ([FOLDERS], {"trust": None}),
-    "cost": ([FOLDERS, ["--repeats=0", "--repeats=x"]], {"games": NUMBERS, "json": None}),  # else in other processes
     "reproduce": ([["", "x", "table-9", "\x00"]], {"jobs": ["0", "-1", "x"], "out": FOLDERS}),
-    "policies": ([], {"json": None}),
-    "learners": ([], {"json": None}),
+    "list": ([["policies", "learners", "tasks", "x", ""]], {"json": None}),
 }  # fmt: skip
 TRAIN = {
     **COMMON, "games": FEW, "batch": ["1", "2", "5", "0", "-1", "x"], "seed": NUMBERS, "opponent": SOME,
@@ -535,7 +529,7 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
             name = data.draw(st.sampled_from([*COMMANDS, "x"]))
             positional, table = ASKED.get(name, ([], COMMON))
             given = [data.draw(st.sampled_from(players(data) if one == "P" else one)) for one in positional]
-            if data.draw(st.integers(0, 9)) == 0 and name != "cost":
+            if data.draw(st.integers(0, 9)) == 0:
                 given = given[1:]
             return evaluate.main, [name, *given, *options_of(data, table)], ""
         if program == "train":  # a number of games always: the usual one takes long

@@ -182,7 +182,7 @@ def test_commands_of_the_wheel_work_without_the_checkout(distributions, environm
         code, out, err = call(environment, command, "--help")
         assert (code, err) == (0, "")
         assert out.startswith(f"usage: {command} ")
-    code, out, err = call(environment, "ttt-evaluate", "learners")
+    code, out, err = call(environment, "ttt-evaluate", "list", "learners")
     assert (code, err) == (0, "")
     assert "q-learning" in out
 
@@ -191,7 +191,7 @@ def test_commands_of_the_wheel_work_without_the_checkout(distributions, environm
 @pytest.mark.parametrize("package", OTHERS)
 def test_both_orders_of_installation(distributions, environment, tmp_path, package):
     ours, theirs = distributions[1], wheel_of_others(tmp_path, package)
-    learners = ("ttt-evaluate", "learners")
+    learners = ("ttt-evaluate", "list", "learners")
     install(environment, theirs)
     install(environment, ours)
     code, out, err = call(environment, *learners)

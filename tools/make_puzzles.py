@@ -1,20 +1,23 @@
-"""Makes the built-in set of puzzles from seeded games: ``python tools/make_puzzles.py --out puzzles.json``."""
+"""Make the built-in set of puzzles again, byte by byte: ``python tools/make_puzzles.py FILE [--seed N]``."""
 
-import argparse
+from __future__ import annotations
+
 from pathlib import Path
+
+import tyro
 
 from ttt_eval.puzzles import make_set, write_puzzles
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Make and write the set."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=0, help="seed of the games")
-    parser.add_argument("--out", type=Path, default=Path("puzzles.json"), help="file of the puzzles")
-    options = parser.parse_args(arguments)
-    command = f"tools/make_puzzles.py --seed {options.seed}"
-    write_puzzles(options.out, make_set(options.seed), {"command": command, "seed": options.seed})
+def main(file: tyro.conf.Positional[Path], seed: int = 0) -> None:
+    """Write the puzzles.
+
+    Args:
+        file: the JSON file, of ttt_eval/data/puzzles for the built-in set.
+        seed: seed of the games that give the positions.
+    """
+    write_puzzles(file, make_set(seed), {"command": f"tools/make_puzzles.py --seed {seed}", "seed": seed})
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

@@ -4,8 +4,6 @@ import sys
 
 __ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
 
-from ttt_apps.signals import silent_interrupts
-
 
 def _refuse_conflicts() -> None:
     """Exit with one sentence if a package is not ours: the commands need all packages, and import them at once."""
@@ -23,5 +21,4 @@ def _refuse_conflicts() -> None:
         sys.exit(2)
 
 
-with silent_interrupts():
-    _refuse_conflicts()
+_refuse_conflicts()

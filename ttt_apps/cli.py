@@ -1,41 +1,37 @@
-"""Shared parts of the commands: option parsing, error messages, progress bars and tables."""
+"""Shared parts of the commands: options, errors, progress bars and output."""
 
 from __future__ import annotations
 
 import dataclasses
-import io
+import dis
+import errno
+import json as json_format
 import os
 import re
 import shutil
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
+import msgspec
 import tyro
 from rich import box, progress
-from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGameWarning
-from ttt_apps.messages import (
-    escape_unprintable,
-    installed_names,
-    note_options,
-    parser_sentence,
-    print_error,
-    unknown_word,
-)
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
+from ttt_envs.core.files import closest_path
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
@@ -50,16 +46,26 @@ MAX_NUMBER = 10**15
 """Maximum value of a count."""
 MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
 """Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
-MIN_NAME = 16
-"""Minimum width of the column that names the rows of a wide table, in characters."""
 DATABASES = Path("databases")
 """Default folder of endgame databases."""
-COLUMN_GAP = 2
-"""Space for a column besides its text, in the tables of :func:`new_table`."""
+PRESETS: dict[str, dict[str, Any]] = {
+    "tic-tac-toe": {"size": (3, 3), "win_length": 3},
+    "connect-four": {"size": (6, 7), "win_length": 4, "gravity": True},
+    "gomoku": {"size": (15, 15), "win_length": 5},
+}
+"""Games by name, as arguments of ``Game.of_size``."""
+PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies")
+WORKERS = ("concurrent", "joblib", "ray")
+"""Libraries that raise the exceptions of workers again."""
+QUIET = "TTT_ENVS_QUIET"
+"""Environment variable: 1 if the command was given --quiet."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
 
-_quiet = False
 Parsed = TypeVar("Parsed")
+
+
+class UsageError(ValueError):
+    """Arguments that no command can obey; the message is one sentence: value, rule, remedy."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -74,13 +80,13 @@ def parse_size(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d{1,9})(?:x(\d{1,9}))?", text.strip().lower())
     if match is None:
-        raise ValueError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
+        raise UsageError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
     rows = int(match[1])
     columns = int(match[2] or rows)
     from ttt_envs.game.game import MAX_EDGE
 
     if not (1 <= rows <= MAX_EDGE and 1 <= columns <= MAX_EDGE):
-        raise ValueError(f"--size {text} is not a board: choose edges from 1 to {MAX_EDGE}")
+        raise UsageError(f"--size {text} is not a board: choose edges from 1 to {MAX_EDGE}")
     return rows, columns
 
 
@@ -90,24 +96,14 @@ def parse_count(text: str) -> int:
     Raises:
         ValueError: anything else, or one that is too large.
     """
-    match = re.fullmatch(r"-?\d{1,3}(,\d{3})+|-?\d[\d_]*|(-?\d+(?:\.\d+)?)e\+?(\d{1,2})", text.strip().lower())
-    if match is None or len(text) > 40:
-        raise ValueError(f"{text[:40]} is not a whole number: write for example 10000, 10_000 or 1e4")
-    if match[2] is None:
-        number = int(text.strip().replace(",", "").replace("_", ""))
-    else:
-        whole, _, part = match[2].partition(".")
-        places = int(match[3])
-        if len(part.rstrip("0")) > places:
-            raise ValueError(f"{text} is not a whole number: write for example 10000, 10_000 or 1e4")
-        number = int(whole + part.ljust(places, "0")[:places])
+    form = r"-?\d{1,3}(,\d{3})+|-?\d[\d_]*|-?\d+(\.\d+)?e\+?\d{1,2}"
+    match = re.fullmatch(form, text.strip().lower()) if len(text) <= 40 else None
+    number = Decimal(re.sub("[,_]", "", match[0])) if match else Decimal("0.5")
+    if number != int(number):
+        raise UsageError(f"{text[:40]} is not a whole number: write for example 10000, 10_000 or 1e4")
     if abs(number) > MAX_NUMBER:
-        raise ValueError(f"{text} is too large: choose up to {MAX_NUMBER:.0e}")
-    return number
-
-
-def _parse_counts(words: list[str]) -> tuple[int, ...]:
-    return tuple(parse_count(part) for word in words for part in word.split(",") if part)
+        raise UsageError(f"{text} is too large: choose up to {MAX_NUMBER:.0e}")
+    return int(number)
 
 
 Count = Annotated[
@@ -121,17 +117,6 @@ Count = Annotated[
     ),
 ]
 """A whole number, which may be written 1e5."""
-Counts = Annotated[
-    tuple[int, ...],
-    PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="N,N,...",
-        instance_from_str=_parse_counts,
-        is_instance=lambda value: isinstance(value, tuple),
-        str_from_instance=lambda value: [str(number) for number in value],
-    ),
-]
-"""Several whole numbers, separated by commas or spaces."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +131,10 @@ class TrustOptions:
 class GameOptions(TrustOptions):
     """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
 
+    preset: Annotated[
+        Literal["tic-tac-toe", "connect-four", "gomoku"] | None, tyro.conf.arg(name="game", help_behavior_hint="")
+    ] = None
+    """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC", help_behavior_hint="(default: 3)")] = None
     """edge of the board, or rows x columns, as in 5x6. evaluate.py and play.py take all options of the game that are
     not given from the run that they name"""
@@ -161,49 +150,31 @@ class GameOptions(TrustOptions):
     """a player who completes a line loses"""
     torus: tyro.conf.FlagCreatePairsOff[bool] = False
     """lines continue across the edges: the board is a torus"""
-    phantom: Annotated[
-        Literal["no", "classic", "abrupt"] | None,
-        tyro.conf.arg(metavar="{no,classic,abrupt}", help_behavior_hint="(default: no)"),
-    ] = None
-    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
-    (abrupt)"""
 
     def game(self, default: AnyGame | None = None) -> AnyGame:
-        """Return the validated game, and trust files from here on if ``trust`` is set.
+        """Return the validated game.
 
         Args:
             default: the game of the parameters that are not given, by default 3 x 3 without skips.
         """
         from ttt_envs.game.game import VARIANTS, Game
 
-        if self.trust:
-            trust_files()
-        default = default or Game()
-        size = (default.rows, default.columns) if self.size is None else parse_size(self.size)
-        own = default.win_length if self.size is None else None  # another board has its own default
-        game = Game.of_size(
-            size,
+        base = Game.of_size(**PRESETS[self.preset]) if self.preset else default or Game()
+        own = base.win_length if self.size is None else None  # another board has its own default
+        return Game.of_size(
+            (base.rows, base.columns) if self.size is None else parse_size(self.size),
             own if self.win_length is None else self.win_length,
-            default.skip_chance if self.skip_chance is None else self.skip_chance,
+            base.skip_chance if self.skip_chance is None else self.skip_chance,
             **{
-                name: value if getattr(self, name) == value else default.variants.get(name, not value)
+                name: value if getattr(self, name) == value else base.variants.get(name, not value)
                 for name, value in VARIANTS.items()
             },
         )
-        kind = self.phantom or (default.kind if isinstance(default, PhantomGame) else "no")
-        return game if kind == "no" else PhantomGame(game, kind)
 
-    def game_words(self) -> list[str]:
-        """Return the given options as words of a command line."""
-        from ttt_envs.game.game import VARIANTS
-
-        names = ("size", "win_length", "skip_chance", "phantom")
-        given = {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}
-        words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-        rules = (
-            f"--{name}" if value else f"--no-{name}" for name, value in VARIANTS.items() if getattr(self, name) == value
-        )
-        return [*words, *rules]
+    def is_given(self) -> bool:
+        """Return whether any parameter of the game is given."""
+        names = [field.name for field in dataclasses.fields(PhantomOptions) if field.name != "trust"]
+        return any(getattr(self, name, None) != getattr(PhantomOptions, name) for name in names if hasattr(self, name))
 
     def game_for(self, *policies: str) -> Game:
         """Return :meth:`any_game_for`, with visible stones.
@@ -224,31 +195,35 @@ class GameOptions(TrustOptions):
         Raises:
             ValueError: an invalid game, no such run, or runs of different games.
         """
-        runs = self._read_games(policies) if "run:" in " ".join(policies) else {}
-        games = {self.game(default): run for run, default in runs.items()} or {self.game(): Path()}
+        from ttt_eval.run_files import RunDirectory, list_run_folders
+
+        folders = [folder for policy in policies if "run:" in policy for folder in list_run_folders(policy)]
+        games = {self.game(RunDirectory(folder).read_game()): folder for folder in folders} or {self.game(): Path()}
         if len(games) > 1:
-            (one, first), (other, second) = list(games.items())[:2]
-            raise ValueError(
-                f"{first} learned {one}, and {second} learned {other}: name the game that they are to play with "
-                f"--size, --win-length and --skip-chance"
+            (game, folder), (other_game, other_folder) = list(games.items())[:2]
+            raise UsageError(
+                f"{folder} learned {game}, and {other_folder} learned {other_game}: name the game that they are to "
+                f"play with --size, --win-length and --skip-chance"
             )
         return next(iter(games))
 
-    def _read_games(self, policies: Sequence[str]) -> dict[Path, AnyGame]:
-        from ttt_eval.run_files import RunDirectory, list_run_folders
-
-        folders = [folder for policy in policies if policy for folder in list_run_folders(policy)]
-        return {folder: RunDirectory(folder).read_game() for folder in folders}
-
 
 @dataclass(frozen=True)
-class PageOptions:
-    """Options of commands that serve a page on this machine."""
+class PhantomOptions(GameOptions):
+    """Parameters of the game, which may be a phantom game."""
 
-    port: Count = 0
-    """port of the page; default: a free one"""
-    no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print the address of the page, and open nothing"""
+    phantom: Annotated[
+        Literal["no", "classic", "abrupt"] | None,
+        tyro.conf.arg(metavar="{no,classic,abrupt}", help_behavior_hint="(default: no)"),
+    ] = None
+    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
+    (abrupt)"""
+
+    def game(self, default: AnyGame | None = None) -> AnyGame:
+        """Return the validated game, as :meth:`GameOptions.game` does."""
+        game = super().game(default)
+        kind = self.phantom or (default.kind if isinstance(default, PhantomGame) else "no")
+        return game if kind == "no" else PhantomGame(cast("Game", game), kind)
 
 
 @dataclass(frozen=True)
@@ -268,8 +243,8 @@ class ReportOptions(JsonOptions):
 
 
 @dataclass(frozen=True)
-class MemoryOptions(JsonOptions):
-    """Options of exact computations; :func:`parse` applies ``no_cache``."""
+class ExactOptions(JsonOptions, GameOptions):
+    """Parameters of the game, and options of exact computations; :func:`parse` applies ``no_cache``."""
 
     no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
     """solve again, and store no table of a solved game on disk"""
@@ -282,12 +257,9 @@ class MemoryOptions(JsonOptions):
         Raises:
             ValueError: an invalid amount of memory.
         """
-        return None if self.memory is None else gib_to_bytes(self.memory)
-
-
-@dataclass(frozen=True)
-class ExactOptions(MemoryOptions, GameOptions):
-    """Parameters of the game, and options of exact computations."""
+        if self.memory is not None and not 0 < self.memory <= 2**20:
+            raise UsageError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
+        return None if self.memory is None else int(self.memory * 2**30)
 
 
 @dataclass(frozen=True)
@@ -361,15 +333,9 @@ class PairOptions(WorkOptions, GameOptions):
         return Openings.from_text(self.openings, game, tell=warn) if self.openings else None
 
 
-def gib_to_bytes(memory: float) -> int:
-    """Return the value of ``--memory``, in GiB, in bytes.
-
-    Raises:
-        ValueError: an invalid amount of memory.
-    """
-    if not 0 < memory <= 2**20:
-        raise ValueError(f"--memory {memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
-    return int(memory * 2**30)
+def trust_files() -> None:
+    """Trust files from here on, even if they run code: zips with pickles, and classes named in files."""
+    os.environ[TRUST] = "1"  # inherited by workers
 
 
 def check_no_effect(options: Any, where: str, *names: str) -> None:
@@ -382,12 +348,7 @@ def check_no_effect(options: Any, where: str, *names: str) -> None:
     """
     for field in dataclasses.fields(options):
         if field.name in names and getattr(options, field.name) != field.default:
-            raise ValueError(f"{_option_name(field)} has no effect {where}: leave it out")
-
-
-def trust_files() -> None:
-    """Trust files from here on, even if they run code: zips with pickles, and classes named in files."""
-    os.environ[TRUST] = "1"  # inherited by workers
+            raise UsageError(f"{option_name(field)} has no effect {where}: leave it out")
 
 
 def check_correction(spec: str, game: Game) -> str:
@@ -410,65 +371,39 @@ def num_pairs(games: int, most: int = MAX_NUMBER) -> int:
         ValueError: an odd number of games, or one not from 2 to ``most``.
     """
     if games < 2 or games % 2:
-        raise ValueError(
+        raise UsageError(
             f"--games {games} makes no pairs: every pair is two games with the seats swapped, "
             f"choose an even number such as {max(2, games + 1)}"
         )
     if games > most:
-        raise ValueError(f"--games {games} is too many: choose up to {most:,}")
+        raise UsageError(f"--games {games} is too many: choose up to {most:,}")
     return games // 2
 
 
 def check_seed(seed: int) -> None:
     """Raise ValueError for an invalid seed."""
     if not 0 <= seed < 2**63:
-        raise ValueError(f"--seed {seed} is no seed: choose 0 or more, below 2**63")
+        raise UsageError(f"--seed {seed} is no seed: choose 0 or more, below 2**63")
 
 
-def parse(
-    kind: type[Parsed],
-    arguments: Sequence[str],
-    prog: str,
-    *,
-    default: Parsed | None = None,
-    elsewhere: Callable[[], Mapping[str, str]] = dict,
-) -> Parsed:
-    """Parse a command line with tyro; report errors in one sentence.
+def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:
+    """Parse a command line with tyro, and apply the options that hold for the process.
 
     Args:
         kind: a dataclass of options.
         arguments: the words.
         prog: name of the command.
         default: values of options that are not given.
-        elsewhere: for messages: options that have no effect here -> the reason.
 
     Raises:
-        ValueError: invalid arguments.
-        SystemExit: after help.
+        UsageError: a list of positional arguments is empty.
+        SystemExit: after help, or after tyro has described an invalid argument.
     """
-    said, options = io.StringIO(), option_names(kind)
-    note_options(options, arguments)
     given: dict[str, Any] = {} if default is None else {"default": default}
-    try:
-        with redirect_stderr(said):
-            found: tuple[Parsed, list[str]] = tyro.cli(
-                kind,
-                args=list(arguments),
-                prog=prog,
-                return_unknown_args=True,
-                config=(tyro.conf.OmitArgPrefixes,),
-                **given,
-            )
-    except SystemExit as end:
-        if end.code in (0, None):
-            raise
-        raise ValueError(parser_sentence(said.getvalue(), prog)) from None
-    parsed, unknown = found
-    if unknown:
-        raise ValueError(unknown_word(unknown[0], options, prog, elsewhere()))
+    parsed: Parsed = tyro.cli(kind, args=list(arguments), prog=prog, config=(tyro.conf.OmitArgPrefixes,), **given)
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a dataclass
         if field.default is tyro.MISSING and getattr(parsed, field.name) == ():
-            raise ValueError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
+            raise UsageError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
     if getattr(parsed, "trust", False):
         trust_files()
     if getattr(parsed, "no_cache", False):
@@ -476,18 +411,7 @@ def parse(
     return parsed
 
 
-def option_names(kind: Any) -> list[str]:
-    """Return the option names of a dataclass of options, nested ones included."""
-    names = []
-    for field in dataclasses.fields(kind):
-        if "Positional" in str(field.type):  # a positional argument; annotations may be text
-            continue
-        inner = field.type.__origin__ if hasattr(field.type, "__origin__") else field.type
-        names += option_names(inner) if dataclasses.is_dataclass(inner) else [_option_name(field)]
-    return names
-
-
-def _option_name(field: dataclasses.Field[Any]) -> str:
+def option_name(field: dataclasses.Field[Any]) -> str:
     """Return the name of a field on the command line; that of a positional argument is in capitals."""
     return field.name.upper() if "Positional" in str(field.type) else f"--{field.name.replace('_', '-')}"
 
@@ -521,31 +445,31 @@ def command_words(arguments: Sequence[str] | None) -> list[str]:
     Raises:
         SystemExit: after printing the version for --version.
     """
-    global _quiet
     words = list(sys.argv[1:] if arguments is None else arguments)
     if "--version" in words:
         print(f"ttt_envs {__version__}")
         raise SystemExit(0)
-    _quiet = "--quiet" in words
-    if _quiet:
+    os.environ[QUIET] = str(int("--quiet" in words))
+    if is_quiet():
         os.environ[NOTICE] = "0"  # inherited by workers
     return [word for word in words if word != "--quiet"]
 
 
+def is_quiet() -> bool:
+    """Return whether the command was given --quiet."""
+    return os.environ.get(QUIET) == "1"
+
+
 def inherited_options() -> list[str]:
     """Return the options that a started command inherits."""
-    return ["--quiet"] if _quiet else []
+    return ["--quiet"] if is_quiet() else []
 
 
 def prepare_output() -> None:
     """Make standard output safe for any text: replace characters it cannot encode, and limit its width."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
-    try:
-        asked = int(os.environ.get("COLUMNS", "0"))
-    except ValueError:
-        asked = 0
-    if asked <= 0:  # no valid width
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", os.environ.get("COLUMNS", ""), re.ASCII):
         os.environ.pop("COLUMNS", None)
     columns = shutil.get_terminal_size().columns
     if not MIN_COLUMNS <= columns <= MAX_COLUMNS:
@@ -569,11 +493,66 @@ def run_command(command: Callable[[], Any]) -> None:
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, MemoryError, OSError) as problem:
-        sys.exit(print_error(problem))
+        if not is_refusal(problem):
+            raise
+        text = describe_os_error(problem) if isinstance(problem, OSError) else str(problem)
+        print(f"error: {escape_unprintable(installed_names(text))}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt as stop:
         text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
         print(escape_unprintable(text), file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def is_refusal(problem: BaseException) -> bool:
+    """Return whether an exception is about the input, and not a bug.
+
+    The system's errors are, those of data that msgspec refuses, and those that a ``raise`` statement of our packages
+    raises, in a worker too. Others, such as one of NumPy in a computation of ours, keep their traceback.
+    """
+    if isinstance(problem, UsageError | OSError | MemoryError | msgspec.DecodeError):
+        return True
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+    is_raised = trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return is_raised and package in (*PACKAGES, *WORKERS)
+
+
+def describe_os_error(problem: OSError) -> str:
+    """Return what the system refused, and on which file."""
+    if problem.filename is None or problem.strerror is None:
+        return str(problem)
+    path = Path(str(problem.filename))
+    if problem.errno == errno.ENOENT:
+        near = closest_path(path)
+        missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
+        return f"there is no file or folder {missing}{f': did you mean {near}?' if near else ''}"
+    remedy = {
+        errno.EISDIR: "is a folder: name a file",
+        errno.ENOTDIR: "is in no folder: a part of its path is a file",
+        errno.EACCES: "may not be read or written by you: choose another place, or change its permissions",
+        errno.ENOSPC: "does not fit on the disk, which is full",
+    }
+    return f"{path} {remedy.get(problem.errno or 0, f'cannot be used: {problem.strerror}')}"
+
+
+def installed_names(text: str) -> str:
+    """Replace command names in ``text`` by those of this installation: an installed package has no train.py."""
+    if Path(sys.argv[0]).name.startswith("ttt-"):
+        return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
+    return text
+
+
+def escape_unprintable(text: str, keep: str = "") -> str:
+    """Replace line breaks and other unprintable characters by their escapes, except those in ``keep``.
+
+    Messages and tables quote names of files and texts in them, which may hold characters that a terminal obeys.
+    """
+    return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
 
 
 def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:
@@ -623,13 +602,13 @@ def print_output(text: str) -> None:
 
 def print_status(text: str) -> None:
     """Print status text, which is no result: nothing with --quiet."""
-    if not _quiet:
+    if not is_quiet():
         print_output(text)
 
 
 def warn(text: str) -> None:
     """Print a note on standard error, nothing with --quiet."""
-    if not _quiet:
+    if not is_quiet():
         print(f"note: {escape_unprintable(installed_names(text))}", file=sys.stderr)
 
 
@@ -642,49 +621,34 @@ def write_folder_report(folder: Path, no_report: bool) -> str:
     return f"\na page to look at: {write_page(folder)}"
 
 
-def new_table(*columns: str, title: str = "") -> Table:
+def new_table(*columns: str, title: str = "", rows: Iterable[Sequence[str]] = ()) -> Table:
     """Return a compact table; the first column is text, the others are numbers."""
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
-        if index == 0:
-            table.add_column(column, overflow="fold")
-        else:
-            table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right" if index else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
 def print_table(what: RenderableType) -> None:
-    """Print a table; in a pipe without limit of its width, and in parts if its numbers do not fit into the width."""
+    """Print a table; in a pipe without limit of its width."""
     console = PlainConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = PlainConsole(width=200)
-    for part in _parts(what, console.width) if isinstance(what, Table) else [what]:
-        console.print(part)
+    console.print(what)
 
 
-def _parts(table: Table, width: int) -> list[Table]:
-    """Return a table as several, each with the first column and as many of the others as fit into the width."""
-    texts = [[column.header, *column.cells] for column in table.columns]
-    sizes = [max(cell_len(line) for text in column for line in str(text).split("\n")) + COLUMN_GAP for column in texts]
-    if sum(sizes) < width or len(sizes) < 3:
-        return [table]
-    name_width = max(MIN_NAME, width // 3)
-    sizes[0] = min(sizes[0], name_width + COLUMN_GAP)
-    chosen: list[list[int]] = [[0]]
-    for index in range(1, len(sizes)):
-        if len(chosen[-1]) > 1 and sum(sizes[other] for other in chosen[-1]) + sizes[index] >= width:
-            chosen.append([0])
-        chosen[-1].append(index)
-    parts: list[Table] = []
-    for each in chosen:
-        columns = [replace(table.columns[index], _cells=[], _index=place) for place, index in enumerate(each)]
-        columns[0].max_width = name_width
-        part = Table(*columns, title=None if parts else table.title, title_justify="left", box=table.box)
-        part.padding = table.padding
-        for row in zip(*(texts[index][1:] for index in each), strict=True):
-            part.add_row(*row)
-        parts.append(part)
-    return parts
+def show(result: Any, *parts: Table | str, json: bool) -> None:
+    """Print a result: with ``json`` as JSON, else its tables and sentences."""
+    if json:
+        print(json_format.dumps(result))
+        return
+    for part in parts:
+        if isinstance(part, str):
+            print_output(part)
+        else:
+            print_table(part)
 
 
 def progress_bar(*fields: str) -> progress.Progress:
@@ -697,8 +661,9 @@ def progress_bar(*fields: str) -> progress.Progress:
         progress.TimeElapsedColumn(),
         _PlainColumn("left"),
         progress.TimeRemainingColumn(),
-        console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a newline
-        disable=_quiet,
+        console=Console(stderr=True, quiet=is_quiet()),  # older rich ends a disabled bar with a newline
+        disable=is_quiet(),
+        transient=True,  # a finished bar has nothing more to tell
     )
 
 
@@ -724,7 +689,7 @@ def slow_status(words: str) -> Iterator[None]:
     console = Console(stderr=True)
     status = console.status(Text(escape_unprintable(words)))  # a string would be markup
     timer = threading.Timer(1.0, status.start)
-    if console.is_terminal and not _quiet:
+    if console.is_terminal and not is_quiet():
         timer.start()
     try:
         yield

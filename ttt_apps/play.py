@@ -21,10 +21,10 @@ from ttt_apps.cli import (
     check_no_effect,
     check_seed,
     command_words,
+    installed_names,
     parse,
     run_command,
 )
-from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.config import SeatChoice
 

@@ -62,26 +62,6 @@ def interrupt_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def end_on_interrupt() -> bool:
-    """From now on, end the process on Ctrl-C without a traceback; return whether Ctrl-C raised an exception before."""
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or a custom handler
-        return False
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return True
-
-
-@contextmanager
-def silent_interrupts() -> Iterator[None]:
-    """End the process on Ctrl-C without a traceback: for slow imports, which have nothing to save."""
-    changed = end_on_interrupt()
-    try:
-        yield
-    finally:
-        if changed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @contextmanager
 def block_signals() -> Iterator[None]:
     """Block stop signals inside the context."""

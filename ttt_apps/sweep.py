@@ -13,18 +13,7 @@ from typing import Any
 
 import tyro
 
-from ttt_apps.cli import (
-    ReportOptions,
-    TrustOptions,
-    WorkOptions,
-    count_bar,
-    new_table,
-    print_status,
-    print_table,
-    report_interrupt,
-    warn,
-    write_folder_report,
-)
+from ttt_apps import cli
 from ttt_apps.runs import compared_policies, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
 from ttt_apps.train_subprocess import measure_in_subprocess, train_in_subprocess
@@ -82,7 +71,7 @@ REFUSED = (
 
 
 @dataclass(frozen=True)
-class Sweep(ReportOptions, TrustOptions, WorkOptions):
+class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
     """Train the runs described in a file, each with several seeds, and print one table of their results.
 
     The file is written in TOML:
@@ -121,7 +110,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
             _check_folder(folder, provenance, unit)
         far = isinstance(workers, str)
         work = partial(train_unit, None if far else str((folder / RUNS).absolute()), provenance)
-        with report_interrupt(folder), count_bar("training runs") as progress:
+        with cli.report_interrupt(folder), cli.count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(
@@ -154,19 +143,19 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         lines = aggregate_runs(rows, trained)
         write_sweep(folder, self.sweep.name, provenance, lines, runs, trust=self.trust)
         curves = write_sweep_curves(folder)
-        page = write_folder_report(folder, self.no_report)
+        page = cli.write_folder_report(folder, self.no_report)
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")
             return
         options = varied_options(rows)
         head, *shown = (cells[len(options) :] for cells in table_rows(lines))
         named = [[setting_name(row, options), *cells] for row, cells in zip(rows, shown, strict=True)]
-        table = new_table("setting", *head, title=f"{self.sweep.name}: means over seeds, and 95% intervals")
+        table = cli.new_table("setting", *head, title=f"{self.sweep.name}: means over seeds, and 95% intervals")
         for row in named:
             table.add_row(*row)
-        print_table(table)
+        cli.print_table(table)
         also = "" if curves is None else f", {curves}"
-        print_status(
+        cli.print_status(
             f"written: {folder / TABLE}, {folder / RESULT}{also}, and the runs in {folder / RUNS}; {UNITS} resumes"
             f"{page}"
         )
@@ -189,10 +178,12 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
                 units.append(_agent_unit(number, str(row[AGENT]), options))
                 continue
             if note := batch_note(options, settings):
-                warn(f"run {number + 1} of {path}: {note}")
+                cli.warn(f"run {number + 1} of {path}: {note}")
             config = new_run_config(complete_options(options, settings), settings)
         except (ValueError, TypeError, MemoryError) as problem:
-            raise ValueError(f"run {number + 1} of {path}: {problem}") from None
+            raise cli.UsageError(f"run {number + 1} of {path}: {problem}") from None
+        except SystemExit:  # the parser has said why
+            raise cli.UsageError(f"run {number + 1} of {path} has options that train.py does not take") from None
         for key in ("versions", "revision"):
             del config[key]
         own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
@@ -208,7 +199,7 @@ def _check_trusted(row: Mapping[str, Any]) -> None:
     for name, value in names.items():
         own = ":" in (parse_spec(value).name if name == AGENT else value)
         if own and not trusted():
-            raise ValueError(f"{name} {value} is a class outside this package: add --trust to run it")
+            raise cli.UsageError(f"{name} {value} is a class outside this package: add --trust to run it")
 
 
 def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
@@ -275,7 +266,7 @@ def _check_folder(folder: Path, provenance: Mapping[str, str], unit: Unit) -> No
         del config["no_report"]  # which changes no result
         found = read_json(run.config) if run.exists() else {}
         if not isinstance(found, dict) or {name: found.get(name) for name in config} != config:
-            raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
+            raise cli.UsageError(f"{run} has other settings or versions: choose another --out, or move it away")
 
 
 def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
@@ -313,4 +304,4 @@ def _complete(run: Path) -> None:
         try:
             complete_run(run)
         except ValueError as problem:
-            warn(str(problem))
+            cli.warn(str(problem))

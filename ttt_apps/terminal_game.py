@@ -17,8 +17,7 @@ from rich.text import Text
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from baselines.expectiminimax import Search
 from ttt_apps.board import ONLY, LiveGame, board_text
-from ttt_apps.cli import Stopped
-from ttt_apps.messages import installed_names
+from ttt_apps.cli import Stopped, installed_names
 from ttt_apps.signals import block_signals
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import parse_spec
@@ -252,11 +251,13 @@ class TerminalGame:
         """Parse a column; its lowest empty cell may be named too. See :meth:`_cell`."""
         last = COLUMNS[self.game.columns - 1]
         if word.isascii() and word.isdecimal() and len(word) < 3:
-            column = int(word)
+            column = int(word) - 1  # people count columns from 1
         elif self._is_column(word[:1]) and (len(word) == 1 or cell_at(word, self.game) >= 0):
             column = COLUMNS.index(word[0])
         else:
-            raise ValueError(f"{word[:20]!a} is no column: choose a to {last}, or 0 to {self.game.columns - 1}")
+            raise ValueError(f"{word[:20]!a} is no column: choose a to {last}, or 1 to {self.game.columns}")
+        if not 0 <= column < self.game.columns:
+            raise ValueError(f"{word} is no column: choose a to {last}, or 1 to {self.game.columns}")
         cell = action_to_cell(self.game, self.live.cells, column)
         if len(word) > 1 and word[0] in COLUMNS and cell_at(word, self.game) != cell:
             raise ValueError(
@@ -331,17 +332,15 @@ class TerminalGame:
             with self.thinking("solving"):
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]
-            best = self._best(values)
-            self.say(
-                f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{_equal_moves(best)}"
-            )
-            return
-        with self.thinking("searching"):
-            values, depth = search(self.game, self.live.boards)
+            reason = f"is best, with the value {_format_value(np.nanmax(values))} for you"
+        else:
+            with self.thinking("searching"):
+                values, depth = search(self.game, self.live.boards)
+            reason = f"is best by a search (expectiminimax) {depth} plies ahead"
         best = self._best(values)
         alike = len(best) == np.count_nonzero(legal(self.game, self.live.cells))
         equal = " All others are as good." if alike and len(best) > 1 else _equal_moves(best)
-        self.say(f"{best[0]} is best by a search (expectiminimax) {depth} plies ahead.{equal}")
+        self.say(f"{best[0]} {reason}.{equal}")
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
@@ -400,7 +399,7 @@ class TerminalGame:
         )
         if self.game.gravity:
             middle = COLUMNS[self.game.columns // 2]
-            about = "Drop a stone into this column. Or the number of the column, from 0 at the left."
+            about = "Drop a stone into this column. Or the number of the column, from 1 at the left."
         table.add_row(middle, about)
         for name, command in COMMANDS.items():
             table.add_row(name, " ".join((command.__doc__ or "").split()))

@@ -1,4 +1,4 @@
-"""Train a learner and write a run directory, or resume one."""
+"""Train a learner and write a run directory, resume one, or train the runs of a file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, TrustOptions, command_words, parse, run_command
-from ttt_apps.messages import installed_names
-from ttt_apps.train_options import is_given, parse_options, training_options
-
-RESUMED = "has no effect with --resume, where the settings come from the run: leave it out"
-SWEPT = "has no effect with --sweep, where the settings come from the file: write it there"
+from ttt_apps.cli import Count, TrustOptions, command_words, installed_names, parse, run_command
+from ttt_apps.train_options import choose, parse_options
 
 
 @dataclass(frozen=True)
@@ -34,23 +30,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run_command(lambda: _main(command_words(arguments)))
 
 
-def _main(arguments: list[str]) -> None:
+def _main(words: list[str]) -> None:
     prog = installed_names("train.py")
-    if is_given(arguments, "--resume"):
-        old = parse(Resume, arguments, prog, elsewhere=lambda: dict.fromkeys(training_options(), RESUMED))
+    choice = choose(words, prog)
+    if choice.resume is not None:
+        resume = parse(Resume, words, prog)
         from ttt_apps.runs import resume_run
 
-        resume_run(old.resume, old.games, old.cluster)
-        return
-    if is_given(arguments, "--sweep"):
+        resume_run(resume.resume, resume.games, resume.cluster)
+    elif choice.sweep is not None:
         from ttt_apps.sweep import Sweep
 
-        parse(Sweep, arguments, prog, elsewhere=lambda: dict.fromkeys(training_options(), SWEPT)).run()
-        return
-    options, settings = parse_options(arguments, prog)
-    from ttt_apps.runs import train_run
+        parse(Sweep, words, prog).run()
+    else:
+        options, settings = parse_options(words, prog)
+        from ttt_apps.runs import train_run
 
-    train_run(options, settings)
+        train_run(options, settings)
 
 
 if __name__ == "__main__":

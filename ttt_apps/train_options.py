@@ -12,12 +12,10 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from learners import LEARNERS
 from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
-from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
-from ttt_envs.agents.specs import load_object
+from ttt_apps.cli import GLOBAL, Count, PhantomOptions, UsageError, check_seed, parse, trust_files
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
@@ -32,7 +30,7 @@ MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Options(GameOptions):
+class Options(PhantomOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
     train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
@@ -42,7 +40,7 @@ class Options(GameOptions):
     learner: str = "q-learning"
     """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or sb3-maskable-ppo, or
     module:Class, the settings of a learner of yours; its own settings are options too, see --learner NAME --help, and
-    evaluate.py learners"""
+    evaluate.py list learners"""
     opponent: str = LearnerConfig.opponent
     """its opponent: a policy such as random or win-or-block; self, with settings and games that suit self-play by
     default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, which plays against
@@ -80,15 +78,14 @@ class Options(GameOptions):
     def __post_init__(self) -> None:
         check_counts(self.games, 1 if self.batch is None else self.batch)
         check_seed(self.seed)
-        wanted = {
-            "log_every": (self.log_every is None or self.log_every >= 1, "1 or more games"),
-            "exact_every": (self.exact_every is None or self.exact_every >= 0, "0 (never), 1 or more games"),
-            "checkpoint_games": (self.checkpoint_games >= 0, "0 (by time), 1 or more games"),
-            "checkpoint_seconds": (self.checkpoint_seconds > 0, "more than 0 seconds"),
-        }
-        for name, (holds, admissible) in wanted.items():
-            if not holds:
-                raise ValueError(f"{name}={getattr(self, name)} does not work: choose {admissible}")
+        for name, is_valid, rule in (
+            ("log_every", self.log_every is None or self.log_every >= 1, "1 or more games"),
+            ("exact_every", self.exact_every is None or self.exact_every >= 0, "0 (never), 1 or more games"),
+            ("checkpoint_games", self.checkpoint_games >= 0, "0 (by time), 1 or more games"),
+            ("checkpoint_seconds", self.checkpoint_seconds > 0, "more than 0 seconds"),
+        ):
+            if not is_valid:
+                raise UsageError(f"{name}={getattr(self, name)} does not work: choose {rule}")
 
     def marks(self) -> int | Marks:
         """Return the marks at which lines are written."""
@@ -103,75 +100,62 @@ class Options(GameOptions):
         """Return the number of games between two exact measurements, 0 for none."""
         from ttt_eval.exact.estimate import boards_by_stones
 
-        if self.exact_every is None and isinstance(game, PhantomGame):
-            return 1 if game.cells <= MAX_PHANTOM_CELLS else 0
-        if self.exact_every is None:
-            return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
-        return self.exact_every
+        if self.exact_every is not None:
+            return self.exact_every
+        if isinstance(game, PhantomGame):
+            return int(game.cells <= MAX_PHANTOM_CELLS)
+        return int(sum(boards_by_stones(game)) <= MEASURED)
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {*(field.name for field in dataclasses.fields(GameOptions)), *NOT_STORED}
+        left_out = {*(field.name for field in dataclasses.fields(PhantomOptions)), *NOT_STORED}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
-def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, LearnerConfig]:
+@dataclass(frozen=True)
+class Choice:
+    """Options on which the others, or their defaults, depend."""
+
+    learner: str = Options.learner
+    opponent: str = Options.opponent
+    phantom: str = "no"
+    settings: str = Options.settings
+    resume: Path | None = None
+    sweep: Path | None = None
+
+
+def choose(words: Sequence[str], prog: str) -> Choice:
+    """Parse the options on which others depend, and ignore the others.
+
+    Raises:
+        SystemExit: one of them has no value.
+    """
+    choice, _ = tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)
+    return choice
+
+
+def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConfig]:
     """Parse the options and settings of a training.
 
     Raises:
-        ValueError: invalid arguments.
-        SystemExit: after help.
+        ValueError: no such learner, or one without settings of its source.
+        SystemExit: after help, or invalid arguments.
     """
-    name = last_value(arguments, "--learner")
-    name = Options.learner if name is None else name
-    kind = load_learner(name)
-    phantom = last_value(arguments, "--phantom") not in (None, "no")
-    source = last_value(arguments, "--settings") == "report"
-    default = default_options(name, last_value(arguments, "--opponent"), phantom=phantom, source=source)
+    choice = choose(words, prog)
+    default = default_options(
+        choice.learner, choice.opponent, phantom=choice.phantom != "no", source=choice.settings == "report"
+    )
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
-        [("run", flat[Options]), ("settings", flat[kind])],
+        [("run", flat[Options]), ("settings", flat[load_learner(choice.learner)])],
         namespace={"__doc__": GLOBAL},  # the help of the options tells the rest
         frozen=True,
     )
-    parsed = parse(joined, arguments, prog, default=joined(*default), elsewhere=lambda: _settings_of_others(name))
+    parsed = parse(joined, words, prog, joined(*default))
+    if parsed.run.trust:
+        trust_files()
     return parsed.run, parsed.settings
-
-
-def last_value(arguments: Sequence[str], option: str) -> str | None:
-    """Return the last value of an option on which other defaults depend; None if it is not given."""
-    found = None
-    for index, argument in enumerate(arguments):
-        if argument == option and index + 1 < len(arguments):
-            found = arguments[index + 1]
-        if argument.startswith(f"{option}="):
-            found = argument.partition("=")[2]
-    return found
-
-
-def is_given(arguments: Sequence[str], option: str) -> bool:
-    """Return whether an option is given, with or without a value."""
-    return any(argument.partition("=")[0] == option for argument in arguments)
-
-
-def training_options() -> list[str]:
-    """Return the options of all trainings."""
-    return [*option_names(Options), *_settings_of_others("")]
-
-
-def _settings_of_others(learner: str) -> dict[str, str]:
-    """Return options that are settings of other learners, and why they have no effect here."""
-    found: dict[str, list[str]] = {}
-    for other in sorted(LEARNERS):
-        if other != learner:
-            for option in option_names(load_object(LEARNERS[other])):
-                found.setdefault(option, []).append(other)
-    return {
-        option: f"is an option of {', '.join(others)}, not of {learner or 'a sweep'}"
-        + ("; stones are hidden by --phantom" if option == "--hidden" else "")
-        for option, others in found.items()
-    }
 
 
 def default_options(
@@ -193,7 +177,7 @@ def default_options(
     config = load_learner(learner)
     if source:
         if config.report is None:
-            raise ValueError(f"{learner} has no report whose settings it could have: leave --settings out")
+            raise UsageError(f"{learner} has no report whose settings it could have: leave --settings out")
         options = Options(learner=learner, games=config.games, opponent=config.opponent, settings="report")
         settings = dict(config.report)
         return dataclasses.replace(options, batch=settings.pop("batch", None)), config(**settings)
@@ -224,14 +208,12 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
     usual, usual_settings = default_options(options.learner, options.opponent, phantom=isinstance(game, PhantomGame))
-    for mine, theirs, names in (
-        (settings, usual_settings, [field.name for field in dataclasses.fields(settings)]),
-        (options, usual, ("seat", "games", "batch")),
-    ):
-        for name in names:
-            value = getattr(mine, name)
-            if value != getattr(theirs, name):
-                parts.append(f"{name}{'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    names = [field.name for field in dataclasses.fields(settings)]
+    values = {name: (getattr(settings, name), getattr(usual_settings, name)) for name in names}
+    values |= {name: (getattr(options, name), getattr(usual, name)) for name in ("seat", "games", "batch")}
+    for name, (value, default) in values.items():
+        if value != default:
+            parts.append(f"{name}{'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
     return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
 
 

@@ -638,17 +638,17 @@ def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     assert list(read_any_format(tmp_path / "games.txt")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
     capsys.readouterr()
-    for command in (["tournament"], ["sprt", "--clock=60"]):
-        folder = tmp_path / command[0]
-        evaluate.main([*command, "random", spec, *game, f"--out={folder}", "--no-report", "--json"])
+    for kind, words in (("tournament", ["table"]), ("sprt", ["--sprt", "0", "20", "--clock=60"])):
+        folder, command = tmp_path / kind, ["match", "random", spec, *words]
+        evaluate.main([*command, *game, f"--out={folder}", "--no-report", "--json"])
         said = capsys.readouterr()
         found = json.loads(said.out)
-        found = found["pairings"][0] if command == ["tournament"] else found
+        found = found["pairings"][0] if kind == "tournament" else found
         assert found["forfeits"]["b"] > 0
         assert found["forfeits"]["a"] == 0
         assert f"{found['forfeits']['b']} by {spec}." in " ".join(said.err.split())
         first = (folder / "result.json").read_bytes()
-        evaluate.main([*command, "random", spec, *game, f"--out={folder}", "--no-report"])  # all is kept
+        evaluate.main([*command, *game, f"--out={folder}", "--no-report"])  # all is kept
         assert (folder / "result.json").read_bytes() == first
         capsys.readouterr()
 

@@ -1,4 +1,4 @@
-"""``evaluate.py sprt`` and ``tournament``: output and signals."""
+"""``evaluate.py match`` as a sequential test and as a tournament: output and signals."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ from ttt_eval.result_store import UNITS
 
 def test_sprt(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ("sprt", "win-or-block", "random", "--elo1", "50")
+    words = ("match", "win-or-block", "random", "--sprt", "0", "50")
     path = Path("runs", "sprt", "3x3-3-win-or-block-random", RESULT)
     text = text_of(capsys, *words)
     for part in ("A is ahead by more than 0 Elo: 50 is accepted", "LLR +", "from -2.94 to 2.94", "test of fixed size"):
@@ -27,25 +27,26 @@ def test_sprt(tmp_path, capsys, monkeypatch):
     data = json_of(capsys, *words)
     assert data == json.loads(path.read_text())
     assert (data["format"], data["kind"], data["accepted"]) == (1, "sprt", "elo1")
-    undecided = text_of(capsys, "--quiet", "sprt", "random", "random", "--elo1", "5", "--games", "64")
+    undecided = text_of(capsys, "--quiet", "match", "random", "random", "--sprt", "0", "5", "--games", "64")
     assert "undecided between 0 and 5 Elo: allow more with --games" in undecided
 
 
 def test_tournament(tmp_path, capsys):
-    words = ("tournament", "random", "win-or-block", "--games", "200", "--anchor", "random", "--out", tmp_path)
+    words = ("match", "random", "win-or-block", "table", "--games", "200", "--anchor", "random", "--out", tmp_path)
     text = text_of(capsys, *words)
-    assert text.index("1 win-or-block") < text.index("2 random")
+    assert text.index("win-or-block") < text.index("3 random")
     assert "+0 to +0" in text
     data = json_of(capsys, *words)
     assert (data["format"], data["kind"], data["anchor"]) == (1, "tournament", "random")
     cost = json.loads((tmp_path / "cost.json").read_text())
-    assert cost["players"] == ["random", "win-or-block"]
+    assert cost["players"] == ["random", "win-or-block", "table"]
     assert cost["pairings"][0]["cpu_s"] > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_signal_stops_workers(number, tmp_path):
-    words = ["sprt", "random", "random", "--elo1", "0.1", "--games", "1e7", "--jobs", "2", "--out", str(tmp_path / "x")]
+    words = ["match", "random", "random", "--sprt", "0", "0.1", "--games", "1e7", "--jobs", "2"]
+    words += ["--out", str(tmp_path / "x")]
     command = [sys.executable, str(ROOT / "evaluate.py"), *words]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and len(kept(tmp_path / "x")) < 3:

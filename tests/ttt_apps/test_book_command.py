@@ -25,7 +25,7 @@ def said(capsys, *words):
     return capsys.readouterr().out
 
 
-def test_build_show_and_leaves(log, tmp_path, capsys):
+def test_build_and_show(log, tmp_path, capsys):
     path = str(tmp_path / "a.book")
     shown = said(capsys, "build", str(log), "--plies", "4", "--minimum", "2", "--player", "optimal", "--out", path)
     book = read_book(path)
@@ -37,9 +37,6 @@ def test_build_show_and_leaves(log, tmp_path, capsys):
     for row in found["moves"]:
         assert " ".join(row["moves"]) in said(capsys, "show", path)
     assert "it has no move in 'oxo/xo./... x'" in said(capsys, "show", path, "oxo/xo./... x")
-    rows = json.loads(said(capsys, "leaves", path, str(log), "--player", "optimal", "--json"))["leaves"]
-    assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 200
-    assert "optimal leaves" in said(capsys, "leaves", path, str(log), "--player", "optimal")
 
 
 def test_build_by_a_search(tmp_path, capsys):
@@ -56,6 +53,5 @@ def test_invalid_calls_are_one_line_errors(log, tmp_path, capsys):
     assert "no move was made in 500 games" in error_of(capsys, "build", str(log), "--minimum", "500", "--out", out)
     said(capsys, "build", str(log), "--out", out)
     assert "is there already" in error_of(capsys, "build", str(log), "--out", out)
-    assert "they are of optimal, win-or-block" in error_of(capsys, "leaves", out, str(log), "--player", "me")
     assert "is no opening book" in error_of(capsys, "show", str(log))
     assert "the game is over" in error_of(capsys, "show", out, "ooo/xx./... x")

@@ -183,8 +183,8 @@ def test_exact_results(capsys):
     assert data["second"]["win"] == pytest.approx(0.777483833, abs=1e-9)
     assert data["mean"]["draw"] == pytest.approx((0.032188786 + 0.222516167) / 2, abs=1e-9)
     text = text_of(capsys, "exact", "random", "optimal", "--chunk", "100")
-    assert "0.222516167" in text
-    assert "-0.967811214" in text
+    assert "0.222516" in text
+    assert "-0.967811" in text
 
 
 def test_exploitability(capsys):
@@ -195,8 +195,8 @@ def test_exploitability(capsys):
     assert data["regret"] == pytest.approx(exact.regret(Game(), "random"))
     assert [row["stones"] for row in data["regret_by_stones"]] == list(range(9))
     text = text_of(capsys, "exploitability", "random")
-    assert f"{data['exploitability']:.9f}" in text
-    assert f"{data['regret']:.9f}" in text
+    assert f"{data['exploitability']:.6f}" in text
+    assert f"{data['regret']:.6f}" in text
 
 
 def test_best_responses_on_a_board_too_large_to_solve(capsys):
@@ -254,7 +254,7 @@ def test_solve_board_of_17_cells_by_layers(capsys, tmp_path, monkeypatch):
     assert data["method"] == "layers"
     assert "about 743,248 values in 18 layers: 743,248 bytes on disk" in shown.err
     evaluate.main(["solve", *size, "--position", "o.x" + 14 * "." + " o"])
-    assert "ends after 1 more moves" in capsys.readouterr().out
+    assert "ends after 1 more move:" in capsys.readouterr().out
     message = error_of(capsys, evaluate.main, "solve", *size, "--skip-chance", "0.1", "--memory", "0.001")
     assert "bytes of memory, and 1,073,741 may be used" in message
 
@@ -331,19 +331,6 @@ def test_help_names_all_learners(capsys):
     assert end.value.code == 0
     text = capsys.readouterr().out
     assert all(name in text for name in LEARNERS)
-
-
-def test_cost_of_a_run_and_of_its_set_up(run, capsys):
-    data = json_of(capsys, "cost", run, "--repeats", "1", "--games", "500000")[str(run)]
-    assert data["games"] == 500000
-    whole, alone = ({name: spread["median"] for name, spread in data[kind].items()} for kind in ("run", "set_up"))
-    assert whole["cpu_user_s"] > alone["cpu_user_s"] > 0.1  # imports are counted
-    assert whole["peak_rss_bytes"] > alone["peak_rss_bytes"] > 2**25
-
-
-@pytest.mark.slow
-def test_cost_as_a_table(run, capsys):
-    assert "above set-up" in text_of(capsys, "cost", run, "--repeats", "1", "--games", "100")
 
 
 def test_no_cache_stores_no_table(capsys, tmp_path, monkeypatch):

@@ -36,16 +36,13 @@ def test_build_prints_its_cost_and_extends_a_database(tmp_path, capsys, monkeypa
     assert "from 6 stones on has" in said.err
     assert "bytes in databases/3x3-3-skip0.25" in said.err
     assert "of memory while they are made, about" in said.err
-    first = json.loads(database(capsys, "list", "--json").out)
-    assert [each["folder"] for each in first] == ["databases/3x3-3-skip0.25"]
-    assert first[0]["complete"] is True
-    assert first[0]["sha256"] in said.out
-    again = database(capsys, "build", *GAME, "--stones", "6").out
-    assert first[0]["sha256"] in again
+    first = json.loads(database(capsys, "build", *GAME, "--stones", "6", "--json").out)
+    assert first["complete"] is True
+    assert first["sha256"] in said.out
     more = json.loads(database(capsys, "build", *GAME, "--stones", "3", "--json").out)
     assert more["stones"] == 3
-    assert more["entries"] > first[0]["entries"]
-    assert more["sha256"] != first[0]["sha256"]
+    assert more["entries"] > first["entries"]
+    assert more["sha256"] != first["sha256"]
     assert "bytes of memory" in error_of(capsys, "build", *GAME, "--memory", "1e-7")
 
 
@@ -66,30 +63,9 @@ def test_a_database_under_gravity_is_built_verified_and_asked(tmp_path, capsys):
     checked = json.loads(database(capsys, "verify", tmp_path, "--json").out)
     assert checked["checked"] == checked["entries"] == built["entries"] > 0
     assert checked["sha256"] == built["sha256"]
-    (listed,) = json.loads(database(capsys, "list", tmp_path, "--json").out)
-    assert listed["entries"] == built["entries"]
     said = database(capsys, "probe", tmp_path, "..../..../..x. o").out.splitlines()
     assert said[1].split() == ["."] * 4
     assert said[3].split()[2] == "x"
-
-
-def test_list(tmp_path, capsys, monkeypatch, plain_folder):
-    monkeypatch.chdir(tmp_path)
-    assert "there are no databases in databases" in database(capsys, "list").out
-    of_one, of_all = (database(capsys, "list", folder, "--json").out for folder in (plain_folder, tmp_path))
-    assert json.loads(of_one) == json.loads(of_all)
-    (plain_folder / "manifest.json").write_text(
-        (plain_folder / "manifest.json").read_text().replace('"stones": 4', '"stones": 2')
-    )
-    assert json.loads(database(capsys, "list", plain_folder, "--json").out)[0]["complete"] is False
-    assert " no " in database(capsys, "list", plain_folder).out
-    layer = plain_folder / "06-layer.npy"
-    layer.write_bytes(layer.read_bytes()[:40].ljust(200))  # a header without an end
-    (damaged,) = json.loads(database(capsys, "list", plain_folder, "--json").out)
-    assert damaged["entries"] < json.loads(of_one)[0]["entries"]
-    assert "is no folder" in error_of(capsys, "list", tmp_path / "nothing")
-    (tmp_path / "empty").mkdir()
-    assert "has no database or table of layers" in error_of(capsys, "list", tmp_path / "empty")
 
 
 def test_probe_without_skips_prints_values_and_distances(capsys, plain_folder):

@@ -472,7 +472,7 @@ def test_about_lists_runs_and_playable_policies(client):
 # Rejected requests
 
 SPECS = (
-    "os:system", "module:Class", "ttt_apps.demo:main", "sb3:model.zip,algorithm=dqn", "gomocup:/bin/sh",
+    "os:system", "module:Class", "ttt_apps.play:main", "sb3:model.zip,algorithm=dqn", "gomocup:/bin/sh",
     "book:path=b.npz,then=random", "timed:seconds=100", "optimal:database=/tmp", "mcts:endgame=/tmp",
     "mcts:rollout=(run:first)", "mcts:simulations=1000000000", "mcts:simulations=0", "mcts:c=nan",
     "expectiminimax:leaf=(run:first)", "expectiminimax:endgame=/tmp", "expectiminimax:depth=99",

@@ -289,13 +289,13 @@ def test_a_person_drops_stones_into_columns():
     for message in (
         "o, your move (a to d, or help):",
         "o: you play b3.",
-        "'z' is no column: choose a to d, or 0 to 3.",
-        "action 7 is no column of a board of 3 x 4: choose 0 to 3.",
+        "'z' is no column: choose a to d, or 1 to 4.",
+        "7 is no column: choose a to d, or 1 to 4.",
         "a stone in column b comes to rest on b2: type b.",
         "Drop a stone into this column.",
     ):
         assert message in said
-    full = play_session(["a", "A", "0", "quit"], Game(1, 4, 3, gravity=True)).shown
+    full = play_session(["a", "A", "1", "quit"], Game(1, 4, 3, gravity=True)).shown
     assert full.count("action 0 is illegal, the column is full: choose another one") == 2
 
 

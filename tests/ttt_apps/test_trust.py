@@ -136,10 +136,9 @@ def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(tmp_path, mo
     assert "favourite:Favourite is no class of a learner's settings" in wrong
 
 
-@pytest.mark.parametrize("words", [["report"], ["cost", "--repeats=1"]])
-def test_report_and_cost_of_a_run_run_no_code(words, evil, capsys):
+def test_the_report_of_a_run_runs_no_code(evil, capsys):
     change_config(evil, opponent=ATTACKS[0])
-    assert "was read from a file" in error_of(capsys, evaluate, *words, evil)
+    assert "was read from a file" in error_of(capsys, evaluate, "report", evil)
     assert not (evil / "evil.ran").exists()
 
 

@@ -799,11 +799,11 @@ def test_hostile_folders_get_one_sentence(kind, copy, capsys):
 
 
 def test_a_submission_is_checked_before_it_is_sent(copy, capsys):
-    [row] = json_of(capsys, "bench", "check", copy)
+    [row] = json_of(capsys, "bench", "score", "--check", copy)
     assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
     assert {"random", "chance-25", "skips-shown"} < set(row["lacks"])
     edit("probabilities", lambda p: p[:9])(copy)
-    error_of(capsys, main, "bench", "check", copy)
+    error_of(capsys, main, "bench", "score", "--check", copy)
 
 
 @pytest.mark.parametrize(

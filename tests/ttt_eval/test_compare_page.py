@@ -72,7 +72,7 @@ def test_an_unfinished_or_damaged_run_is_noted(runs, tmp_path):
     assert "Left out of damaged: " in page
     assert "holds no cost by phase" in page
     assert "metrics.jsonl cannot be read" in page
-    assert "evaluate.py tournament" in page
+    assert "evaluate.py match" in page
 
 
 def test_matches_have_their_exact_score_and_names_are_links(runs, tmp_path):

@@ -264,7 +264,7 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
 
 
 def test_commands_end_with_a_page(tmp_path, capsys):
-    evaluate(["tournament", "random", "win-or-block", "--games", "20", "--out", str(tmp_path)])
+    evaluate(["match", "random", "win-or-block", "table", "--games", "20", "--out", str(tmp_path)])
     assert f"a page to look at: {tmp_path / REPORT}" in capsys.readouterr().out
     assert "win-or-block" in read_page(tmp_path / REPORT).text()
 
@@ -332,7 +332,7 @@ def test_long_results_are_shortened(tmp_path, results):
         with pytest.raises(ValueError, match=r"\$.a"):
             page_of_result(tmp_path, sprt(a=spec))
     path = f"run:path={'x' * 1000}"
-    assert f"evaluate.py sprt {path} random" in page_of_result(tmp_path, sprt(a=path)).text()
+    assert f"evaluate.py match {path} random" in page_of_result(tmp_path, sprt(a=path)).text()
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_a_match_shows_both_scores(capsys):
 
 def test_results_of_single_games_are_not_corrected(capsys, tmp_path):
     match = ("random", "random", "--skip-chance", "0.25", "--games", "200", "--model", "trinomial", "--no-report")
-    found = json_of(capsys, "sprt", *match, "--out", tmp_path)
+    found = json_of(capsys, "match", *match, "--sprt", "0", "20", "--out", tmp_path)
     assert (found["luck_correction"], "raw_score" in found) == ("off", False)
 
 

@@ -140,7 +140,8 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
     assert "position tempting loses best" in table  # one game and one policy, which the title names
     data = json_of(capsys, "puzzles", run, "--skip-chance", "0.5", "--out", tmp_path / "p.json")
     assert {Game.from_dict(one["game"]) for one in data["puzzles"]} == {Game(3, 4, 3, 0.5)}
-    assert json.loads((tmp_path / "p.json").read_text())["command"] == f"evaluate.py puzzles {run} --skip-chance 0.5"
+    command = json.loads((tmp_path / "p.json").read_text())["command"]
+    assert command == f"evaluate.py puzzles {run} --size 3x4 --skip-chance 0.5"
     assert "play it on its own board" in error_of(capsys, evaluate.main, "puzzles", run, "--size", "3")
 
 
@@ -151,5 +152,5 @@ def test_the_command_lists_and_writes(tmp_path, capsys):
     assert "win-or-block" in capsys.readouterr().out
     assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
     evaluate.main(["puzzles", "optimal"])
-    assert capsys.readouterr().out == "no move of optimal, 3 x 3, 3 to win loses value: there is no puzzle\n"
+    assert capsys.readouterr().out == "no move loses value: there are no puzzles of optimal, 3 x 3, 3 to win\n"
     assert len(json_of(capsys, "puzzles")["puzzles"]) == 100

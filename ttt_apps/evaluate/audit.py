@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import tyro
+from rich.table import Table
 
-from ttt_apps.cli import Count, ExactOptions, check_seed, new_table, print_output, print_table, share_bar, warn
-
-if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from ttt_envs.game.game import Game
-    from ttt_eval.audit import Audit, AuditSettings
-    from ttt_eval.statistics import Interval
+from ttt_apps.cli import Count, ExactOptions, UsageError, check_seed, new_table, share_bar, show, warn
+from ttt_envs.game.boards import to_text
+from ttt_envs.game.game import Game
+from ttt_eval.audit import ESTIMATORS, Audit, Auditor, AuditSettings, TooManyGroups, make_estimator
+from ttt_eval.statistics import Interval, finite_or_none
 
 ALL = "all"
 """Name of all built-in estimators."""
@@ -60,14 +61,12 @@ class AuditEstimator(ExactOptions):
 
     def run(self) -> None:
         """Audit and print; without a name, list the built-in estimators."""
-        from ttt_eval.audit import ESTIMATORS, Auditor, TooManyGroups, make_estimator
-
         if not self.names:
             self._list()
             return
         check_seed(self.seed)
         if self.worst < 0:
-            raise ValueError(f"--worst {self.worst} is no number of positions: choose 0 or more")
+            raise UsageError(f"--worst {self.worst} is no number of positions: choose 0 or more")
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
         names = [one for name in self.names for one in (ESTIMATORS if name == ALL else [name])]
         estimators = [make_estimator(name) for name in names]
@@ -82,16 +81,12 @@ class AuditEstimator(ExactOptions):
                         raise
                     warn(f"{estimator.name} is left out: {problem}")
                 progress((index + 1) / len(estimators))
-        if self.json:
-            data = [{**one.to_dict(), "positions": _worst(one, self.worst, game)} for one in audits]
-            settings = {name: getattr(self, name) for name in SETTINGS}
-            print(json.dumps({"game": game.to_dict(), **settings, "estimators": data}))
-            return
-        self._print(audits, game)
+        data = [{**audit.to_dict(), "positions": _worst(audit, self.worst, game)} for audit in audits]
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        parts = self._describe(audits, game)
+        show({"game": game.to_dict(), **settings, "estimators": data}, *parts, json=self.json)
 
     def _settings(self) -> AuditSettings:
-        from ttt_eval.audit import AuditSettings
-
         return AuditSettings(
             seat=self.seat,
             discount=self.discount,
@@ -105,51 +100,46 @@ class AuditEstimator(ExactOptions):
         )
 
     def _list(self) -> None:
-        from ttt_eval.audit import ESTIMATORS
+        facts = {name: {"estimates": one.estimates, "about": one.about} for name, one in ESTIMATORS.items()}
+        table = new_table("estimator")
+        table.add_column("estimates")
+        for name, fact in facts.items():
+            table.add_row(name, f"{fact['estimates']}: {fact['about']}")
+        show(facts, table, json=self.json)
 
-        if self.json:
-            print(
-                json.dumps({name: {"estimates": one.estimates, "about": one.about} for name, one in ESTIMATORS.items()})
-            )
-            return
-        table = new_table("estimator", "estimates")
-        table.columns[1].justify, table.columns[1].no_wrap = "left", False
-        for name, one in ESTIMATORS.items():
-            table.add_row(name, f"{one.estimates}: {one.about}")
-        print_table(table)
-
-    def _print(self, audits: list[Audit], game: Game) -> None:
+    def _describe(self, audits: list[Audit], game: Game) -> Iterator[Table | str]:
+        """Yield tables and sentences on audits of one policy."""
         title = f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, {audits[0].episodes:,} episodes"
         columns = ("bias^2", "variance", "mean squared error")
         advantages = new_table("advantages", *columns, "biased", title=title)
         gradients = new_table("policy gradients", *columns, "cosine", "biased")
-        for one in audits:
-            advantages.add_row(one.estimator.name, *map(_format, one.advantage.errors), _word(one.biased_advantage))
-            errors, cosine = one.gradient.errors, _format(one.gradient.cosine)
-            gradients.add_row(one.estimator.name, *map(_format, errors), cosine, _word(one.biased))
-        print_table(advantages)
-        print_table(gradients)
-        length = _format(audits[0].gradient.exact)
-        coverage = (
-            f"Bias and variance of advantages are those of {audits[0].advantage.coverage:.1%} of the decisions, whose "
-            f"position and action occurred at least twice."
+        for audit in audits:
+            errors, cosine = audit.gradient.errors, _format(audit.gradient.cosine)
+            name = audit.estimator.name
+            advantages.add_row(name, *map(_format, audit.advantage.errors), BIASED[audit.biased_advantage])
+            gradients.add_row(name, *map(_format, errors), cosine, BIASED[audit.biased])
+        yield advantages
+        yield gradients
+        intervals = (
+            "All numbers are exact."
+            if audits[0].exact
+            else f"Intervals are 95%; biased is empty if undecided. Bias and variance of advantages are those of "
+            f"{audits[0].advantage.coverage:.1%} of the decisions, whose position and action occurred at least twice."
         )
-        print_output(
-            f"exact gradient: squared length {length}. Errors are sums of squares over all logits, of the gradient of "
-            f"one episode. "
-            + (
-                "All numbers are exact."
-                if audits[0].exact
-                else f"Intervals are 95%; biased is empty if undecided. {coverage}"
-            )
+        yield (
+            f"exact gradient: squared length {_format(audits[0].gradient.exact)}. Errors are sums of squares over all "
+            f"logits, of the gradient of one episode. {intervals}"
         )
-        for one in audits if self.worst else []:
-            table = new_table("position", "visits", "bias", "mean squared error", title=f"{one.estimator.name}: worst")
-            for row in _worst(one, self.worst, game):
-                table.add_row(row["position"], f"{row['visits']:.6f}", f"{row['bias']:+.6f}", f"{row['mse']:.6f}")
-            print_table(table)
+        for audit in audits if self.worst else []:
+            rows = [
+                (row["position"], f"{row['visits']:.6f}", f"{row['bias']:+.6f}", f"{row['mse']:.6f}")
+                for row in _worst(audit, self.worst, game)
+            ]
+            worst_columns = ("position", "visits", "bias", "mean squared error")
+            yield new_table(*worst_columns, title=f"{audit.estimator.name}: worst", rows=rows)
 
 
+BIASED = {True: "yes", False: "no", None: ""}
 SETTINGS = (
     "policy", "opponent", "seat", "critic", "behaviour", "discount", "max_steps", "position", "group_size", "seed",
 )  # fmt: skip
@@ -162,17 +152,8 @@ def _format(one: Interval) -> str:
     return f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})"
 
 
-def _word(biased: bool | None) -> str:
-    return {True: "yes", False: "no", None: ""}[biased]
-
-
 def _worst(one: Audit, count: int, game: Game) -> list[dict[str, Any]]:
     """Return the positions that add most to the mean squared error."""
-    import numpy as np
-
-    from ttt_envs.game.boards import to_text
-    from ttt_eval.statistics import finite_or_none
-
     found = one.positions
     order = np.argsort(-found.visits * found.mse, kind="stable")[:count]
     return [

@@ -1,33 +1,44 @@
-"""``evaluate.py bench``: run agents on the benchmark, and score submissions."""
+"""``evaluate.py bench``: run agents on the benchmark, score submissions, and compare them on a page."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 
-from ttt_apps.cli import (
-    Count,
-    JsonOptions,
-    WorkOptions,
-    count_bar,
-    new_table,
-    print_output,
-    print_status,
-    print_table,
-    report_interrupt,
+from ttt_apps import cli
+from ttt_apps.train_options import folder_name
+from ttt_apps.versions import make_provenance, versions
+from ttt_envs.core.files import read_bounded, write_atomically
+from ttt_eval.benchmark.agents import AGENTS, SB3_ALGORITHMS, source_hash
+from ttt_eval.benchmark.comparison import Comparison, compare_submissions, write_csv
+from ttt_eval.benchmark.comparison import to_json as comparison_to_json
+from ttt_eval.benchmark.records import Submission, SubmissionScores, read_scores, to_json, write_scores
+from ttt_eval.benchmark.runs import QUICK_SEEDS, QUICK_STEPS, QUICK_TASKS, RunSettings, describe_agent, run_benchmark
+from ttt_eval.benchmark.scores import add_runs, score_submission
+from ttt_eval.benchmark.submission import check_submission, open_submission
+from ttt_eval.benchmark.tasks import SEEDS, TASKS, VERSION
+from ttt_eval.cost import processor
+from ttt_eval.reports.benchmark import (
+    describe_leader,
+    leaderboard_markdown,
+    replace_section,
+    report_command,
+    write_benchmark,
 )
 
-if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from ttt_eval.benchmark.records import Submission, SubmissionScores
-    from ttt_eval.benchmark.runs import RunSettings
+COMMANDS = {
+    "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
+    "score": ("ttt_apps.evaluate.bench:BenchScore", "Check and score submissions, from their tables alone."),
+    "report": ("ttt_apps.evaluate.bench:BenchReport", "Compare submissions on a page."),
+}
 
 
 @dataclass(frozen=True)
-class BenchRun(WorkOptions):
+class BenchRun(cli.WorkOptions):
     """Train an agent on the tasks of the benchmark ttt-exact, and write a submission.
 
     Every finished run is stored: the same command continues where it was stopped.
@@ -38,13 +49,13 @@ class BenchRun(WorkOptions):
     learn(env, steps). Without one, list the names"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks; default: all"""
-    seeds: Count | None = None
+    seeds: cli.Count | None = None
     """number of seeds; default: 5, with --quick 2"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """4 tasks, 2 seeds and 20,000 steps at most"""
-    steps: Count | None = None
+    steps: cli.Count | None = None
     """maximum environment steps of a run; default: those of the task"""
-    every: Count = 1
+    every: cli.Count = 1
     """store the last checkpoint of a run, and every so many before it"""
     name: str = ""
     """name of the agent on the leaderboard; default: that of --agent"""
@@ -54,7 +65,7 @@ class BenchRun(WorkOptions):
     """address of its code"""
     tuned: tyro.conf.FlagCreatePairsOff[bool] = False
     """settings were chosen for each task"""
-    tuning_steps: Count = 0
+    tuning_steps: cli.Count = 0
     """environment steps spent on the choice of settings"""
     out: Path | None = None
     """folder of the runs, and of the submission that they make, submission.npz; default: runs/bench/ and the name of
@@ -67,33 +78,25 @@ class BenchRun(WorkOptions):
             ValueError: an unknown agent or task, an invalid number, or an agent that is none.
             Stopped: an interrupt; completed runs are stored.
         """
-        from ttt_apps.train_options import folder_name
-        from ttt_apps.versions import make_provenance
-        from ttt_eval.benchmark.agents import AGENTS, source_hash
-        from ttt_eval.benchmark.runs import run_benchmark
-
         if not self.agent:
-            print_status("agents that have a name, for evaluate.py bench run --agent NAME:")
-            print_output("\n".join(AGENTS))
+            cli.print_status("agents that have a name, for evaluate.py bench run --agent NAME:")
+            cli.print_output("\n".join(AGENTS))
             return
         if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"--seeds {self.seeds} makes no run: choose 1 or more")
+            raise cli.UsageError(f"--seeds {self.seeds} makes no run: choose 1 or more")
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"--steps {self.steps} teaches nothing: choose 1 or more")
+            raise cli.UsageError(f"--steps {self.steps} teaches nothing: choose 1 or more")
         if self.every < 1:
-            raise ValueError(f"--every {self.every} keeps no checkpoint: choose 1 or more")
+            raise cli.UsageError(f"--every {self.every} keeps no checkpoint: choose 1 or more")
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         provenance = {**make_provenance(), "agent": source_hash(self.agent)}
-        with report_interrupt(folder), count_bar("runs") as progress:
+        with cli.report_interrupt(folder), cli.count_bar("runs") as progress:
             run_benchmark(settings, submission, folder, provenance, jobs=workers, progress=progress)
-        print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
+        cli.print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
 
     def _settings(self) -> RunSettings:
-        from ttt_eval.benchmark.runs import QUICK_SEEDS, QUICK_STEPS, QUICK_TASKS, RunSettings
-        from ttt_eval.benchmark.tasks import SEEDS
-
         return RunSettings(
             self.agent,
             self.task or (QUICK_TASKS if self.quick else ()),
@@ -103,12 +106,6 @@ class BenchRun(WorkOptions):
         )
 
     def _submission(self, settings: RunSettings) -> Submission:
-        from ttt_apps.versions import versions
-        from ttt_eval.benchmark.agents import SB3_ALGORITHMS
-        from ttt_eval.benchmark.records import Submission
-        from ttt_eval.benchmark.runs import describe_agent
-        from ttt_eval.cost import processor
-
         hyperparameters, named = describe_agent(settings)
         own = named if ":" in self.agent else SB3_ALGORITHMS.get(self.agent, "ttt_envs").partition(":")[0]
         library = self.library or own
@@ -126,16 +123,16 @@ class BenchRun(WorkOptions):
 
 
 @dataclass(frozen=True)
-class BenchScore(JsonOptions):
+class BenchScore(cli.JsonOptions):
     """Score submissions to the benchmark ttt-exact: every score is computed from their tables alone.
 
     No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best possible.
     """
 
-    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER...")] = (
-        tyro.MISSING
-    )
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = tyro.MISSING
     """submissions: files, or folders with a submission.npz"""
+    check: tyro.conf.FlagCreatePairsOff[bool] = False
+    """compute no score: check that the submissions can be scored, and say what they lack"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
     last: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -150,95 +147,145 @@ class BenchScore(JsonOptions):
             OSError: a file cannot be read or written.
             ValueError: one is no submission, something in it is invalid, or the file of ``out`` has other scores.
         """
-        from ttt_eval.benchmark.records import read_scores, to_json, write_scores
-        from ttt_eval.benchmark.scores import add_runs, score_submission
-        from ttt_eval.benchmark.submission import open_submission
-
+        if self.check:
+            cli.check_no_effect(self, "with --check", "out", "last", "add")
+            rows = [_check(path) for path in self.submissions]
+            cli.show(rows, *(_describe_check(row) for row in rows), json=self.json)
+            return
         if self.add and (self.out is None or len(self.submissions) > 1):
-            raise ValueError("--add needs one submission and --out FILE, the file to which its runs are added")
+            raise cli.UsageError("--add needs one submission and --out FILE, the file to which its runs are added")
         earlier = read_scores(self.out) if self.add and self.out is not None and self.out.exists() else None
         for path in self.submissions:  # an invalid one costs no score of the others
             with open_submission(path) as stored:
                 _ = stored.submission, stored.runs
         scores = []
         for path in self.submissions:
-            with count_bar(path.name) as progress:
+            with cli.count_bar(path.name) as progress:
                 scores.append(score_submission(path, progress, last=self.last))
         if earlier is not None:
             try:
                 scores = [add_runs(scores[0], earlier)]
             except ValueError as problem:
-                raise ValueError(f"{self.out} is not extended: {problem}") from None
+                raise cli.UsageError(f"{self.out} is not extended: {problem}") from None
         if self.out is not None:
             write_scores(self.out, scores)
-        if self.json:
-            print(json.dumps(to_json(scores)))
-            return
-        _print(scores)
+        cells = {task.name: [_mean_score(score, task.name) for score in scores] for task in TASKS}
+        columns = ("task", *(score.name for score in scores))
+        rows_of_tasks = [(name, *row) for name, row in cells.items() if any(row)]
+        is_complete = all(run.complete for score in scores for run in score.runs)
+        cli.show(
+            to_json(scores),
+            cli.new_table(*columns, rows=rows_of_tasks),
+            "Means over seeds of exact scores: 0 is random play, 1 the best possible.",
+            *([] if is_complete else ["* not all checkpoints of the benchmark are there."]),
+            json=self.json,
+        )
 
 
-def _print(scores: list[SubmissionScores]) -> None:
-    """Print the mean over seeds of each task."""
-    from ttt_eval.benchmark.tasks import TASKS
-
-    table = new_table("task", *(one.name for one in scores))
-    for task in TASKS:
-        cells = [_mean_score(one, task.name) for one in scores]
-        if any(cells):
-            table.add_row(task.name, *cells)
-    print_table(table)
-    print_output("Means over seeds of exact scores: 0 is random play, 1 the best possible.")
-    if not all(run.complete for one in scores for run in one.runs):
-        print_output("* not all checkpoints of the benchmark are there.")
+def _check(path: Path) -> dict[str, Any]:
+    """Return the numbers of runs of a valid submission, and the tasks that lack whole ones."""
+    with open_submission(path) as stored:
+        check_submission(stored)
+        runs = stored.runs
+    whole = {(run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints}
+    tasks = [task.name for task in TASKS if task.uses_runs_of is None]
+    lacks = [name for name in tasks if any((name, seed) not in whole for seed in SEEDS)]
+    return {"submission": str(path), "runs": len(runs), "complete": len(whole), "lacks": lacks}
 
 
-def _mean_score(scores: SubmissionScores, task: str) -> str:
-    runs = [run for run in scores.runs if run.task == task]
+def _describe_check(row: dict[str, Any]) -> str:
+    missing = f"; without all {len(SEEDS)} whole runs of {', '.join(row['lacks'])}" if row["lacks"] else ""
+    return f"{row['submission']} is valid: {row['runs']} runs, {row['complete']} of them whole{missing}"
+
+
+def _mean_score(score: SubmissionScores, task: str) -> str:
+    """Return the mean over seeds of a task, with a star if checkpoints are missing."""
+    runs = [run for run in score.runs if run.task == task]
     if not runs:
         return ""
-    mark = "" if all(run.complete for run in runs) else "*"
-    return f"{sum(run.score for run in runs) / len(runs):.4f}{mark}"
+    star = "" if all(run.complete for run in runs) else "*"
+    return f"{sum(run.score for run in runs) / len(runs):.4f}{star}"
 
 
 @dataclass(frozen=True)
-class BenchCheck(JsonOptions):
-    """Check that submissions to the benchmark ttt-exact can be scored, and say what they lack."""
+class BenchReport(cli.JsonOptions):
+    """Compare submissions to the benchmark ttt-exact on a page.
 
-    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER...")] = (
-        tyro.MISSING
-    )
-    """submissions: files, or folders with a submission.npz"""
+    Scores of submissions are computed from their tables; .json files hold those that bench score --out FILE has
+    written. The page has the leaderboard, axes, tasks, performance profiles, probabilities of improvement, and score
+    by cost.
+    """
+
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = tyro.MISSING
+    """submissions, or .json files of their scores"""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
+    """the page"""
+    csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
+    """write the scores of all checkpoints into this file"""
+    markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
+    """write the leaderboard as Markdown into this file"""
+    section: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
+    """replace this section of the file of --markdown alone: from its line <!-- bench report: NAME --> to <!-- until
+    here -->"""
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
+    """tasks of the aggregates: submissions that lack one of them get no rank; default: those that all have"""
+    seed: cli.Count = 0
+    """seed of the bootstrap"""
 
     def run(self) -> None:
-        """Read all arrays, and print.
+        """Read or score, compare, write and print.
 
         Raises:
-            ValueError: something in a submission is invalid.
+            OSError: a file cannot be read or written.
+            ValueError: no submission, a damaged one, submissions without a common task, or a page without the section.
         """
-        from ttt_eval.benchmark.submission import check_submission, open_submission
-        from ttt_eval.benchmark.tasks import SEEDS, TASKS
+        if self.out.suffix != ".html":
+            raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
+        if self.section and self.markdown is None:
+            raise cli.UsageError("--section is of the file of --markdown FILE: write both")
+        cli.check_seed(self.seed)
+        submissions = [submission for path in self.submissions for submission in self._read(path)]
+        comparison = compare_submissions(submissions, self.seed, self.task)
+        page = write_benchmark(self.out, comparison, self.submissions, self.task)
+        if self.csv is not None:
+            write_csv(self.csv, submissions)
+        if self.markdown is not None:
+            text = self._markdown(comparison, self.markdown)
+            write_atomically(self.markdown, lambda file: file.write(text.encode()))
+        columns = ("submission", "interquartile mean", "percentiles", "mean", "optimality gap")
+        rows = [
+            (
+                entry.name,
+                f"{entry.interquartile_mean.mean:.3f}",
+                f"{entry.interquartile_mean.low:.3f} to {entry.interquartile_mean.high:.3f}",
+                f"{entry.mean.mean:.3f}",
+                f"{entry.optimality_gap.mean:.3f}",
+            )
+            for entry in comparison.entries
+        ]
+        written = ", ".join(str(path) for path in (self.out, self.csv, self.markdown) if path is not None)
+        cli.show(
+            comparison_to_json(comparison),
+            cli.new_table(*columns, title=f"{len(comparison.tasks)} tasks", rows=rows),
+            f"{describe_leader(comparison)}.",
+            *comparison.notes,
+            f"written: {written}\na page to look at: {page}",
+            json=self.json,
+        )
 
-        rows: list[dict[str, Any]] = []
-        for path in self.submissions:
-            with open_submission(path) as stored:
-                check_submission(stored)
-                runs = stored.runs
-            has = {(run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints}
-            tasks = [task.name for task in TASKS if task.uses_runs_of is None]
-            lacks = [name for name in tasks if any((name, seed) not in has for seed in SEEDS)]
-            rows.append({"submission": str(path), "runs": len(runs), "complete": len(has), "lacks": lacks})
-        if self.json:
-            print(json.dumps(rows))
-            return
-        for row in rows:
-            missing = f"; without all {len(SEEDS)} whole runs of {', '.join(row['lacks'])}" if row["lacks"] else ""
-            print_output(f"{row['submission']} is valid: {row['runs']} runs, {row['complete']} of them whole{missing}")
+    def _read(self, path: Path) -> Sequence[SubmissionScores]:
+        """Return the scores in a file of scores, or of a submission; without --csv of those tables alone that determine
+        the score of a run.
+        """
+        if path.suffix == ".json":
+            return read_scores(path)
+        with cli.count_bar(path.name) as progress:
+            return [score_submission(path, progress, last=self.csv is None)]
 
-
-COMMANDS = {
-    "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
-    "score": ("ttt_apps.evaluate.bench:BenchScore", "Score submissions from their tables alone."),
-    "check": ("ttt_apps.evaluate.bench:BenchCheck", "Check a submission before it is sent."),
-    "report": ("ttt_apps.evaluate.bench_report:BenchReport", "Compare submissions on a page."),
-}
-"""The commands of the group."""
+    def _markdown(self, comparison: Comparison, path: Path) -> str:
+        """Return the content of the file of the leaderboard."""
+        words = [*report_command(self.submissions, self.task), "--markdown", str(path)]
+        if not self.section:
+            return f"# Leaderboard of ttt-exact {VERSION}\n\n{leaderboard_markdown(comparison, words)}"
+        text = leaderboard_markdown(comparison, [*words, "--section", self.section])
+        return replace_section(read_bounded(path).decode(), self.section, text)

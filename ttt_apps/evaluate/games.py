@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from ttt_apps.cli import Count, JsonOptions, check_no_effect, new_table, print_status, print_table, warn
+from ttt_apps.cli import Count, JsonOptions, UsageError, check_no_effect, new_table, print_status, show, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
-from ttt_envs.game.game import Game
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
-from ttt_eval.matches.luck import EXACT, LuckCorrection, default_correction, make_correction
+from ttt_eval.matches.luck import EXACT, default_correction, make_correction
 
 UNFINISHED = "unfinished"
 
@@ -43,7 +41,7 @@ class Games(JsonOptions):
     def run(self) -> None:
         """Read, check, and print or write."""
         if self.number is not None and self.number < 1:
-            raise ValueError(f"--number {self.number} is no game: choose 1 or more")
+            raise UsageError(f"--number {self.number} is no game: choose 1 or more")
         if self.explain is not None:
             check_no_effect(self, "with --explain", "number", "text", "out")
             self._explain(self.explain)
@@ -74,40 +72,33 @@ class Games(JsonOptions):
         for count, played in enumerate(read_any_format(self.file, tell=warn), 1):
             if count == number:
                 return played
-        raise ValueError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")
-
-    def _correction(self, game: Game) -> LuckCorrection | None:
-        return make_correction(self.luck_correction or default_correction(game), game)
+        raise UsageError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")
 
     def _explain(self, number: int) -> None:
         """Print the account of one game."""
         played = self._game("--explain", number)
         correction = make_correction(self.luck_correction or EXACT, played.game)
         if correction is None:
-            raise ValueError("--luck-correction off leaves no values to explain a game with: leave it out")
+            raise UsageError("--luck-correction off leaves no values to explain a game with: leave it out")
         if played.result is None:
-            raise ValueError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
+            raise UsageError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
         account = make_account(played, correction)
-        if self.json:
-            print(json.dumps(account.to_dict(played)))
-            return
-        table = new_table("move", "by", "cell", "loses", "skip after it", "luck of o")
-        table.title = f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
+        rows = []
         for count, move in enumerate(account.moves, 1):
             mover = move.position.mover
             loss, luck = (round(value, 6) + 0.0 for value in (-move.change * (1 - 2 * mover), move.luck))
-            skip = "skip" if move.skipped else ""
-            table.add_row(
-                str(count), MOVERS[mover], coordinate(move.action, played.game), f"{loss:.3f}", skip, f"{luck:+.3f}"
-            )
-        print_table(table)
+            cell = coordinate(move.action, played.game)
+            rows.append((str(count), MOVERS[mover], cell, f"{loss:.3f}", "skip" * move.skipped, f"{luck:+.3f}"))
+        title = f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
+        columns = ("move", "by", "cell", "loses", "skip after it", "luck of o")
         skips = played.game.skip_chance > 0
-        print_status(f"{describe_account(account, 0, ('o', 'its moves', 'those of x'), skips=skips).capitalize()}.")
+        sentence = f"{describe_account(account, 0, ('o', 'its moves', 'those of x'), skips=skips).capitalize()}."
+        show(account.to_dict(played), new_table(*columns, title=title, rows=rows), sentence, json=self.json)
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
         if path.exists():
-            raise ValueError(f"--out {path} is there already: name another file, or remove that one")
+            raise UsageError(f"--out {path} is there already: name another file, or remove that one")
         if path.suffix == ".txt":
             texts = (to_notation(played).encode() for played in self._selected_games())
             write_atomically(
@@ -119,29 +110,32 @@ class Games(JsonOptions):
 
     def _count(self) -> None:
         """Print the number of wins of each player in each seat."""
-        found: dict[tuple[Any, ...], dict[str, int]] = {}
+        counts: dict[tuple[Any, ...], dict[str, int]] = {}
         scores: dict[tuple[Any, ...], list[float]] = {}
         for played in self._selected_games():
-            counts = found.setdefault((played.game, *played.players), dict.fromkeys((*RESULTS, UNFINISHED), 0))
-            counts[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
-            correction = self._correction(played.game)
+            key = (played.game, *played.players)
+            results = counts.setdefault(key, dict.fromkeys((*RESULTS, UNFINISHED), 0))
+            results[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
+            correction = make_correction(self.luck_correction or default_correction(played.game), played.game)
             if correction is not None and played.result is not None:
-                without_luck = make_account(played, correction).corrected
-                scores.setdefault((played.game, *played.players), []).append((1 + without_luck) / 2)
-        total = sum(sum(counts.values()) for counts in found.values())
-        if self.json:
-            listed = [
-                {"game": key[0].to_dict(), "players": list(key[1:]), **counts}
-                | ({"corrected_score": fmean(scores[key])} if key in scores else {})
-                for key, counts in found.items()
-            ]
-            print(json.dumps({"games": total, "results": listed}))
-            return
-        more = ("o's score without luck",) if scores else ()
-        table = new_table("o (player_0)", "x (player_1)", "game", "o wins", "draws", "x wins", "unfinished", *more)
-        table.title = f"{self.file}, {total:,} games"
-        for (game, o, x), counts in found.items():
-            numbers = (counts[name] for name in (RESULTS[0], RESULTS[2], RESULTS[1], UNFINISHED))
-            corrected = [f"{fmean(scores[game, o, x]):.3f}" if (game, o, x) in scores else ""] if scores else []
-            table.add_row(o, x, str(game), *(f"{number:,}" for number in numbers), *corrected)
-        print_table(table)
+                scores.setdefault(key, []).append((1 + make_account(played, correction).corrected) / 2)
+        total = sum(sum(results.values()) for results in counts.values())
+        data = [
+            {"game": key[0].to_dict(), "players": list(key[1:]), **results}
+            | ({"corrected_score": fmean(scores[key])} if key in scores else {})
+            for key, results in counts.items()
+        ]
+        rows = [
+            (
+                o,
+                x,
+                str(game),
+                *(f"{results[name]:,}" for name in (RESULTS[0], RESULTS[2], RESULTS[1], UNFINISHED)),
+                *([f"{fmean(scores[game, o, x]):.3f}" if (game, o, x) in scores else ""] if scores else []),
+            )
+            for (game, o, x), results in counts.items()
+        ]
+        columns = ["o (player_0)", "x (player_1)", "game", "o wins", "draws", "x wins", "unfinished"]
+        columns += ["o's score without luck"] * bool(scores)
+        table = new_table(*columns, title=f"{self.file}, {total:,} games", rows=rows)
+        show({"games": total, "results": data}, table, json=self.json)

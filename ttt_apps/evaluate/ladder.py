@@ -93,7 +93,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
         if not self.ladder:
             return read_ladder(ladder_name(self.game_for(self.policy)))
         ladder = read_ladder(self.ladder)
-        if self.game_words() and (game := self.game_for(self.policy)) != ladder.game:
+        if self.is_given() and (game := self.game_for(self.policy)) != ladder.game:
             raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
         return ladder
 

@@ -6,34 +6,24 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import (
-    Count,
-    GameOptions,
-    ReportOptions,
-    check_correction,
-    check_seed,
-    count_bar,
-    new_table,
-    num_pairs,
-    print_output,
-    print_status,
-    print_table,
-    report_interrupt,
-    warn,
-    write_folder_report,
-)
+from baselines.exact import MAX_SOLVER_CELLS
+from ttt_apps import cli
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.array_cache import cache_root
+from ttt_envs.core.files import parse_json, write_atomically, write_json
+from ttt_envs.game.game import Game
+from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
+from ttt_eval.language_models.player import Interview, TextSettings
+from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.metrics import LOSSES, METRICS
-
-if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from ttt_envs.game.game import Game
+from ttt_eval.reports.results import RESULT
 
 DEFAULT_GAMES = 100
 MAX_GAMES = 10_000
@@ -41,7 +31,7 @@ SHOWN_BY_STONES = 30
 
 
 @dataclass(frozen=True)
-class Llm(ReportOptions, GameOptions):
+class Llm(cli.ReportOptions, cli.GameOptions):
     """Evaluate a language model as a player, by an endpoint with OpenAI's chat completions or by a file of answers.
 
     It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are kept in a
@@ -65,7 +55,7 @@ class Llm(ReportOptions, GameOptions):
     """price of a million tokens of answers, for --dry-run"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
-    games: Count | None = None
+    games: cli.Count | None = None
     """number of games, even; default: 100, with --positions none"""
     opponent: str = ""
     """opponent in the games, such as random or run:PATH; default: optimal on boards of up to 16 cells, else
@@ -74,19 +64,19 @@ class Llm(ReportOptions, GameOptions):
     """ask for the move in every reachable position; at temperature 0 the result has the exact exploitability"""
     illegal: Literal["ask", "lose", "random"] = "ask"
     """what follows an illegal answer: ask again, a lost game, or a random move"""
-    max_asks: Count = 3
+    max_asks: cli.Count = 3
     """number of further questions in one turn after illegal answers, with --illegal ask; then the game is lost"""
     hide_legal: tyro.conf.FlagCreatePairsOff[bool] = False
     """do not list the legal moves in prompts"""
     temperature: float = 0.0
     """temperature of the model"""
-    max_tokens: Count = 1024
+    max_tokens: cli.Count = 1024
     """maximum number of tokens of an answer"""
     fields: Annotated[str, tyro.conf.arg(metavar="JSON")] = "{}"
     """further fields of requests; null leaves one out: '{"max_tokens": null, "max_completion_tokens": 1024}'"""
-    seed: Count = 0
+    seed: cli.Count = 0
     """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
-    concurrency: Count = 8
+    concurrency: cli.Count = 8
     """maximum number of requests at a time"""
     luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
     """value function that corrects the luck of games; default: exact with skips on boards of up to 12 cells, else
@@ -101,37 +91,30 @@ class Llm(ReportOptions, GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        from ttt_envs.core.array_cache import cache_root
-        from ttt_envs.core.files import parse_json, write_atomically, write_json
-        from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
-        from ttt_eval.language_models.player import Interview, TextSettings
-        from ttt_eval.language_models.results import estimate_usage, evaluate_model
-        from ttt_eval.reports.results import RESULT
-
-        check_seed(self.seed)
+        cli.check_seed(self.seed)
         if self.endpoint and self.prompts is not None:
-            raise ValueError(
+            raise cli.UsageError(
                 f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
             )
         game, games, every = self.game_for(self.opponent), self._num_games(), self.positions == "all"
         settings = TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
         if not isinstance(fields := parse_json(self.fields), dict):
-            raise ValueError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
+            raise cli.UsageError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         opponent = make_policy(self._opponent_spec(game), game)
-        correction = check_correction(self.luck_correction, game)
+        correction = cli.check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, every)
         cost = (usage["prompt_tokens"] * self.price_in + usage["completion_tokens"] * self.price_out) / 1e6
         if self.dry_run:
-            print(json.dumps({**usage, "cost": cost}) if self.json else _describe(usage, cost))
+            cli.show({**usage, "cost": cost}, _describe(usage, cost), json=self.json)
             return
         ask = make_ask(self.endpoint, sampling, self.concurrency) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
         if ask is not None:
-            warn(_describe(usage, cost))
-        with report_interrupt(path.parent), open_answers(path) as answers, count_bar("answers") as progress:
+            cli.warn(_describe(usage, cost))
+        with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.count_bar("answers") as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(
                 interview, settings, opponent=opponent, games=games, positions=every, luck_correction=correction
@@ -146,35 +129,30 @@ class Llm(ReportOptions, GameOptions):
             write_atomically(file, lambda stream: stream.write("".join(line + "\n" for line in lines).encode()))
             if self.json:
                 print(json.dumps({"prompts": len(lines), "file": str(file)}))
-            warn(
+            cli.warn(
                 f"{len(lines):,} prompts have no answer, and are in {file}: append their answers to {path}, and run "
                 f"the same command again"
             )
             return
         result = {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()}
         write_json(out / RESULT, result)
-        page = write_folder_report(out, self.no_report)
-        if self.json:
-            print(json.dumps(result))
-            return
-        for table in _tables(result):
-            print_table(table)
+        page = cli.write_folder_report(out, self.no_report)
         new, used = result["new"], result["usage"]
-        print_output(
+        requested = (
             f"{new['answers']:,} answers were requested now ({new['prompt_tokens']:,} tokens of prompts, "
             f"{new['completion_tokens']:,} of answers), of {used['answers']:,} used"
         )
-        print_status(f"written: {out / RESULT}{page}")
+        cli.show(result, *_tables(result), requested, json=self.json)
+        if not self.json:
+            cli.print_status(f"written: {out / RESULT}{page}")
 
     def _opponent_spec(self, game: Game) -> str:
-        from baselines.exact import MAX_SOLVER_CELLS
-
         return self.opponent or ("optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block")
 
     def _num_games(self) -> int:
         if self.positions == "all" and not self.games:
             return 0
-        return 2 * num_pairs(DEFAULT_GAMES if self.games is None else self.games, MAX_GAMES)
+        return 2 * cli.num_pairs(DEFAULT_GAMES if self.games is None else self.games, MAX_GAMES)
 
 
 def _describe(usage: Mapping[str, int], cost: float) -> str:
@@ -191,7 +169,7 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     games, positions = result["games"], result["positions"]
     if games is not None:
         title = f"{name}, against {result['opponent']}, {games['games']:,} games"
-        table = new_table("", "value", "95% interval", title=title)
+        table = cli.new_table("", "value", "95% interval", title=title)
         for rate in ("score", "wins", "draws", "losses"):
             one = games[rate]
             table.add_row(rate, f"{one['mean']:.3f}", f"{one['low']:.3f}-{one['high']:.3f}")
@@ -203,7 +181,7 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
         yield _stones_table("games: moves by stones on the board", games["moves"])
     if positions is not None:
         title = f"{name}, {positions['positions']:,} positions"
-        table = new_table("", "value", title=title)
+        table = cli.new_table("", "value", title=title)
         exact = positions["exact"]
         if exact is not None:
             for name in filter(exact.get, LOSSES):
@@ -225,7 +203,7 @@ def _add_moves(table: Table, moves: Mapping[str, Any]) -> None:
 
 
 def _stones_table(title: str, moves: Mapping[str, Any]) -> Table:
-    table = new_table("stones", "moves", "regret", "blunders", "answers", "illegal", title=title)
+    table = cli.new_table("stones", "moves", "regret", "blunders", "answers", "illegal", title=title)
     for row in moves["by_stones"][:SHOWN_BY_STONES]:
         regret = "" if row["regret"] is None else f"{row['regret']:.4f}"
         blunders = "" if row["blunders"] is None else f"{row['blunders']:,}"

@@ -60,7 +60,7 @@ class Reproduce(JsonOptions, WorkOptions):
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
-        # the cost of moves and learning is that of machine code
+        # compiled at once: the cost of moves and learning is that of machine code
         with compile_at_once(), report_interrupt(folder), count_bar(self.name) as progress:
             work = {"quick": self.quick, "jobs": jobs, "progress": progress}
             report, paths = load_object("studies.frame:reproduce")(study, self.name, folder, make_provenance(), **work)

@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 import tyro
 
-from ttt_apps.cli import DATABASES, Count, parse, print_output
-from ttt_apps.messages import installed_names
+from ttt_apps.cli import DATABASES, Count, installed_names, parse, print_output
 from ttt_envs.core.packages import install_command
 
 NEEDED = ("fastapi", "uvicorn")

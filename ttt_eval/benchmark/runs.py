@@ -220,8 +220,10 @@ def describe_agent(settings: RunSettings) -> tuple[Mapping[str, Any], str]:
         found: Mapping[str, Any] = json.loads(
             json.dumps(getattr(agent, "hyperparameters", {}), default=str, allow_nan=False)
         )
-    except RecursionError:
-        raise ValueError(f"the hyperparameters of {settings.agent} are nested too deeply: write flat ones") from None
+    except (RecursionError, ValueError) as problem:  # such as of a number that is not finite
+        raise ValueError(
+            f"the hyperparameters of {settings.agent} cannot be written: {problem}; report flat ones of finite numbers"
+        ) from None
     return found, str(getattr(agent, "library", ""))
 
 

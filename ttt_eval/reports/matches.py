@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 
@@ -35,8 +34,9 @@ def sprt_report(result: SprtResult) -> page.Report:
         page.Tile("a fixed test takes", f"{fixed:,}" if fixed else "any number", f"games for the same errors{more}"),
         *parts.luck_tiles(result.match, result.luck_correction),
     ]
-    options = [word for name, value in asdict(result.test).items() for word in (f"--{name}", value)]
-    words = ["evaluate.py", "sprt", a, b, *options, "--games", result.most_games, *parts.match_options(result)]
+    test = result.test
+    words: list[str | float | None] = ["evaluate.py", "match", a, b, "--sprt", test.elo0, test.elo1]
+    words += ["--alpha", test.alpha, "--beta", test.beta, "--model", test.model, "--games", result.most_games]
     row, axis = plots.IntervalRow("A - B", elo), page.words("elo axis")
     shares = [formats.share(count / counts.sum()) for count in counts]
     sections: dict[str, page.Parts] = {
@@ -54,7 +54,7 @@ def sprt_report(result: SprtResult) -> page.Report:
             parts.table("pairs", [("pairs", *(f"{count:,}" for count in counts)), ("share", *shares)]),
         ],
         "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
-        "Reproduction": parts.reproduction(result, words),
+        "Reproduction": parts.reproduction(result, [*words, *parts.match_options(result)]),
     }
     return page.Report(f"{a} against {b}, {result.game}", formats.describe_better(a, b, rate, likely), tiles, sections)
 
@@ -121,7 +121,7 @@ def tournament_report(result: TournamentResult) -> page.Report:
     ]
     spots = result.differences
     pair_names = (specs[spots.a], specs[spots.b]) if spots else ("", "")
-    words = ["evaluate.py", "tournament", *specs, "--games", result.games_per_pairing, "--anchor", result.anchor]
+    words = ["evaluate.py", "match", *specs, "--games", result.games_per_pairing, "--anchor", result.anchor]
     scale = f"Ratings are in Elo with 95% intervals; 0 is {result.anchor or 'the mean of all'}."
     games = f"{sum(player.games for player in players) // 2:,} games in all, in pairs with the seats swapped."
     write, most = formats.format_elo_difference, 2 * MAX_CROSSED

@@ -615,7 +615,7 @@ def _matrix(result: RunsResult) -> page.Part:
     """Return the exact results of the runs against each other."""
     if not result.outcomes:
         runs = [f"run:{run.path}" for run in result.runs]
-        return page.left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "tournament", *runs]))
+        return page.left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
     cells = {
         pair: (one.score, formats.share(one.score), " / ".join(f"{part:.2f}" for part in one))
         for pair, one in result.outcomes.items()

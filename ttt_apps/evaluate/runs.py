@@ -1,0 +1,161 @@
+"""``evaluate.py report``, ``compare`` and ``plot``: pages and figures of runs, finished or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ttt_apps import cli
+from ttt_apps.runs import report_run
+from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
+from ttt_eval.curves import read_curves
+from ttt_eval.metrics import YAxis
+from ttt_eval.reports.curves import Scale, draw_summaries
+from ttt_eval.reports.formats import number
+from ttt_eval.reports.page import write_report
+from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
+from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
+from ttt_eval.run_files import RunDirectory
+
+MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
+"""Limits of the width of a figure in inches."""
+Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+
+
+@dataclass(frozen=True)
+class Report(cli.TrustOptions):
+    """Regenerate the report.html of finished runs, each from the files of its run alone.
+
+    An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN finishes it.
+    """
+
+    runs: Runs = tyro.MISSING
+    """run directories"""
+
+    def run(self) -> None:
+        """Check all runs, then write.
+
+        Raises:
+            ValueError: folders without runs, unfinished runs.
+        """
+        for run in self.runs:
+            RunDirectory(run).check_trained()
+        for run in self.runs:
+            with cli.slow_status(f"writing the report of {run}"):
+                page = report_run(run)
+            cli.print_output(f"a report to look at: {page}")
+
+
+@dataclass(frozen=True)
+class Compare(cli.TrustOptions):
+    """Write a page that shows runs of one game side by side.
+
+    It has their learning curves, their exact results against each other, their first moves, the positions in which the
+    two best differ most, their costs, and the settings in which they differ. An unfinished run plays as its last
+    checkpoint does.
+    """
+
+    runs: Runs = ()
+    """run directories"""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "compare.html")
+    """the page"""
+
+    def run(self) -> None:
+        """Compute and write.
+
+        Raises:
+            ValueError: no runs or too many, a folder without a run, a damaged one, or runs of different games.
+        """
+        if self.out.suffix != ".html":
+            raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
+        read_common_game(self.runs)  # refuses before a bar is drawn
+        with cli.count_bar("exact results") as progress:
+            result = read_runs(self.out, self.runs, progress=progress)
+        cli.print_output(f"a page to look at: {write_report(self.out, runs_report(result))}")
+
+
+@dataclass(frozen=True)
+class Plot(cli.JsonOptions):
+    """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
+
+    RUN is a run directory, the folder of a sweep, a folder of runs, or a file of ttt_eval.curves.record with the
+    measurements of an agent of yours. Curves with different marks are interpolated between them, over the range that
+    all of a group cover.
+    """
+
+    runs: Runs = tyro.MISSING
+    """run directories, sweeps, or files"""
+    by: Annotated[str, tyro.conf.arg(metavar="KEY,KEY,...")] = ""
+    """settings whose values make a group, such as learner or learner,epsilon; default: all in which runs of a learner
+    differ, the seed aside"""
+    x: XAxis = "games"
+    """games, moves of the learner, or CPU seconds of its training without measurements"""
+    y: YAxis = "exploitability"
+    """exact measurement; score: wins and half the draws against the opponent of the training"""
+    x_scale: Scale = "auto"
+    """scale of the x axis; auto: log if it extends over more than a factor of ten"""
+    y_scale: Scale = "auto"
+    """scale of the y axis, likewise; log is linear below 0.001, so that 0 can be shown, and a score is always linear"""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.pdf|svg|png")] = None
+    """write the figure into this file"""
+    width: float = COLUMN_WIDTH
+    """width of the figure in inches; the default is a column of a page of two"""
+    csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
+    """write the numbers of the figure into this file"""
+
+    def run(self) -> None:
+        """Read, summarize, write and print.
+
+        Raises:
+            ValueError: damaged runs, or none with the measurements asked for.
+        """
+        if not MIN_WIDTH <= self.width <= MAX_WIDTH:
+            raise cli.UsageError(f"--width {self.width:g} is no width: choose {MIN_WIDTH:g} to {MAX_WIDTH:g}")
+        groups = group_curves(read_curves(self.runs), [name for name in self.by.replace(",", " ").split() if name])
+        summaries, notes = summarize_groups(groups, self.x, self.y)
+        for note in notes:
+            cli.warn(note)
+        if self.out is not None:
+            figure = draw_summaries(summaries, self.x, self.y, self.x_scale, self.y_scale)
+            save_for_paper(self.out, figure, self.width, len(summaries))
+        if self.csv is not None:
+            write_csv(self.csv, summaries, self.x, self.y)
+        columns = ("group", "runs", COLUMNS[self.x], f"median {self.y}", "band")
+        rows = [
+            (
+                group.name,
+                str(group.runs),
+                f"{group.x[-1]:,.4g}",
+                number(group.median[-1]),
+                ""
+                if group.low is None or group.high is None
+                else f"{number(group.low[-1])} to {number(group.high[-1])}",
+            )
+            for group in summaries
+        ]
+        table = cli.new_table(*columns, title="at the last common mark", rows=rows)
+        cli.show({"x": self.x, "y": self.y, "groups": self._groups(summaries)}, table, json=self.json)
+        if not self.json:
+            written = [str(path) for path in (self.out, self.csv) if path is not None]
+            hint = "--out FILE.pdf draws this, --csv FILE.csv writes it"
+            cli.print_status(f"written: {', '.join(written)}" if written else hint)
+
+    def _groups(self, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+        """Return JSON-ready data."""
+        return [
+            {
+                "name": group.name,
+                "settings": dict(group.labels),
+                "runs": group.runs,
+                COLUMNS[self.x]: group.x.tolist(),
+                self.y: group.median.tolist(),
+                "low": None if group.low is None else group.low.tolist(),
+                "high": None if group.high is None else group.high.tolist(),
+                "notes": list(group.notes),
+            }
+            for group in summaries
+        ]
