@@ -25,12 +25,11 @@ from numpy.testing import assert_array_equal
 from players import FirstEmpty
 
 from baselines.gomocup import Gomocup
-from baselines.gomocup.engine import parse_cell
 from baselines.gomocup.program import MAX_LINE_LENGTH, Program
 from baselines.timed import Clock
 from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.agents.policy import Forfeit, Player
+from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.game import Position
 from ttt_eval.matches.games import read_any_format, read_games
@@ -205,15 +204,6 @@ def test_positions_are_sent_as_moves_or_boards(engine, received, positions, move
     assert received() == ["START 7", *INFOS, UNLIMITED, *lines, "END"]
 
 
-def test_begin_starts_a_new_game_in_the_engine(engine, received):
-    policy = make_policy(engine(), GAME)
-    player, only, rng = policy.player(), np.zeros(1, np.int64), np.random.default_rng(0)
-    player.act(Boards.from_positions([FIRST]), only, rng)
-    player.begin(only)
-    player.act(Boards.from_positions([SECOND]), only, rng)
-    assert "RESTART" in received()
-
-
 @pytest.mark.parametrize("answer", ["UNKNOWN", "ERROR not today"])
 def test_engine_without_restart_is_started_again(engine, received, answer):
     spec = engine(f"def restart(line): return {answer!r}")
@@ -222,20 +212,15 @@ def test_engine_without_restart_is_started_again(engine, received, answer):
     assert received() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
 
 
-def test_rectangular_boards_are_sent_as_width_and_height(engine, received):
-    game = Game(5, 9, 5)
+def test_rectangles_and_exactly_five_are_sent(engine, received):
+    game = Game(5, 9, 5, overlines=False)
     cells = np.zeros(45, np.int8)
     cells[8] = 1
     assert moves_of(engine(), Position(cells, 1), game=game) == [0]
-    said = received()
-    assert said[0] == "RECTSTART 9,5"
-    assert said[-2] == "TURN 8,0"
-
-
-def test_exactly_five_is_the_engines_rule_1(engine, received):
-    game = Game(7, 7, 5, overlines=False)
-    assert moves_of(engine(), FIRST, game=game) == [0]
-    assert "INFO rule 1" in received()
+    lines = received()
+    assert lines[0] == "RECTSTART 9,5"
+    assert "INFO rule 1" in lines
+    assert lines[-2] == "TURN 8,0"
 
 
 def test_time_and_memory_limits_are_sent(engine, received):
@@ -253,18 +238,22 @@ def test_time_and_memory_limits_are_sent(engine, received):
 
 
 def test_clock_of_a_match_replaces_its_own(engine, received):
-    policy = make_policy(engine(clock=100), GAME)
-    player, only = policy.player(), np.zeros(1, np.int64)
-    assert policy.player is not None
-    assert isinstance(player, Player)
+    player, only = make_policy(engine(clock=100), GAME).player(), np.zeros(1, np.int64)
     player.use_clock(7, 1)
-    player.begin(only)
-    player.act(Boards.from_positions([FIRST]), only, np.random.default_rng(0), np.array([6.5]))
+    for position in (FIRST, SECOND):  # the second looks like a reply to the first, but a game begins
+        player.begin(only)
+        player.act(Boards.from_positions([position]), only, np.random.default_rng(0), np.array([6.5]))
     player.close()
-    assert received()[1:-1] == [
-        *["INFO timeout_turn 6500", "INFO timeout_match 7000", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"],
-        *["INFO time_left 6500", "BEGIN"],
+    times = [
+        "INFO timeout_turn 6500",
+        "INFO timeout_match 7000",
+        "INFO max_memory 0",
+        "INFO game_type 1",
+        "INFO rule 0",
     ]
+    begin = [*times, "INFO time_left 6500"]
+    board = ["BOARD", "0,0,1", "3,5,2", "DONE"]
+    assert received()[1:-1] == [*begin, "BEGIN", "RESTART", *begin, *board]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -275,16 +264,13 @@ def test_clock_of_a_match_replaces_its_own(engine, received):
     "here",
     [
         "def answer(line): return 'MESSAGE I win\\nDEBUG depth 3\\n\\n' + first_free()",
-        "def answer(line): return 'message hi\\r\\n' + first_free() + '\\r'",
         "def answer(line): return 'SUGGEST ' + first_free()",
         "def answer(line): return '  ' + first_free().replace(',', ' , ')",
         "def start(line): return 'OK - everything is good'",
-        "def start(line): return 'MESSAGE welcome\\nok'",
-        "say('MESSAGE hello')",
         "sys.stderr.write('warning\\n' * 30_000); sys.stderr.flush()",
         f"def answer(line): return 'MESSAGE ' + 'x' * {3 * MAX_LINE_LENGTH} + '\\n' + first_free()",
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_tolerated_answers(engine, here):
     assert moves_of(engine(here), FIRST, SECOND) == [0, 1]
@@ -296,18 +282,12 @@ def test_unread_answers_are_discarded_before_the_next_request(engine):
 
 FAULTS = {
     "exits": ("def answer(line): sys.exit(3)", "ended"),
-    "fails": ("def answer(line): raise RuntimeError('no net')", "ended before .*'RuntimeError: no net'"),
     "exits at the start": ("sys.exit()", "ended before it answered START 7"),
     "refuses the board": ("def start(line): return 'ERROR only 20'", "'ERROR only 20' to START 7"),
-    "does not know START": ("def start(line): return 'UNKNOWN'", "'UNKNOWN' to START 7"),
-    "no move": ("def answer(line): return 'let me think'", "'let me think' to TURN 3,5"),
-    "outside": ("def answer(line): return '7,0'", "'7,0'"),
     "below": ("def answer(line): return '0,7'", "'0,7'"),
     "negative": ("def answer(line): return '0,-1'", "'0,-1'"),
     "taken": ("def answer(line): return '3,5'", "'3,5'"),
     "other digits": ("def answer(line): return '\\xb2,\\u0663'", "to TURN 3,5"),
-    "error": ("def answer(line): return 'ERROR no memory'", "'ERROR no memory' to TURN 3,5"),
-    "long": ("def answer(line): return 'a' * 100_000", f"'{'a' * 77}...' to TURN 3,5"),
     "control characters": ("def answer(line): return '\\x1b[2J\\x07'", r"'\\x1b\[2J\\x07' to TURN 3,5"),
     "suggestion": ("def answer(line): return 'SUGGEST me'", "'SUGGEST me' to TURN 3,5"),
 }
@@ -325,9 +305,7 @@ def test_faults_are_one_line_errors(engine, fault):
 
 SLOW = {
     "hangs": "def answer(line): time.sleep(60)",
-    "works without an end": "def answer(line):\n    while True: pass",
     "floods": "def answer(line):\n    while True: say('MESSAGE ' + 'x' * 70)",
-    "writes a line without an end": "def answer(line):\n    while True: sys.stdout.write('x' * 4096)",
     "does not listen to signals": """
         import signal
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -338,7 +316,6 @@ SLOW = {
         import subprocess
         def answer(line): subprocess.run([sys.executable, "-c", "import time  # engine\\ntime.sleep(60)"])
     """,
-    "forgets to answer": "def answer(line): return ''",
 }
 
 
@@ -355,16 +332,6 @@ def test_engine_that_does_not_answer_in_time_is_killed(engine, slow):
 def test_engine_that_does_not_start_in_time_is_killed(engine):
     with pytest.raises(ValueError, match=r"did not answer START 7 within 0\.3 s"):
         moves_of(engine("time.sleep(60)", start=0.3), FIRST)
-
-
-def test_unread_output_is_bounded():
-    talker = Program([sys.executable, "-Sc", "while True: print('a' * 1000)"])
-    end = time.monotonic() + 20
-    while talker._lines.qsize() <= 10_000 and time.monotonic() < end:
-        time.sleep(0.01)
-    time.sleep(0.1)
-    assert talker._lines.qsize() < 10_100
-    talker.close()
 
 
 def test_full_input_of_a_program_is_a_timeout():
@@ -395,22 +362,6 @@ def test_pause_precedes_the_next_command(engine, received):
         moves_of(engine(here), FIRST, SECOND)
 
 
-def test_engine_is_restarted_after_a_fault(engine, tmp_path):
-    here = f"""
-        import os
-        def answer(line):
-            if not os.path.exists({str(tmp_path / "once")!r}):
-                open({str(tmp_path / "once")!r}, "w").close()
-                sys.exit(1)
-            return first_free()
-    """
-    policy = make_policy(engine(here), GAME)
-    player, boards, only = policy.player(), Boards.from_positions([FIRST]), np.zeros(1, np.int64)
-    with pytest.raises(Forfeit):
-        player.act(boards, only, np.random.default_rng(0))
-    assert player.act(boards, only, np.random.default_rng(0)) == [0]
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Nothing stays
 
@@ -424,16 +375,6 @@ def test_close_ends_the_engine(engine, received):
     player.close()
 
 
-def test_engine_ends_with_its_player(engine):
-    policy = make_policy(engine(), GAME)
-    player = policy.player()
-    policy.probabilities(Boards.from_positions([FIRST]), np.random.default_rng(0))
-    assert len(children()) == 1
-    del player
-    gc.collect()
-    assert not children()
-
-
 STUBBORN = """
     import signal
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -445,14 +386,6 @@ STUBBORN = """
     log = Log()
     sys.exit = time.sleep  # at the end of input
 """
-
-
-def test_engine_that_ignores_end_is_killed(engine):
-    player = make_policy(engine(STUBBORN), GAME).player()
-    start = time.monotonic()
-    player.close()
-    assert not children()
-    assert time.monotonic() - start > 0.9
 
 
 LEAVES = """
@@ -576,9 +509,8 @@ FAULTY = """
 """at fault where this is the first free cell: a function of the position"""
 
 
-@pytest.mark.parametrize("fault", ["sys.exit(3)", "return '0,0'", "return 'no idea'"])
-def test_fault_forfeits_one_game_of_a_match(engine, fault):
-    spec = engine(FAULTY.format(free="2,0", fault=fault))
+def test_fault_forfeits_one_game_of_a_match(engine):
+    spec = engine(FAULTY.format(free="2,0", fault="return '0,0'"))
     logged = []
     score = play_pairs(GAME, spec, "random", 4, seed=1, openings="random:2", log=logged.extend)
     whole = play_pairs(GAME, FirstEmpty(), "random", 4, seed=1, openings="random:2", log=(ours := []).extend)
@@ -637,20 +569,6 @@ def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     evaluate.main(["games", str(log), f"--out={tmp_path / 'games.txt'}"])
     assert list(read_any_format(tmp_path / "games.txt")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
-    capsys.readouterr()
-    for kind, words in (("tournament", ["table"]), ("sprt", ["--sprt", "0", "20", "--clock=60"])):
-        folder, command = tmp_path / kind, ["match", "random", spec, *words]
-        evaluate.main([*command, *game, f"--out={folder}", "--no-report", "--json"])
-        said = capsys.readouterr()
-        found = json.loads(said.out)
-        found = found["pairings"][0] if kind == "tournament" else found
-        assert found["forfeits"]["b"] > 0
-        assert found["forfeits"]["a"] == 0
-        assert f"{found['forfeits']['b']} by {spec}." in " ".join(said.err.split())
-        first = (folder / "result.json").read_bytes()
-        evaluate.main([*command, *game, f"--out={folder}", "--no-report"])  # all is kept
-        assert (folder / "result.json").read_bytes() == first
-        capsys.readouterr()
 
 
 def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):
@@ -669,19 +587,11 @@ def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):
 @pytest.mark.parametrize(
     ("game", "settings", "message"),
     [
-        *(
-            (game, "sh", "choose 5 in a row without skips")
-            for game in (Game(7, 7, 4), Game(7, 7, 5, 0.1), Game(4, 7, 5))
-        ),
-        *((GAME, path, f"there is no program {path}") for path in ("no/such/engine", __file__, "/")),
+        *((game, "sh", "choose 5 in a row") for game in (Game(7, 7, 4), Game(7, 7, 5, 0.1), Game(4, 7, 5))),
+        *((GAME, path, f"there is no program {path}") for path in ("no/such/engine", __file__)),
         (GAME, "sh,arguments=('a)", "arguments='a"),
-        (GAME, "sh,move=-1", "move=-1"),
         (GAME, "sh,move=inf", "move=inf is no time"),
-        (GAME, "sh,clock=soon", "'soon' is no clock"),
         (GAME, "sh,memory=-1", "memory=-1 is no amount of MiB"),
-        (GAME, "sh,start=nan", "start=nan is no time"),
-        (GAME, "sh,tolerance=-2", "tolerance=-2 is no time"),
-        (GAME, "sh,pause=-2", "pause=-2 is no time"),
     ],
     ids=str,
 )
@@ -690,35 +600,10 @@ def test_invalid_settings_are_refused(game, settings, message):
         make_policy(f"gomocup:{settings}", game)
 
 
-def test_file_that_is_no_program_is_refused(tmp_path):
-    text = tmp_path / "engine"
-    text.write_text("no program")
-    text.chmod(0o755)
-    with pytest.raises(ValueError, match=r"engine does not start, Exec format error: is it a program\?"):
-        make_policy(f"gomocup:{text}", GAME).player()
-
-
-@pytest.mark.parametrize("inside", ["{}", "expectiminimax:depth=1,leaf=({})", "book:path=x,then=({})"])
+@pytest.mark.parametrize("inside", ["{}", "expectiminimax:depth=1,leaf=({})"])
 def test_files_may_not_name_programs(inside, engine, received, tmp_path, monkeypatch):
     monkeypatch.setenv(TRUST, "0")
-    spec = engine()
-    with pytest.raises((ValueError, OSError)) as problem:
-        make_policy(FromFile(inside.format(spec)), GAME)
-    if not inside.startswith("book"):  # which is not there
-        assert "was read from a file, which may not name what runs a program" in str(problem.value)
+    spec = FromFile(inside.format(engine()))
+    with pytest.raises(ValueError, match="was read from a file, which may not name what runs a program"):
+        make_policy(spec, GAME)
     assert not (tmp_path / "received.txt").exists()
-    if inside == "{}":
-        monkeypatch.setenv(TRUST, "1")
-        assert isinstance(make_policy(FromFile(spec), GAME), Gomocup)
-
-
-@pytest.mark.parametrize(
-    ("text", "cell"),
-    [
-        ("3,4", (3, 4)),
-        (" 3 , 4 ", (3, 4)),
-        *((text, None) for text in ("", "3", "3,", ",4", "3,4,5", "-1,2", "3.0,4", "a,b", "12345,1", "\u0663,\u0664")),
-    ],
-)
-def test_parse_cell(text, cell):
-    assert parse_cell(text) == cell
