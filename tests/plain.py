@@ -204,7 +204,7 @@ def values_of(game, average=False):
         of_moves[state] = {}
         for action, (winner, states) in moves.items():
             if winner is not None:
-                value = 0.0 if winner == DRAW else 1.0  # no stone loses for its own player
+                value = 0.0 if winner == DRAW else 1.0 if winner == state[1] else -1.0
             else:
                 value = -(1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0)
             of_moves[state][action] = value

@@ -206,25 +206,6 @@ def test_error_decreases_with_rank(method, data):
         assert (np.diff([compressed.relative_error for compressed in full]) <= 1e-12).all()
 
 
-@pytest.mark.parametrize("game", [Game(), SKIP], ids=str)
-def test_tt_with_two_groups_is_svd_and_hosvd2_is_better_than_hosvd(game):
-    for first, second in zip(decomposition(game, "svd"), decomposition(game, "tt", split="4"), strict=True):
-        assert_array_equal(first.table(), second.table())
-    for two, three in zip(decomposition(game, "hosvd2"), decomposition(game, "hosvd"), strict=True):
-        assert two.relative_error <= three.relative_error + 1e-15
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_policy_of_full_rank_equals_the_table(method):
-    boards = plain.positions_of_random_play(SKIP, 64)
-    rank = largest_rank(method, make_grouping(SKIP, method))
-    expected = make_policy("table:source=optimal", SKIP).probabilities(boards)
-    ours = make_policy(f"{method}:rank={rank},source=optimal", SKIP).probabilities(boards)
-    assert_allclose(ours, expected, rtol=0, atol=1e-11)
-    nothing = make_policy(f"{method}:rank=0", SKIP)
-    assert_allclose(nothing.probabilities(boards), make_policy("random", SKIP).probabilities(boards), rtol=1e-14)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Equal singular values
 
@@ -244,18 +225,6 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
             found, missed = singular_vectors.leading_vectors(other, most)
             assert_allclose(found, expected[:, :most], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
             assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][most:]).sum(), abs=1e-10)
-
-
-def test_cut_through_equal_singular_values_is_unique():
-    """Corners and centre against edges: the symmetries of the board bring singular values in pairs."""
-    grouping, values = Grouping.parse(Game(), "02468/1357"), random_play_values(Game())
-    s = np.linalg.svd(grouping.tensor(values), compute_uv=False)
-    tied = [rank for rank in range(1, 40) if s[rank - 1] - s[rank] < 1e-12]
-    assert tied
-    full = decompose("svd", values, grouping)
-    flipped = decompose("svd", -values, grouping)  # the same subspaces, found from other numbers
-    for rank in tied[:5]:
-        assert_allclose(flipped.at(rank).table(), -full.at(rank).table(), rtol=0, atol=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -310,17 +279,6 @@ def test_16_cells_are_compressed(spec):
     boards = plain.positions_of_random_play(game, 200)
     rebuilt = Softmax(Table(game, compressed.table()))
     assert_allclose(policy.probabilities(boards), rebuilt.probabilities(boards), rtol=0, atol=1e-8)
-
-
-@pytest.mark.slow
-def test_truncated_svd_of_16_cells_equals_its_gram_matrix():
-    game = Game(4, 4, 4)
-    matrix = make_grouping(game, "svd").tensor(random_play_values(game))
-    squares = np.linalg.eigvalsh(matrix @ matrix.T)[::-1]
-    full = decomposition(game, "svd")
-    for rank in (1, 50, 128):
-        expected = np.sqrt(squares[rank:].sum() / squares.sum())
-        assert full.at(rank).relative_error == pytest.approx(expected, rel=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

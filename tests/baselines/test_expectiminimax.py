@@ -9,17 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search
-from baselines.expectiminimax import policy as policy_module
 from baselines.expectiminimax import search as search_module
 from baselines.expectiminimax.search import write_moves
 from baselines.search.transpositions import MIN_ROWS
-from ttt_envs import Boards, Game, Position, act, from_text, make_policy
+from ttt_envs import Boards, Game, act, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability, regret
-from ttt_eval.matches.match import play_pairs
 
-NAME = "baselines.expectiminimax."
 HEURISTICS = ("count", "consecutive", "all-diagonals")
 SMALLEST = 64 * MIN_ROWS
 """memory of a table that cannot grow"""
@@ -186,9 +182,18 @@ LARGE = [
     (Game(5, 5, 2, 0.25), 10, 4),
 ]
 """games, how many positions, depth"""
+OTHER_RULES = [(Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3) for n, rules in enumerate(plain.COMBINATIONS[1::2])]
 
 
-@pytest.mark.parametrize(("game", "count", "depth"), LARGE, ids=str)
+@pytest.mark.parametrize("rules", plain.COMBINATIONS[::2], ids=plain.label_rules)
+def test_by_other_rules_a_search_to_the_end_is_exact(rules):
+    for game in (Game(2, 3, 3, 0.25, **rules), Game(**rules)):
+        boards = plain.positions_of_random_play(game, 100)
+        values = searched(game, boards, game.cells, by_result=True)
+        assert_allclose(values, solve(game).action_values(boards), atol=1e-12)
+
+
+@pytest.mark.parametrize(("game", "count", "depth"), [*LARGE, *OTHER_RULES], ids=str)
 def test_pruning_does_not_change_values_on_larger_boards(game, count, depth):
     boards = plain.positions_of_random_play(game, count)
     boards.cells[0], boards.mover[0] = 0, 0
@@ -209,23 +214,6 @@ def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
         assert_array_equal(found >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
         assert_array_equal(np.isnan(found), boards.cells != 0)
         assert (found[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
-
-
-@pytest.mark.parametrize("heuristic", HEURISTICS)
-def test_values_are_equivariant_under_colour_swap_and_symmetries(heuristic):
-    for game in (Game(skip_chance=0.25), Game(4, 6, 4, 0.25), Game(5, 5, 4)):
-        boards = plain.positions_of_random_play(game, 50)
-        values = searched(game, boards, 3, heuristic=heuristic)
-        swapped = Boards(((3 - boards.cells) % 3).astype(np.int8), 1 - boards.mover)
-        assert_array_equal(searched(game, swapped, 3, heuristic=heuristic), values)
-        for image in symmetries(game):
-            turned = Boards(boards.cells[:, image], boards.mover)
-            assert_array_equal(searched(game, turned, 3, heuristic=heuristic), values[:, image])
-        policy = Expectiminimax(game, heuristic=heuristic)
-        for row in range(3):
-            one, other = (policy.analyse(batch.position(row)) for batch in (boards, swapped))
-            assert one.value == -other.value
-            assert_array_equal(one.move_values, -other.move_values)
 
 
 def test_pruning_reduces_the_number_of_nodes():
@@ -264,32 +252,6 @@ def test_without_skips_a_search_to_the_end_plays_perfectly():
     assert regret(Game(), policy) == pytest.approx(0, abs=1e-12)
 
 
-def test_with_skips_a_search_to_the_end_wins_sooner_and_less():
-    """Its scores are larger the sooner a win comes, and so it gives up some value to be fast."""
-    game = Game(skip_chance=0.25)
-    losses = [regret(game, Expectiminimax(game, depth)) for depth in (1, 3, 9)]
-    assert losses[0] > losses[1] > losses[2] > 0
-    assert losses[2] < 0.01
-    assert exploitability(game, Expectiminimax(game, 9)) > 0
-
-
-def test_spec_strings():
-    game = Game(skip_chance=0.25)
-    for text in (
-        "expectiminimax",
-        "expectiminimax:depth=5",
-        "expectiminimax:depth=2,width=15",
-        "expectiminimax:heuristic=all-diagonals",
-        "expectiminimax:depth=2,leaf=optimal",
-        "expectiminimax:depth=2,leaf=(optimal:epsilon=0.1)",
-    ):
-        assert str(make_policy(text, game)) == text
-    assert make_policy("expectiminimax:5", game) == Expectiminimax(game, 5)
-    assert make_policy("expectiminimax:width=none", game).pure
-    assert not make_policy("expectiminimax:width=3", game).pure
-    assert Expectiminimax(game).action_values is None
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Analyses, and searches that stop
 
@@ -317,19 +279,6 @@ def test_an_analysis_agrees_with_the_probabilities(spec):
             assert one.variation == other.variation
 
 
-def test_the_principal_variation_consists_of_best_moves():
-    game = Game(4, 4, 4, 0.25)
-    position, depth = from_text("o..x/.o../.x../.... o"), 4
-    moves = Expectiminimax(game, depth).analyse(position).variation
-    assert len(moves) == depth
-    for plies, cell in enumerate(moves):
-        values = defined(Definition(game, "count"), Boards.from_positions([position]), depth - plies)[0]
-        assert cell == np.flatnonzero(values == np.nanmax(values))[0]
-        cells = position.cells.copy()
-        cells[cell] = position.mover + 1
-        position = Position(cells, 1 - position.mover)
-
-
 @pytest.mark.parametrize("nodes", [1, 200])
 @pytest.mark.parametrize("settings", [*SEARCHES, {"width": 3, "random_keys": np.arange(8, dtype=np.uint64)}], ids=str)
 def test_a_stopped_search_keeps_the_finished_moves(settings, nodes):
@@ -348,18 +297,6 @@ def test_a_stopped_search_keeps_the_finished_moves(settings, nodes):
     assert sliced.run(4, 1)
 
 
-def test_deepening_gives_the_values_of_a_fresh_search():
-    game = Game(4, 4, 4, 0.25)
-    boards = plain.positions_of_random_play(game, 8)
-    for settings in SEARCHES:
-        search = Search(game, boards, **settings)
-        for depth in (1, 2, 3, 4, 5, 3, 2, 4):
-            search.run(depth, nodes=100)
-            search.run(depth)
-            assert search.depth == depth
-            assert_array_equal(search.move_values, searched(game, boards, depth))
-
-
 def test_a_search_can_change_its_depth_at_any_node():
     game = Game(4, 4, 4, 0.25)
     boards = plain.positions_of_random_play(game, 8)
@@ -370,15 +307,6 @@ def test_a_search_can_change_its_depth_at_any_node():
         depth = int(rng.integers(2, 5))
         if search.run(depth, nodes=int(rng.integers(200))):
             assert_array_equal(search.move_values, values[depth])
-
-
-def test_a_table_keeps_within_its_memory():
-    game = Game(5, 5, 4, 0.25)
-    for memory in (0, SMALLEST - 1, SMALLEST, 1 << 18, 1 << 22):
-        search = Search(game, Boards.start(game), memory=memory)
-        search.run(4)
-        assert search._table.nbytes <= memory
-        assert len(search._table) in (0, *(4**i for i in range(5, 12)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -455,13 +383,6 @@ def test_moves_are_drawn_with_equal_probability():
         assert (abs(times[cells == 0] / 5000 - share) < 5 * np.sqrt(share * (1 - share) / 5000)).all()
 
 
-def test_a_narrow_search_plays_matches():
-    """Each row's draws are its episode's, so that a match is the same in any batch."""
-    game = Game(5, 5, 4, 0.25)
-    score = play_pairs(game, "expectiminimax:depth=2,width=4", "random", 20)
-    assert score.rate("score").mean > 0.8
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Leaves valued by another policy
 
@@ -495,14 +416,6 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
         assert_array_equal(found, searched(game, boards, depth, **settings))
 
 
-def test_positions_with_many_leaves_are_searched_in_parts(monkeypatch):
-    policy = make_policy("expectiminimax:depth=2,leaf=optimal", Game(skip_chance=0.25))
-    boards = plain.positions_of_random_play(policy.game, 20)
-    values = policy.scores(boards)
-    monkeypatch.setattr(policy_module, "MAX_LEAVES", 1 << 10)
-    assert_array_equal(policy.scores(boards), values)
-
-
 def test_leaves_are_evaluated_in_one_batch_and_each_position_once(monkeypatch):
     game = Game(4, 4, 4, 0.25)
     leaf = Horizon(game, "count")
@@ -533,14 +446,6 @@ def test_one_ply_above_perfect_values_is_perfect_play(skip):
         assert analysis.value == pytest.approx(value * (1 - 2 * mover), abs=1e-12)
 
 
-def test_a_win_scores_more_than_any_leaf():
-    game = Game(skip_chance=0.25)
-    policy = make_policy("expectiminimax:depth=3,leaf=optimal", game)
-    analysis = policy.analyse(from_text("oo./xx./... x"))
-    assert analysis.value == -3
-    assert analysis.variation == (5,)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The interface
 
@@ -553,22 +458,14 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
     ("call", "message"),
     [
         (lambda: Expectiminimax(Game(), depth=0), NO_DEPTH),
-        (lambda: Expectiminimax(Game(), depth=362), "depth=362 is no number of plies"),
         (lambda: Expectiminimax(Game(), width=0), "width=0 tries no moves: choose how many to draw at a node, or none"),
         (lambda: Expectiminimax(Game(), heuristic="longest"), "'longest' is not known: choose 'count', 'consecut"),
         (lambda: Expectiminimax(Game(), leaf="random"), "leaf=random has no values: choose a policy that has"),
-        (lambda: Expectiminimax(Game(), leaf="optimum"), "there is no policy 'optimum': did you mean 'optimal'"),
-        (lambda: make_policy("expectiminimax:heuristic=counts", Game()), "'counts' is not known, did you mean 'count'"),
+        (lambda: Expectiminimax(Game(), table=-1), "table=-1 is no size of a table"),
         (lambda: Expectiminimax(Game(), width=2).probabilities(START), "width=2 draws moves and needs a generator"),
         (lambda: Expectiminimax(Game()).analyse(from_text("ooo/xx./... x")), "the game is over in a position"),
-        (
-            lambda: Search(Game(), START, pruning="beta"),
-            "pruning='beta' is not known: choose 'none', 'alpha-beta',",
-        ),
-        (
-            lambda: Search(Game(), START, memory=-1),
-            "memory=-1 is negative: choose the bytes of the table, or 0 for no",
-        ),
+        (lambda: Search(Game(), START, pruning="beta"), "pruning='beta' is not known"),
+        (lambda: Search(Game(), START, memory=-1), "memory=-1 is negative"),
         (lambda: Search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
         (lambda: Search(Game(), START).run(0), NO_DEPTH),
     ],
@@ -576,17 +473,3 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
 def test_invalid_settings_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_the_size_of_the_table_affects_the_number_of_nodes_only():
-    game = Game(4, 4, 4, 0.1)
-    boards = plain.positions_of_random_play(game, 8)
-    found = [make_policy(f"expectiminimax:depth=6,table={size}", game) for size in (0, 1, 4, 256)]
-    scores = [policy.probabilities(boards) for policy in found]
-    for smaller in scores[:-1]:
-        assert_array_equal(smaller, scores[-1])
-    nodes = [sum(one.nodes for one in policy.analyse_all(boards)) for policy in found]
-    assert nodes[0] > nodes[1] >= nodes[2] >= nodes[3]
-    for size in (-1, 1 << 17):
-        with pytest.raises(ValueError, match=f"table={size} is no size of a table"):
-            make_policy(f"expectiminimax:table={size}", game)

@@ -26,16 +26,6 @@ class Nothing(PlainEvaluator):
         return np.zeros(boards.cells.shape, np.float32), np.zeros(len(boards.mover))
 
 
-class RandomPlay(PlainEvaluator):
-    """Equal logits, and the values of random play."""
-
-    def __init__(self, game):
-        self.table = make_policy("table", game)
-
-    def evaluate(self, boards):
-        return np.zeros(boards.cells.shape, np.float32), self.table.values(boards)
-
-
 def noise_for(boards, seed=0):
     return np.random.default_rng(seed).gumbel(size=boards.cells.shape)
 
@@ -103,19 +93,6 @@ def test_a_perfect_evaluator_gives_exact_values(skip):
     assert ((result.probabilities() > 0) <= (shares > 0)).all()
 
 
-@pytest.mark.parametrize("skip", [0.0, 0.25, 0.5])
-def test_values_converge_to_the_exact_ones(skip):
-    game = Game(skip_chance=skip)
-    boards = plain.positions_of_random_play(game, 64, seed=3)
-    exact = solve(game).values(boards)
-    errors = [
-        abs(gumbel_search(game, boards, RandomPlay(game), simulations=simulations).improved_values - exact).mean()
-        for simulations in (16, 256, 2048)
-    ]
-    assert errors[2] < 0.85 * errors[1] < 0.85**2 * errors[0]
-    assert errors[2] < 0.05
-
-
 @given(st.integers(0, 40), st.integers(1, 200))
 def test_sequential_halving_schedules_existing_visits(moves, simulations):
     visits = considered_visits(moves, simulations)
@@ -124,16 +101,6 @@ def test_sequential_halving_schedules_existing_visits(moves, simulations):
     for before in visits:
         made[made.index(before)] += 1  # there is such a move, for every simulation
     assert sum(made) == simulations
-
-
-def test_the_moves_with_the_largest_noisy_logits_are_considered():
-    game = Game(4, 4, 4)
-    boards, noise = Boards.start(game), noise_for(Boards.start(game))
-    logits, _ = Noise().evaluate(boards)
-    for added in (noise, None):
-        result = gumbel_search(game, boards, Noise(), simulations=5, max_num_considered_actions=5, noise=added)
-        likely = logits if added is None else logits + added
-        assert set(np.flatnonzero(result.search.visits[0])) == set(np.argsort(-likely[0])[:5])
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])
@@ -175,14 +142,6 @@ def test_the_temperature_spreads_the_improved_policy():
     assert_allclose(result.probabilities(0.5), squared, rtol=1e-9)
     assert_allclose(result.probabilities().sum(axis=1), 1)
     assert (result.probabilities()[np.arange(20), result.scores.argmax(axis=1)] > 0).all()
-
-
-def test_moves_of_equal_scores_have_equal_shares():
-    game = Game(3, 3, 1)  # any stone wins
-    assert gumbel_search(game, Boards.start(game), Nothing(), simulations=1).probabilities().max() == 1
-    game = Game(2, 2, 2, 0.5)
-    result = gumbel_search(game, Boards.start(game), Nothing(), simulations=4)
-    assert_allclose(result.probabilities(), [[0.25] * 4])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The layered solver: against the solver over all boards, and its folders."""
 
-import errno
 import json
-import os
 from functools import cache
 
 import numpy as np
@@ -47,14 +45,6 @@ def test_values_above_16_cells_are_float32():
     assert ours.dtype == np.float32
     assert ours.error == 18 * 2**-25
     plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 50), 2**-25)
-
-
-@pytest.mark.parametrize("skip_chance", [0.0, pytest.param(0.25, marks=pytest.mark.slow)])
-def test_values_of_21_cells_satisfy_the_bellman_equation(skip_chance):
-    ours = build(Game(3, 7, 2, skip_chance))
-    plain.assert_bellman_equation(ours, plain.positions_of_random_play(ours.game, 200), 2**-25)
-    if skip_chance == 0:
-        assert ours.values(Boards.start(ours.game)) == 1
 
 
 @pytest.mark.slow
@@ -154,16 +144,6 @@ def test_moves_within_rounding_error_are_optimal(cache_path):
     assert_array_equal(policy.values(boards), solution.values(boards))
 
 
-def test_layered_solution_has_distances_without_skips(cache_path):
-    solution = solve(Game(1, 17, 2))
-    assert solution.value == 1
-    assert solution.distance(Boards.start(solution.game)).tolist() == [3]
-    boards = Boards.from_positions([from_text("o.x" + 14 * "." + " o"), from_text("oo" + 14 * "." + "x x")])
-    assert solution.distance(boards).tolist() == [1, 0]
-    with pytest.raises(ValueError, match="only without skips"):
-        solve(LONG).distance(boards)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Resources
 
@@ -190,15 +170,6 @@ def test_too_little_memory_is_refused_before_building(tmp_path):
     for ask in (build, estimate):
         with pytest.raises(ValueError, match="2 x 11 is too large"):
             ask(Game(2, 11, 4))
-
-
-def test_progress_increases_to_one(tmp_path):
-    seen = []
-    for folder in (None, tmp_path, tmp_path):
-        build(SMALL, folder, work=Work(progress=seen.append))
-        assert seen == sorted(seen)
-        assert seen[-1] == 1
-        seen.clear()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -259,25 +230,6 @@ def test_only_a_damaged_layer_is_rebuilt(tmp_path, damage):
     assert (tmp_path / "03-layer.npy").read_bytes() == whole
     after = inodes(tmp_path)
     assert {name for name in after if after[name] != before[name]} <= {"03-layer.npy"}
-
-
-def test_full_disk_is_a_one_line_error_and_keeps_finished_layers(tmp_path, monkeypatch):
-    written, real = [], folders.write_atomically
-
-    def write_whole(path, write):
-        if len(written) == 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        written.append(path.name)
-        real(path, write)
-
-    monkeypatch.setattr(folders, "write_atomically", write_whole)
-    with pytest.raises(OSError, match="No space left on device"):
-        build(SMALL, tmp_path)
-    before = inodes(tmp_path)
-    assert set(before) == set(written)
-    monkeypatch.undo()
-    assert_float32_values(build(SMALL, tmp_path))
-    assert inodes(tmp_path).items() > before.items()
 
 
 def test_locked_folder_is_read_but_not_written(tmp_path):

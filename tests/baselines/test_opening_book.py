@@ -9,11 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import opening_book
-from baselines.exact import solve
 from baselines.opening_book import BookError, BookPlayer, PlayedMoves, choice_shares, make_book, read_book
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Player
-from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import inverse, symmetries
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1), Game(6, 7, 4, gravity=True)]
@@ -97,14 +95,6 @@ def test_positions_are_found_under_all_symmetries_and_colours(game):
             assert_allclose(found[:, back], before, rtol=1e-12)
 
 
-def test_rare_moves_are_left_out():
-    made = random_made(Game())
-    book, whole = (make_book(Game(), [made], plies=9, minimum=minimum) for minimum in (3, 1))
-    assert book.results.sum(axis=1).min() >= 3
-    assert 0 < len(book.cells) == (whole.results.sum(axis=1) >= 3).sum() < len(whole.cells)
-    assert (np.diff(book.starts) > 0).all()
-
-
 @pytest.mark.parametrize("c", [0.3, 1.4])
 def test_ucb_shares_equal_those_of_a_simulation(c):
     """Played step by step: the move with the highest index, whose score stays the same."""
@@ -182,12 +172,6 @@ def test_truncated_file_is_refused(book_file, length):
         read_book(path)
 
 
-def test_link_is_refused(book_file, tmp_path):
-    (tmp_path / "link").symlink_to(book_file())
-    with pytest.raises(BookError, match="link"):
-        read_book(tmp_path / "link")
-
-
 @pytest.mark.parametrize(
     ("settings", "game", "message"),
     [
@@ -235,32 +219,6 @@ def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file, monkeyp
     assert (boards.cells[slots, actions] == 0).all()
     assert (shares[slots, actions][known] > 0).all()
     assert sorted(player.then.trees) == np.flatnonzero(~known).tolist()
-
-
-def test_book_of_optimal_games_plays_optimally(tmp_path):
-    """Also where the other player leaves it: a move counts for the position in which it was made."""
-    for game in (Game(), Game(skip_chance=0.25)):
-        solution = solve(game)
-        rng = np.random.default_rng(0)
-        boards = Boards.start(game, 2000)
-        parts = []
-        for _ in range(5):
-            best = solution.optimal_actions(boards)
-            actions = np.array([rng.choice(np.flatnonzero(row)) for row in best])
-            parts.append(PlayedMoves(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(actions))]))
-            cells = boards.cells.copy()
-            cells[np.arange(len(actions)), actions] = boards.mover + 1
-            skipped = rng.random(len(actions)) < game.skip_chance
-            goes_on = ~np.array([winner(game, row) is not None for row in cells])
-            boards = Boards(cells, np.where(skipped, boards.mover, 1 - boards.mover).astype(np.int8)).take(goes_on)
-        book = make_book(game, parts, plies=5)
-        seen = plain.positions_of_random_play(game, 2000)
-        for choose in ("best", "ucb", "softmax"):
-            path = tmp_path / f"{choose}{game.skip_chance}"
-            book.write(path)
-            shares, known = make_policy(f"book:{path},choose={choose},then=random", game).book_probabilities(seen)
-            assert known.sum() > 100
-            assert not (shares > 0)[known][~solution.optimal_actions(seen)[known]].any()
 
 
 def test_the_clock_of_a_match_reaches_the_next_policy():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.exact import Optimal, Work, solve
+from baselines.exact import solve
 from baselines.exact.count import DRAWN, WON, reachable_boards
 from baselines.exact.layers import start_value
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -34,7 +34,9 @@ SHAPES = [
     Game(3, 3, 1),
     Game(1, 1, 1),
 ]
+VARIANTS = [replace(shape, **rules) for shape in (Game(2, 3, 2), Game(2, 3, 3), Game()) for rules in plain.COMBINATIONS]
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.1, 0.25, 0.5, 0.9)]
+GAMES += [replace(game, skip_chance=0.25 * (number % 2)) for number, game in enumerate(VARIANTS)]
 
 
 @cache
@@ -120,15 +122,6 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
     )
 
 
-def test_progress_increases_to_one():
-    seen = []
-    for game in (Game(), Game(3, 4, 3)):
-        solve(game, cache=False, work=Work(progress=seen.append))
-        assert seen == sorted(seen)
-        assert 0 <= seen[0] <= seen[-1] == 1
-        seen.clear()
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Known facts
 
@@ -165,26 +158,6 @@ def test_optimal_play_has_its_known_value(known, name):
         for kind, value in facts["after_first_move"].items():
             ours = solution.action_values(start)[0, list(cells[kind])]
             assert_allclose(ours, float(Fraction(value)), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("game", "value", "plies"),
-    [
-        (Game(1, 1, 1), 1, 1),
-        (Game(3, 3, 1), 1, 1),
-        (Game(2, 2, 2), 1, 3),
-        (Game(3, 3, 2), 1, 3),
-        (Game(1, 3, 3), 0, 3),
-        (Game(1, 4, 2), 1, 3),
-        (Game(4, 3, 3), 1, 7),
-        pytest.param(Game(3, 5, 3), 1, 7, marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-def test_simple_games_have_their_known_value(game, value, plies):
-    solution = solve(game, cache=False)
-    assert solution.value == value
-    assert solution.distance(Boards.start(game)).tolist() == [plies]
 
 
 @pytest.mark.parametrize(("name", "shape"), [("tic_tac_toe", (3, 3, 3)), ("mnk(m=3,n=2,k=2)", (2, 3, 2))])
@@ -263,7 +236,7 @@ def test_counts_with_skips_are_known(known, skip_chance):
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.5])
-@pytest.mark.parametrize("shape", [*SHAPES, Game(2, 4, 3), Game(5, 2, 2)], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, Game(2, 4, 3), Game(5, 2, 2), *VARIANTS[::4]], ids=str)
 def test_counts_equal_plain_enumeration(shape, skip_chance):
     game = replace(shape, skip_chance=skip_chance)
     moves, ends = plain.moves_of(game), plain.ends_of(game)
@@ -301,21 +274,6 @@ def test_epsilon_mixes_optimal_and_random_moves(game, seed, epsilon):
     )
     expected = (1 - epsilon) * best + epsilon * legal
     assert_allclose(make_policy(f"optimal:epsilon={epsilon}", game).probabilities(boards), expected, atol=1e-15)
-
-
-def test_optimal_policy_returns_the_values_of_the_solver():
-    game = Game(skip_chance=0.25)
-    policy, boards = make_policy("optimal", game), positions_of(game)
-    assert isinstance(policy, Optimal)
-    assert policy.action_values is not None
-    assert_array_equal(policy.values(boards), solved(game).values(boards))
-    assert_array_equal(policy.action_values(boards), solved(game).action_values(boards))
-
-
-@pytest.mark.parametrize("epsilon", ["-0.1", "1.5", "nan"])
-def test_invalid_epsilon_is_refused(epsilon):
-    with pytest.raises(ValueError, match=f"epsilon={epsilon} is no probability"):
-        make_policy(f"optimal:epsilon={epsilon}", Game())
 
 
 def test_optimal_policy_plays_known_moves():

@@ -14,10 +14,9 @@ from baselines.exact.folder import Folder
 from baselines.exact.verify import check_entries, describe_entry
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
+from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game import rules
 from ttt_envs.game.rules import DRAW
-from ttt_envs.graph.numbering import Numbering
 from ttt_eval.policy_identity import policy_identity
 
 SKIPS = [0.0, 0.1, 0.25]
@@ -40,32 +39,6 @@ def folder_of(tmp_path_factory):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Content
-
-
-@pytest.mark.parametrize("skip_chance", SKIPS)
-@pytest.mark.parametrize(
-    ("shape", "stones"),
-    [
-        ((3, 3, 3), 0),
-        ((3, 3, 3), 5),
-        ((2, 5, 3), 4),
-        pytest.param((3, 4, 3), 0, marks=pytest.mark.slow),
-        pytest.param((3, 4, 4), 7, marks=pytest.mark.slow),
-        ((2, 3, 2), 6),
-    ],
-    ids=str,
-)
-def test_values_equal_the_solver(folder_of, shape, stones, skip_chance):
-    game = Game(*shape, skip_chance)
-    table, solution = open_layers(game, folder_of(game, stones)), solve(game, cache=False)
-    boards = plain.all_positions(game, stones)
-    assert len(boards.mover) > 0
-    assert table.dtype == (np.int8 if skip_chance == 0 else np.float32)
-    tolerance = 0 if skip_chance == 0 else table.error
-    assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
-    assert_allclose(table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance)
-    if skip_chance == 0:
-        assert_array_equal(table.distance(boards), solution.distance(boards))
 
 
 def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
@@ -127,15 +100,6 @@ def test_invalid_sizes_are_refused(tmp_path):
         build(Game(), tmp_path, stones=10)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_last_layers_of_5x5_are_verified(tmp_path, skip_chance):
-    game = Game(5, 5, 4, skip_chance)
-    numbering = build(game, tmp_path, stones=22).numbering
-    for stones in range(25, 21, -1):
-        assert check_entries(tmp_path, stones, range(numbering.size(stones)))[1] == -1
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Verification
 
@@ -176,17 +140,6 @@ def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_o
     assert nodes[0] < nodes[1] or stones == game.cells  # with a table of full boards there is nothing to save
 
 
-@pytest.mark.parametrize("stones", [0, 5, 8, 9])
-def test_full_search_with_skips_has_the_values_of_the_solver(folder_of, stones):
-    game = Game(skip_chance=0.25)
-    boards = plain.positions_of_random_play(game, 150)
-    policy = Expectiminimax(game, depth=9, endgame=str(folder_of(game, stones)))
-    values = np.stack([each.move_values for each in policy.analyse_all(boards)])
-    sign = 1 - 2 * boards.mover.astype(np.int64)[:, None]
-    assert_allclose(sign * values, solve(game).action_values(boards), rtol=0, atol=1e-6)
-    assert_allclose(policy.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)
-
-
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_pruning_does_not_change_values(folder_of, skip_chance):
     """At depths whose horizon is within the database."""
@@ -209,16 +162,6 @@ def test_pruning_does_not_change_values(folder_of, skip_chance):
                 assert_allclose(each, found[0], rtol=0, atol=1e-12)
 
 
-def test_search_of_one_ply_plays_optimally_by_the_database(folder_of):
-    game = Game()
-    policy = Expectiminimax(game, depth=1, endgame=str(folder_of(game, 0)))
-    boards = plain.positions_of_random_play(game, 200)
-    optimal = make_policy("optimal", game).probabilities(boards) > 0
-    played = policy.probabilities(boards) > 0
-    assert (played <= optimal).all()  # the fastest of those that win
-    assert_array_equal(np.sign(policy.scores(boards)[played]), solve(game).action_values(boards)[played])
-
-
 @pytest.mark.parametrize("settings", [{"leaf": "optimal"}, {"width": 3}], ids=str)
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_leaf_and_narrow_searches_use_the_database(folder_of, settings, skip_chance):
@@ -231,79 +174,8 @@ def test_leaf_and_narrow_searches_use_the_database(folder_of, settings, skip_cha
     assert_allclose(np.nanmax(found, axis=1), np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
 
 
-def test_mcts_tries_no_further_move_after_a_proved_win(folder_of):
-    game = Game()
-    boards = plain.positions_of_random_play(game, 100)
-    search = MCTS(game, endgame=str(folder_of(game, 0))).search(boards, np.arange(100, dtype=np.uint64))
-    search.run(1)
-    won = (search.root_values == 1) & ((boards.cells == 0).sum(axis=1) > 4)
-    assert won.sum() > 10
-    moves = search.tree.counts.copy()
-    search.run(20)
-    assert_array_equal(search.tree.counts[won], moves[won])
-    assert (search.tree.counts > moves).any()
-
-
-def test_rollouts_of_mcts_end_in_the_database(folder_of):
-    """The mean of single rollouts is the expected value of a random move, and then of the values in the database."""
-    game = Game(skip_chance=0.25)
-    root = from_text("o.x/.o./x.. x")
-    count, legal = 3000, np.flatnonzero(root.cells == 0)
-    boards = Boards(np.repeat(root.cells[None], count, 0), np.full(count, root.mover, np.int8))
-    policy = MCTS(game, c=1000.0, endgame=str(folder_of(game, 6)), decisive=False)  # every move is tried once
-    search = policy.search(boards, np.arange(count, dtype=np.uint64))
-    search.run(len(legal))
-    solution = solve(game)
-
-    def value(outcome, after):
-        """Return the value for the root's mover of an outcome of the root's move, or of the rollout's one move."""
-        if outcome.winner is not None:
-            return 0.0 if outcome.winner == DRAW else 1.0 if outcome.winner == root.mover else -1.0
-        position = outcome.position
-        if after:
-            result = solution.values(Boards.from_positions([position]))[0]
-            return result if position.mover == root.mover else -result
-        cells = np.flatnonzero(position.cells == 0)
-        return np.mean([expected(position, cell, True) for cell in cells])
-
-    def expected(position, cell, after=False):
-        outcomes = chance_outcomes(game, position, int(cell))
-        return sum(outcome.probability * value(outcome, after) for outcome in outcomes)
-
-    found = search.action_values[:, legal].mean(axis=0)
-    assert_allclose(found, [expected(root, cell) for cell in legal], atol=0.05)
-
-
-@pytest.mark.parametrize("leaf", ["random", "optimal"])
-def test_mcts_does_not_depend_on_steps_or_batch_size(folder_of, leaf):
-    game = Game(skip_chance=0.25)
-    boards = plain.positions_of_random_play(game, 20)
-    policy = MCTS(game, endgame=str(folder_of(game, 6)), rollout=leaf)
-    keys = np.arange(20, dtype=np.uint64)
-    together, steps = policy.search(boards, keys), policy.search(boards, keys)
-    together.run(60)
-    for _ in range(3):
-        steps.run(20)
-    assert_array_equal(together.visits, steps.visits)
-    for row in range(20):
-        alone = policy.search(boards.take(np.array([row])), keys[[row]])
-        alone.run(60)
-        assert_array_equal(alone.action_values[0], together.action_values[row])
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Spec strings
-
-
-def test_optimal_policy_plays_by_a_database(folder_of):
-    game = Game(2, 5, 4, 0.1)
-    boards = plain.positions_of_random_play(game, 100)
-    policy = make_policy(f"optimal:database={folder_of(game, 0)}", game)
-    assert_allclose(policy.values(boards), solve(game).values(boards), rtol=0, atol=1e-6)
-    assert_allclose(policy.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)
-    assert str(make_policy(str(policy), game)) == str(policy)
-    with pytest.raises(ValueError, match="begins at 4 stones"):
-        make_policy(f"optimal:database={folder_of(Game(2, 5, 3), 4)}", Game(2, 5, 3))
 
 
 @pytest.mark.parametrize("spec", ["optimal:database={}", "expectiminimax:endgame={}", "mcts:endgame={}"])
@@ -423,30 +295,6 @@ def test_a_floating_stone_is_refused(folder_of):
     table = open_layers(game, folder_of(game, 0))
     with pytest.raises(ValueError, match="a stone above an empty cell"):
         table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
-
-
-@pytest.mark.parametrize(
-    ("game", "message"),
-    [
-        (Game(6, 7, 4, 0.25, gravity=True), "6 x 7 is too large"),
-        (Game(19, 19, 5, gravity=True), "19 x 19 is too large"),
-        (Game(19, 4, 4, gravity=True), "19 x 4 is too large"),
-    ],
-    ids=str,
-)
-def test_boards_with_too_many_columns_are_refused(game, message):
-    for refuse in (estimate, build, solve):
-        with pytest.raises(ValueError, match=message):
-            refuse(game)
-
-
-def test_positions_under_gravity_are_numbered_once(monkeypatch):
-    numbered, make = [], Numbering._make_layer
-    monkeypatch.setattr(
-        Numbering, "_make_layer", lambda numbering, stones: numbered.append(stones) or make(numbering, stones)
-    )
-    build(Game(17, 1, 3, gravity=True))
-    assert sorted(numbered) == list(range(18))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from baselines.mcts import search as mcts_search
 from baselines.timed import Clock, Timed, expected_moves_left
 from baselines.timed.search import IterativeDeepening, TimedSearch
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.agents.policy import Player
 
 GAME = Game(5, 5, 4)
 ONE = np.zeros(1, np.int64)
@@ -82,14 +81,6 @@ def test_invalid_clocks_are_rejected(text):
         Clock.from_text(text)
 
 
-@pytest.mark.parametrize("game", [Game(), Game(1, 1, 1), GAME, Game(15, 15, 5), Game(3, 7, 3)], ids=str)
-def test_the_expected_moves_left_are_possible(game):
-    moves = [expected_moves_left(game, stones) for stones in range(game.cells + 1)]
-    assert min(moves) >= 1
-    assert (np.diff(moves) <= 0).all()
-    assert (moves[:-1] <= np.ceil((game.cells - np.arange(game.cells)) / 2)).all()
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Settings
 
@@ -103,15 +94,6 @@ def test_the_expected_moves_left_are_possible(game):
 def test_invalid_settings_are_rejected(setting):
     with pytest.raises(ValueError, match=f"{setting.partition('=')[2]}.* (choose|write) "):
         make_policy(f"timed:{setting}", GAME)
-
-
-def test_a_timed_policy_has_players_and_a_spec_string():
-    spec = "timed:search=(mcts:c=1.0),clock=2+0.02,ponder=true"
-    policy = make_policy(spec, GAME)
-    assert str(policy) == spec
-    assert isinstance(policy.player(), Player)
-    with pytest.raises(ValueError, match="looks at a clock and draws"):
-        policy.probabilities(Boards.start(GAME))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -181,19 +163,6 @@ def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
     assert depths == sorted(depths)
 
 
-@pytest.mark.parametrize("search", ["expectiminimax", "mcts"])
-@pytest.mark.parametrize("game", [GAME, Game(7, 7, 5, 0.25)], ids=str)
-def test_more_time_never_searches_a_position_less_deeply(search, game, ticking):
-    for position in some_positions(game, 6):
-        depths = []
-        for move in (0.001, 0.004, 0.01, 0.03, 0.05, 0.2):
-            player = Timed(game, search, move=move).player(ticking)
-            play(player, position)
-            depths.append(player.depths[-1])
-        assert depths == sorted(depths)
-        assert depths[-1] >= depths[0]
-
-
 def test_time_is_divided_among_the_moves_left():
     policy = Timed(GAME, margin=0.0)
     assert policy.plan(0, 10, 0.1)[0] == pytest.approx(10 / expected_moves_left(GAME, 0) + 0.08)
@@ -255,14 +224,6 @@ def test_decided_positions_are_not_searched_further():
         assert player.depths == [depth], why
 
 
-def test_a_single_reply_is_made_without_a_search(ticking):
-    player = Timed(Game(3, 3, 3), move=30).player(ticking)
-    before = ticking.time
-    assert play(player, from_text("oxo/xox/xo. x")) == 8
-    assert ticking.time == before
-    assert player.depths == [0]
-
-
 def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking):
     game = Game(3, 3, 3, 0.25)
     position = from_text("x.o/.../..o x", game)
@@ -283,15 +244,6 @@ def test_a_tree_stays_within_its_memory(monkeypatch, ticking):
     player = Timed(Game(7, 7, 5), "mcts", move=30).player(ticking)
     play(player, Boards.start(Game(7, 7, 5)).position(0))
     assert 500 < player.depths[0] < 100_000 / 88
-
-
-@pytest.mark.parametrize("spec", ["expectiminimax:width=3", "expectiminimax:leaf=optimal", "mcts:rollout=optimal"])
-def test_searches_of_all_kinds_can_be_timed(spec):
-    game = Game(3, 3, 3, 0.25)
-    player = Timed(game, spec, move=0.01, max_depth=4).player()
-    position = from_text("xx./oo./... o", game)
-    assert play(player, position) == 5
-    assert play(player, Boards.start(game).position(0)) in range(9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -441,12 +393,6 @@ def test_continued_trees_are_compiled_before_the_clock_runs(monkeypatch):
     monkeypatch.setattr(mcts_search, "copy_subtree", lambda *trees: calls.append(copy(*trees)))
     Timed(GAME, "mcts").player()
     assert calls
-
-
-def test_players_of_many_games_at_once_do_not_ponder():
-    player = Timed(Game(), move=0.001, ponder=True).player()
-    player.act(Boards.start(Game(), 3), np.arange(3), np.random.default_rng(0))
-    assert not pondering_threads()
 
 
 def test_errors_in_the_thread_are_raised(monkeypatch):
