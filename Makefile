@@ -201,7 +201,7 @@ $(OLDEST)/.ready: setup.cfg constraints.txt
 clean:
 	rm -rf $(VENV) $(QUICK) $(OLDEST) .cache build dist site *.egg-info
 
-# Source distribution and wheel in dist/, checked as the package index checks them: docs/release/checklist.md
+# Source distribution and wheel in dist/, checked as the package index checks them: docs/dev/release.md
 .PHONY: dist
 dist: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[release]"
