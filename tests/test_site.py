@@ -65,10 +65,10 @@ def test_links_and_anchors_exist(page):
 
 def test_links_are_rewritten_for_the_site():
     text = (
-        "[a](docs/exact.md#x) [b](docs/decisions) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
+        "[a](docs/exact.md#x) [b](docs/learners) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
     )
     pictures = "![d](reports.png#only-light) ![d](reports-dark.png#only-dark)"
-    moved = f"[a](exact.md#x) [b](dev/decisions.md) c {pictures} [`e`](https://a.b/c.md)"
+    moved = f"[a](exact.md#x) [b](learners/index.md) c {pictures} [`e`](https://a.b/c.md)"
     assert make_pages.rewrite_links(text, "README.md", "index.md") == moved
     deeper = "[a](../../CONTRIBUTING.md#habits) [b](../policies.md) [c](#here)"
     moved = "[a](../contributing.md#habits) [b](../policies.md) [c](#here)"
