@@ -60,7 +60,7 @@ def page_text(page: str, path: str) -> str:
         parts += [rewrite_links(text[last : code.start()], page, path), code[0]]
         last = code.end()
     whole = "".join([*parts, rewrite_links(text[last:], page, path)])
-    return re.sub(r"^( *```(?:sh|python))(?: slow| needs=\w+)+$", r"\1", whole, flags=re.M)
+    return re.sub(r"^( *```(?:sh|python|text))(?: slow| output| needs=\w+)+$", r"\1", whole, flags=re.M)
 
 
 def rewrite_links(text: str, page: str, path: str) -> str:

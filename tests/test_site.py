@@ -83,10 +83,10 @@ def test_figures_of_studies_have_dark_colours():
 
 
 def test_blocks_keep_only_their_language(tmp_path, monkeypatch):
-    (tmp_path / "page.md").write_text("```sh slow\nls [a](b.md)\n```\n\n```python slow\n1\n```\n\n[a](missing.md)\n")
+    (tmp_path / "page.md").write_text("```sh slow\nls [a](b.md)\n```\n\n```text output\n1\n```\n\n[a](missing.md)\n")
     monkeypatch.setattr(make_pages, "ROOT", tmp_path)
     text = make_pages.page_text("page.md", "page.md")
-    assert text == "```sh\nls [a](b.md)\n```\n\n```python\n1\n```\n\na\n"
+    assert text == "```sh\nls [a](b.md)\n```\n\n```text\n1\n```\n\na\n"
 
 
 @pytest.mark.slow
