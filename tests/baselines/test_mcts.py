@@ -104,7 +104,7 @@ def test_the_mean_of_random_games_is_the_value_of_random_play(game):
     text = ".../x../x.o x" if game.gravity else "x.o/.../..o x"
     boards = Boards(np.tile(from_text(text).cells, (4000, 1)), np.ones(4000, np.int8))
     roots = searched(game, boards, 1, decisive=False).tree.nodes["raw_value"][:, 0]
-    assert set(np.unique(roots)) == {-1, 0, 1}
+    assert {-1, 1} <= set(np.unique(roots)) <= {-1, 0, 1}
     assert abs(-roots.mean() - make_policy("table", game).values(boards)[0]) < 0.05
 
 
@@ -113,10 +113,15 @@ def test_the_mean_of_random_games_is_the_value_of_random_play(game):
 
 
 @pytest.mark.parametrize("leaf", [None, Noise()], ids=str)
-@pytest.mark.parametrize("skip", [*SKIPS, 0.9])
-@pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS[::4]], ids=plain.label_rules)
-def test_solved_values_are_exact_and_propagated(skip, rules, leaf):
-    game = Game(skip_chance=skip, **rules)
+@pytest.mark.parametrize(
+    "game",
+    [
+        *(Game(skip_chance=skip) for skip in (0.0, 0.25, 0.9)),
+        *(Game(skip_chance=0.25, **rules) for rules in plain.COMBINATIONS[::4]),
+    ],
+    ids=str,
+)
+def test_solved_values_are_exact_and_propagated(game, leaf):
     boards = plain.positions_of_random_play(game, 150, seed=2)
     exact = solve(game).action_values(boards)
     search = searched(game, boards, 1500, leaf)
