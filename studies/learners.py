@@ -100,7 +100,7 @@ class DuelStudy(Study):
     marks: Sequence[int] = MARKS
 
     def pairs(self) -> dict[str, dict[str, Any]]:
-        """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``, and the number of ``seeds``."""
+        """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the number of seeds."""
         return {
             name: {**pair, **{role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")}}
             for name, pair in DATA["pairs"][self.name].items()
