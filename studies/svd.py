@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines.compression import Compressed, Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.matches.match import play_pairs
@@ -22,6 +22,7 @@ SOURCE = (
     "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "
     "Function Using Singular Value Decomposition (https://arxiv.org/abs/2207.02449)"
 )
+DATA = read_data("svd")
 TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
 WEIGHT = 10.0
 """w of Eq. (17)."""
@@ -158,27 +159,14 @@ class Figure4(PaperStudy):
             terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
             for terminal, part in curves.items()
         }
-        claims += [
-            Claim(
-                "the data are reduced by 70%, from 154 KB to 46 KB",
-                abs(1 - curve[KNEE]["numbers"] / entries.size - 0.7) < 0.01,
-                {
-                    "numbers kept": curve[KNEE]["numbers"],
-                    "of": entries.size,
-                    "not 0": int((abs(entries) > 1e-12).sum()),
-                },
-            ),
-            Claim(
-                "the relative error is the sum of the ignored singular values",
-                abs(float(singular[KNEE:].sum()) - curve[KNEE]["error"]) < 0.01,
-                {"by Eq. (16)": "the root of the sum of their squares, over the norm of the table"},
-            ),
-            Claim(
-                "the number of singular values is 81",
-                full_ranks["equation"] == max(curve),
-                {"rank beyond which nothing changes": full_ranks},
-            ),
-        ]
+        kept, full_rank = curve[KNEE]["numbers"], full_ranks["equation"]
+        ignored = {"sum": float(singular[KNEE:].sum()), "error": curve[KNEE]["error"]}
+        verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
+            "reduced": (abs(1 - kept / entries.size - 0.7) < 0.01, {"numbers kept": kept, "of": entries.size}),
+            "sum": (abs(ignored["sum"] - ignored["error"]) < 0.01, ignored),
+            "81": (full_rank == max(curve), {"rank beyond which nothing changes": full_ranks}),
+        }
+        claims += [Claim(words, *verdicts[name]) for name, words in DATA["figure 4"].items()]
         question = "How far can the table be compressed before the whole one beats it?"
         figure = Figure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
         return Report(rows, claims, {"svd-fig4": figure}, SAMPLES)
@@ -189,23 +177,12 @@ def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
     rates = np.array([[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE])
     drift = float(np.abs(rates - rates[-1]).max())
     shown = {f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]} for rank in (last, KNEE, 12, 3)}
-    return [
-        Claim(
-            f"{terminal}: two whole tables mostly draw, as the figure's end shows",
-            mean(curve[last]).draw > MAJORITY,
-            {"exact share of draws": mean(curve[last]).draw},
-        ),
-        Claim(
-            f"{terminal}: the winning rates are almost constant down to a compression ratio of 0.3 (rank 18)",
-            drift <= MAX_DRIFT,
-            {f"largest change from rank {last} to {KNEE}": drift, "read as: at most": MAX_DRIFT},
-        ),
-        Claim(
-            f"{terminal}: the winning rate of the whole table increases sharply below 0.3, the error only gradually",
-            wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]),
-            shown,
-        ),
-    ]
+    verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
+        "draw": (mean(curve[last]).draw > MAJORITY, {"exact share of draws": mean(curve[last]).draw}),
+        "constant": (drift <= MAX_DRIFT, {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT}),
+        "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), shown),
+    }
+    return [Claim(f"{terminal}: {words}", *verdicts[name]) for name, words in DATA["ranks"].items()]
 
 
 class Figure5(PaperStudy):
@@ -250,19 +227,12 @@ class Figure5(PaperStudy):
         for terminal in TERMINALS:
             at = dict(zip(RATIOS, map(mean, curves[terminal, "hosvd"]), strict=True))
             deviations = {f"{ratio}": _deviations(at[ratio]) for ratio in RATIOS if 0 < ratio < 0.3}
-            claims += [
-                Claim(
-                    f"{terminal}: HOSVD wins significantly more between 0 and 0.3",
-                    min(deviations.values()) > SIGNIFICANT,
-                    {"wins less losses in standard deviations of 1,000 games, by ratio": deviations},
-                ),
-                Claim(f"{terminal}: close to 1 most games are draws", at[1.0].draw > MAJORITY, {"at 1.0": at[1.0]}),
-                Claim(
-                    f"{terminal}: close to 0 the winning rate of both becomes 0.5",
-                    abs(at[0.0].win - 0.5) < 0.01,
-                    {"both move at random": at[0.0]},
-                ),
-            ]
+            verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
+                "more": (min(deviations.values()) > SIGNIFICANT, {"wins less losses in deviations": deviations}),
+                "draws": (at[1.0].draw > MAJORITY, {"at 1.0": at[1.0]}),
+                "half": (abs(at[0.0].win - 0.5) < 0.01, {"both move at random": at[0.0]}),
+            }
+            claims += [Claim(f"{terminal}: {words}", *verdicts[name]) for name, words in DATA["figure 5"].items()]
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
         same = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios) < MAX_RATIO_ERROR
         words = "the older version: the two are compared at the same compression ratio"
@@ -311,24 +281,11 @@ class Table1(PaperStudy):
         by_rank = {unit["pair"][0]: result["ratios"] for unit, result in results}
         numbers = {rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)}
         older = max(abs(ratios["hosvd2"][1] - ratios["svd"][1]) for ratios in by_rank.values())
-        claims = [
-            Claim(
-                "newer version: the SVD has 15,876 elements when r = 64, and the HOSVD 15,768 when r = 24",
-                64 * (3**4 + 3**5) == 15_876 and numbers[49]["hosvd"] == 15_768,
-                {"with r = 49, of which 64 is a slip": numbers[49]},
-            ),
-            Claim(
-                "older version: the SVD has 19,764 elements when r = 64, and the HOSVD 19,656 when r = 26",
-                64 * (3**4 + 3**5) == 19_764 and numbers[61]["hosvd2"] == 19_656,
-                {
-                    "with r = 61": numbers[61],
-                    "by 27 (r^2 + r) of the text, which leaves one matrix of hosvd2 out": 27 * (26 * 26 + 26),
-                },
-            ),
-            Claim(
-                "the compression ratios of both methods are as similar as possible",
-                all(row.agrees for row in rows),
-                {"by the newer version within": MAX_RATIO_ERROR, "by the older one's formula apart by up to": older},
-            ),
-        ]
+        exact = 64 * (3**4 + 3**5)
+        verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
+            "newer": (exact == 15_876 and numbers[49]["hosvd"] == 15_768, {"with r = 49": numbers[49]}),
+            "older": (exact == 19_764 and numbers[61]["hosvd2"] == 19_656, {"with r = 61": numbers[61]}),
+            "similar": (all(row.agrees for row in rows), {"by the older one's formula apart by up to": older}),
+        }
+        claims = [Claim(words, *verdicts[name]) for name, words in DATA["table 1"].items()]
         return Report(rows, claims, ours="ratios")

@@ -34,6 +34,7 @@ from ttt_eval.statistics import (
 )
 
 SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
+DATA = read_data("trees")
 SKIP = 0.25
 DEPTH = 3
 GAMES = 100
@@ -87,7 +88,7 @@ class ReportBoard(NamedTuple):
         return trees | ({", trying every move": self.spec(wide=True)} if self.close else {})
 
 
-BOARDS = tuple(ReportBoard(**row) for row in read_data("trees")["boards"])
+BOARDS = tuple(ReportBoard(**row) for row in DATA["boards"])
 
 
 def square(size: int, win_length: int) -> Game:
@@ -159,14 +160,13 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
     return Interval(*(2 * share - 1 for share in interval_from_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
 
 
-def draw_gap_claim(words: str, draws: Sequence[Interval]) -> Claim:
-    """Claim that each board of close size and goal has more draws than any other; open if intervals overlap."""
+def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
+    """Return whether each board of close size and goal has more draws than any other; None if intervals overlap."""
     rates = list(zip(BOARDS, draws, strict=True))
     close, other = ([rate for board, rate in rates if board.close == kind] for kind in (True, False))
-    holds = True if min(rate.low for rate in close) > max(rate.high for rate in other) else None
     if min(rate.high for rate in close) < max(rate.low for rate in other):
-        holds = False
-    return Claim(words, holds, {board.name: rate.mean for board, rate in rates})
+        return False
+    return True if min(rate.low for rate in close) > max(rate.high for rate in other) else None
 
 
 def format_counts(counts: Sequence[int]) -> str:
@@ -229,17 +229,12 @@ class RandomPlay(Study):
                 agrees = all(rate.low <= share <= rate.high for share, rate in wide)
                 rows.append(Row(label, None, rates, exact[size], agrees))
         advantages = {board.name: first_move_advantage(scores[size]) for size, board in published.items()}
-        claims = [
-            Claim(
-                "To show the performance better, we let random AI play first",
-                is_above(advantages.values()),
-                {"the first player's wins less losses": advantages},
-            ),
-            draw_gap_claim(
-                "where the board sizes and the winning goals are relatively close many draw games come out",
-                [rates_of_first_mover(scores[size])[1] for size in published],
-            ),
-        ]
+        draws = {board.name: rates_of_first_mover(scores[size])[1] for size, board in published.items()}
+        verdicts = {
+            "first move": (is_above(advantages.values()), {"the first player's wins less losses": advantages}),
+            "draws": (has_draw_gap(list(draws.values())), draws),
+        }
+        claims = [Claim(DATA["claims"][name], *verdict) for name, verdict in verdicts.items()]
         series = []
         for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
             places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
@@ -401,7 +396,6 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     seven, eight, nine, ten, thirteen = boards  # in the report's order, by size
     far = [result for result in boards if not result.board.close]
     wins = {result.board.name: result.rates[0] for result in boards}
-    lengths = {result.board.name: result.length for result in boards}
     advantages = {result.board.name: first_move_advantage(result.trees[""]) for result in boards}
     matches = Interval(*(share**GAMES for share in seven.rates[0]))
     won = seven.won
@@ -415,65 +409,30 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
         for label in ("", ", comparing runs")
     }
     wonderful = [is_above([rate], WONDERFUL) for rate in wins.values()]
-    return [
-        Claim(
-            "To show the performance better, we let random AI play first and tree-based AI go second",
-            is_above(advantages.values()),
-            {"wins less losses of the first player, in both seats of the tree": advantages},
-        ),
-        Claim(
-            "The number of nodes searched each turn should be valid positions on the chessboard * the sum of the nodes "
-            "on each layer of the search tree. We should double the nodes of each layer except the first layer",
-            all(result.nodes["none"] == tree_size(result.board) for result in boards),
-            {result.board.name: result.nodes["none"] for result in boards},
-        ),
-        Claim(
-            f"{seven.board.name}: the tree-based AI won all the games",
-            is_above([matches], MAJORITY),
-            {"wins": seven.rates[0], f"matches of {GAMES} games won, read as: most": matches},
-        ),
-        Claim(
-            f"{seven.board.name}: most of the games were ended in {PUBLISHED_LENGTH} turns (read as: at most)",
-            is_above([short], MAJORITY),
-            {"share of its wins": short, "median": seven.length, "most often": int(won.argmax())},
-        ),
-        *(_same_result_claim(result, seven) for result in (nine, thirteen)),
-        Claim(
-            "Our tree-based AI has a very good performance on games that the board sizes are larger enough than the "
-            "winning goals",
-            is_above([result.rates[0] for result in far], VERY_GOOD),
-            {**{result.board.name: result.rates[0] for result in far}, "read as: wins above": VERY_GOOD},
-        ),
-        draw_gap_claim(
-            "Board sizes and winning goals that are relatively close: many draw games came out",
-            [result.rates[1] for result in boards],
-        ),
-        Claim(
-            f"{eight.board.name}: AI needs more turns to win the game",
+    nodes = {result.board.name: result.nodes["none"] for result in boards}
+    draws = {result.board.name: result.rates[1] for result in boards}
+    verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
+        "first move": (is_above(advantages.values()), {"wins less losses of the first player": advantages}),
+        "nodes": (all(result.nodes["none"] == tree_size(result.board) for result in boards), nodes),
+        "all won": (is_above([matches], MAJORITY), {"wins": seven.rates[0], "matches won, read as: most": matches}),
+        "turns": (is_above([short], MAJORITY), {"share of its wins": short, "median": seven.length}),
+        "close on 9 x 9": _same_result(nine, seven),
+        "close on 13 x 13": _same_result(thirteen, seven),
+        "very good": (is_above([result.rates[0] for result in far], VERY_GOOD), {**wins, "read as: above": VERY_GOOD}),
+        "draws": (has_draw_gap([result.rates[1] for result in boards]), draws),
+        "more turns": (
             is_above(_length_difference(eight, result) for result in far),
-            {"median number of stones at its wins": lengths},
+            {result.board.name: result.length for result in boards},
         ),
-        Claim(
-            f"{eight.board.name}: the number of draw games is very close to AI winning games",
-            is_within(lead, -published_draws, published_draws),
-            {"wins less draws": lead, "in the report, read as very close": published_draws},
-        ),
-        Claim(
-            f"{ten.board.name}: tree-based AI lost {ten.board.tree[2]} games this time",
-            holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values()),
-            {**chances, "read as: above, by either reading": MIN_PROBABILITY},
-        ),
-        Claim(
-            f"{ten.board.name}: the reason is probably that we searched a relatively small number of nodes each layer",
-            is_above([difference(wide, narrow)]),
-            {"wins less losses of a tree that tries every move, more than the report's": difference(wide, narrow)},
-        ),
-        Claim(
-            "Our tree-based AI has a wonderful winning rate for most cases",
+        "draws and wins": (is_within(lead, -published_draws, published_draws), {"wins less draws": lead}),
+        "losses": (holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values()), chances),
+        "few nodes": (is_above([difference(wide, narrow)]), {"gain by trying every move": difference(wide, narrow)}),
+        "wonderful": (
             True if wonderful.count(True) > 2 else None if wonderful.count(False) < 3 else False,
             {**wins, "read as: on most boards above": WONDERFUL},
         ),
-    ]
+    }
+    return [Claim(words, *verdicts[name]) for name, words in DATA["claims"].items()]
 
 
 def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
@@ -481,18 +440,12 @@ def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
     return Interval(a.length.mean - b.length.mean, a.length.low - b.length.high, a.length.high - b.length.low)
 
 
-def _same_result_claim(result: BoardResult, other: BoardResult) -> Claim:
+def _same_result(result: BoardResult, other: BoardResult) -> tuple[bool | None, dict[str, Any]]:
+    """Return whether two results are very close, and the differences of wins and of stones."""
     rates, lengths = difference(result.rates[0], other.rates[0]), _length_difference(result, other)
     limits = ((rates, MAX_RATE_DIFFERENCE), (lengths, MAX_LENGTH_DIFFERENCE))
-    return Claim(
-        f"{result.board.name}: the result is very close to the previous one",
-        holds_for_all(is_within(value, -limit, limit) for value, limit in limits),
-        {
-            f"difference of wins to {other.board.name}": rates,
-            "of stones": lengths,
-            "read as: within": [MAX_RATE_DIFFERENCE, MAX_LENGTH_DIFFERENCE],
-        },
-    )
+    holds = holds_for_all(is_within(value, -limit, limit) for value, limit in limits)
+    return holds, {"difference of wins": rates, "of stones": lengths, "read as: within": [limit for _, limit in limits]}
 
 
 def _chance_of_losses(score: Score, lost: int) -> Interval:
