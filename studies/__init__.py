@@ -10,7 +10,6 @@ STUDIES: dict[str, str] = {
     "learners-cost": "studies.learners:Cost",
     "learners-naive": "studies.learners:AgainstNaive",
     "learners-qnet": "studies.learners:QLearningAgainstNet",
-    "learning-curves": "studies.trainings:LearningCurves",
     "alpha-zero": "studies.trainings:Learning",
     "alpha-zero-ablation": "studies.trainings:Ablation",
     "tree-random": "studies.trees:RandomPlay",
@@ -19,6 +18,5 @@ STUDIES: dict[str, str] = {
     "slides-tables": "studies.slides:NetScores",
     "estimators": "studies.estimators:Estimators",
     "what-games-say": "studies.noise:NoiseOfGames",
-    "what-forgetting-costs": "studies.trainings:Memoryless",
 }
 """Maps a name to "module:class", imported on demand."""

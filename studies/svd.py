@@ -281,10 +281,10 @@ class Table1(PaperStudy):
         by_rank = {unit["pair"][0]: result["ratios"] for unit, result in results}
         numbers = {rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)}
         older = max(abs(ratios["hosvd2"][1] - ratios["svd"][1]) for ratios in by_rank.values())
-        exact = 64 * (3**4 + 3**5)
+        elements = 64 * (3**4 + 3**5)
         verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-            "newer": (exact == 15_876 and numbers[49]["hosvd"] == 15_768, {"with r = 49": numbers[49]}),
-            "older": (exact == 19_764 and numbers[61]["hosvd2"] == 19_656, {"with r = 61": numbers[61]}),
+            "newer": (elements == 15_876 and numbers[49]["hosvd"] == 15_768, {"with r = 49": numbers[49]}),
+            "older": (elements == 19_764 and numbers[61]["hosvd2"] == 19_656, {"with r = 61": numbers[61]}),
             "similar": (all(row.agrees for row in rows), {"by the older one's formula apart by up to": older}),
         }
         claims = [Claim(words, *verdicts[name]) for name, words in DATA["table 1"].items()]

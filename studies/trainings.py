@@ -1,4 +1,4 @@
-"""Trainings measured exactly: learning curves, AlphaZero and its parts, and policies of phantom games that forget."""
+"""Trainings measured exactly: AlphaZero beside q-learning and q-net, and AlphaZero without its parts."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ import numpy as np
 
 from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
-from learners.exact_pg import ExactPGConfig
 from learners.training import TrainingLoop
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import KINDS, PhantomGame
-from ttt_eval.exact.dynamic_programming import exploitability, exploitation
+from ttt_eval.exact.dynamic_programming import exploitability
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, holds_for_all, interval_from_seeds, is_smaller
+from ttt_eval.statistics import Interval, holds_for_all, is_smaller
 
 DATA = read_data("trainings")
 NAME = "alpha-zero"
+SEEDS = 5
 SIMULATIONS = 32
 """Number of simulations of a trained net's search."""
 NEAR = 0.01
@@ -56,7 +55,7 @@ def training_unit(label: str, learner: str, game: Game, games: int, **changes: A
     """
     settings = dataclasses.asdict(dataclasses.replace(default_options(learner, SELF)[1], **changes))
     unit = {"label": label, "learner": learner, "settings": settings, "game": game.to_dict(), "games": games}
-    return {**unit, "marks": MARKS.get(game, SHARES), "search": False, "batch": None, "panel": game_name(game)}
+    return {**unit, "marks": MARKS.get(game, SHARES), "search": False}
 
 
 def make_training(unit: Unit) -> TrainingLoop:
@@ -76,8 +75,7 @@ def _warm(unit: str) -> None:
 
 def _start_training(unit: Unit) -> TrainingLoop:
     config = build_config(unit["learner"], unit["settings"])
-    game, batch = Game.from_dict(unit["game"]), unit["batch"] or config.batch
-    return config.training(game, unit["games"], batch=batch, seed=unit["seed"])
+    return config.training(Game.from_dict(unit["game"]), unit["games"], batch=config.batch, seed=unit["seed"])
 
 
 @contextmanager
@@ -153,7 +151,6 @@ class TrainingStudy(Study):
     """
 
     left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
-    seeds = 5
 
     def trainings(self) -> list[dict[str, Any]]:
         """Return the trainings without their seeds, those compared with the others first."""
@@ -164,7 +161,7 @@ class TrainingStudy(Study):
         if quick:
             short = [run for run in self.trainings() if run["game"] == SKIPS.to_dict()]
             return [{**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0} for run in short]
-        return [{**run, "seed": seed} for seed in range(self.seeds) for run in self.trainings()]
+        return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Train, with exact measurements at the marks of a unit, and with the net's search at the end if it says so.
@@ -195,7 +192,7 @@ class TrainingStudy(Study):
         """Report cost and strength of all trainings, their curves, and the claims."""
         curves: dict[str, dict[str, list[TrainingCurve]]] = {}
         for unit, result in results:
-            labels = curves.setdefault(unit["panel"], {})
+            labels = curves.setdefault(game_name(Game.from_dict(unit["game"])), {})
             labels.setdefault(unit["label"], []).append(TrainingCurve.from_result(result))
         rows = []
         for panel, labels in curves.items():
@@ -226,7 +223,7 @@ def _perfect(ends: Sequence[float]) -> str:
     return f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
 
 
-def curve_panel(title: str, labels: Mapping[str, Sequence[TrainingCurve]], by: str, scale: str = "log") -> Panel:
+def curve_panel(title: str, labels: Mapping[str, Sequence[TrainingCurve]], by: str) -> Panel:
     """Return a panel with every training as a thin line, and the medians at the marks as a thick one."""
     series = []
     for index, (label, runs) in enumerate(labels.items()):
@@ -235,7 +232,7 @@ def curve_panel(title: str, labels: Mapping[str, Sequence[TrainingCurve]], by: s
         x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
         series.append(Series(label, x, y, f"{'os^Dv*'[colour]}-", colour, 1.8))
     axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
-    return Panel(series, axis, "exploitability, exact", title, scales=(scale, "symlog"))
+    return Panel(series, axis, "exploitability, exact", title, scales=("log", "symlog"))
 
 
 LINES = "Thin lines are seeds, thick lines with marks their medians."
@@ -284,7 +281,7 @@ class Learning(TrainingStudy):
         for words, game, bound, cpu_s in GOALS:
             runs = curves.get(game_name(game), {}).get(NAME, ())
             seconds = [run.reach(bound)[1] for run in runs]
-            holds = len(runs) == self.seeds and all(second <= cpu_s and np.isfinite(second) for second in seconds)
+            holds = len(runs) == SEEDS and all(second <= cpu_s and np.isfinite(second) for second in seconds)
             claims.append(Claim(f"{game_name(game)}: the net {words}, with every seed", holds, cpu_numbers(seconds)))
         return claims
 
@@ -358,113 +355,3 @@ class Ablation(TrainingStudy):
             panels.append(Panel([series], axis, "", panel, places=list(labels), limits=(0, None)))
         symbols = "Bars are medians, with the range of the runs that get there; other runs never do."
         return {"alpha-zero-ablation": Figure("Which parts of AlphaZero make it learn fast?", symbols, panels)}
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Learning curves of tables and a net
-
-
-class LearningCurves(TrainingStudy):
-    """The greedy policy during training on 3 x 3, three seeds."""
-
-    title = "Learning curves"
-    seeds = 3
-
-    def trainings(self) -> list[dict[str, Any]]:
-        """Return the trainings of all curves."""
-        return [
-            training_unit(
-                curve["label"],
-                curve["learner"],
-                Game(skip_chance=curve["skip_chance"]),
-                curve["games"],
-                **curve["settings"],
-            )
-            | {"panel": curve["learner"], "batch": 256, "marks": [mark / 20 for mark in range(1, 21)]}
-            for curve in DATA["curves"]
-        ]
-
-    def figures(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> dict[str, Figure]:
-        """Return a figure for each learner."""
-        return {
-            learner: Figure(
-                f"How exploitable is {learner} while it learns?",
-                LINES,
-                [curve_panel("", labels, "games", "linear")],
-            )
-            for learner, labels in curves.items()
-        }
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Phantom games: policies without memory
-
-UPDATES = (0, 5, 10, 20, 40, 70, 100, 150, 200, 250, 300)
-"""Numbers of updates after which a policy is measured."""
-INITIAL_STD = 0.5
-"""Standard deviation of the initial logits, which differ between seeds."""
-
-
-class Memoryless(Study):
-    """Phantom tic-tac-toe on 3 x 3. Policies see their own stones and the stones that they have found, and forget
-    in which order they learned of them. They learn in self-play by exact updates of a softmax table with a row
-    for each view (the learner exact-pg): no game is played, and nothing is sampled. Best responders remember
-    everything; so the exploitability, NashConv / 2, that policies without memory reach is an upper bound of what
-    forgetting costs. Numbers after the names are temperatures. Seeds differ in the initial policy. Intervals are
-    95% by Student's t over three seeds. The values of the games that Rudolph et al. (2026) give are as a public summary
-    repeats them (https://github.com/zhaoyang97/Paper-Notes-en).
-    """
-
-    title = "What forgetting costs"
-    source = (
-        "our own study; the games are those of Rudolph et al. (2026), Reevaluating Policy Gradient Methods for "
-        "Imperfect-Information Games (https://arxiv.org/abs/2502.08938)"
-    )
-    left_out = "the abrupt variant, three of five settings, two of three seeds, and all updates after 10 of 300"
-
-    def units(self, quick: bool) -> list[Unit]:
-        """Return a unit for each variant, setting and seed."""
-        return [
-            {"phantom": kind, "setting": name, "config": config, "seed": seed, "marks": marks}
-            for marks in (UPDATES[: 3 if quick else None],)
-            for kind in (KINDS[:1] if quick else KINDS)
-            for name, config in list(DATA["phantom"].items())[:: 3 if quick else 1]
-            for seed in range(1 if quick else 3)
-        ]
-
-    def measure(self, unit: Unit) -> list[dict[str, float]]:
-        """Train in self-play, and measure the policy at all marks: best responders' values in both seats."""
-        game, config = PhantomGame(kind=unit["phantom"]), ExactPGConfig(**unit["config"], initial_std=INITIAL_STD)
-        training = config.training(game, unit["marks"][-1], batch=1, seed=unit["seed"])
-        rows = []
-        for mark in unit["marks"]:
-            while training.done.games < mark:
-                training.step()
-            responses = exploitation(game, training.learner)
-            values = {"first": responses.first.value, "second": responses.second.value}
-            rows.append({"updates": mark, **values, "exploitability": responses.exploitability})
-        return rows
-
-    def analyse(self, results: Results) -> Report:
-        """Report the exploitability at the last mark and the lowest one, and the bounds of the game's value."""
-        rows, figures = list[Row](), {}
-        for kind in group(results, "phantom"):
-            settings = group([(unit, runs) for unit, runs in results if unit["phantom"] == kind], "setting")
-            series = []
-            for index, (name, runs) in enumerate(settings.items()):
-                curves = np.array([[row["exploitability"] for row in run] for run in runs])
-                end = interval_from_seeds(curves[:, -1].tolist(), bounds=(0.0, 1.0))
-                rows.append(Row(f"{kind}, {name}", None, {"": end, "lowest": curves.min()}))
-                ranges = [Interval(*point) for point in zip(curves.mean(0), curves.min(0), curves.max(0), strict=True)]
-                series.append(Series(name, [row["updates"] for row in runs[0]], ranges, f"{'osD^v'[index]}-", index))
-            rows.append(Row(f"{kind}, uniform play", None, exploitability(PhantomGame(kind=kind), "random")))
-            points = [row for runs in settings.values() for run in runs for row in run]
-            low, high = max(-point["second"] for point in points), min(point["first"] for point in points)
-            published, bounds = DATA["phantom_values"][kind], {"bounds by best responders": [low, high]}
-            label = f"{kind}, value of the game to the first player"
-            rows.append(Row(label, published, bounds, None, low <= published <= high))
-            panel = Panel(series, "exact updates", "exploitability", scales=("linear", "symlog"), limits=(0, 1.2))
-            question = f"How low does the exploitability of policies without memory get in the {kind} variant?"
-            symbols = "Marks are means over seeds, bars their range."
-            figures[f"what-forgetting-costs-{kind}"] = Figure(question, symbols, [panel])
-        return Report(rows, (), figures, f"exploitability after {results[0][0]['marks'][-1]} updates")

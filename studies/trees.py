@@ -230,7 +230,7 @@ class RandomPlay(Study):
                 rows.append(Row(label, None, rates, exact[size], agrees))
         advantages = {board.name: first_move_advantage(scores[size]) for size, board in published.items()}
         draws = {board.name: rates_of_first_mover(scores[size])[1] for size, board in published.items()}
-        verdicts = {
+        verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
             "first move": (is_above(advantages.values()), {"the first player's wins less losses": advantages}),
             "draws": (has_draw_gap(list(draws.values())), draws),
         }
