@@ -5,7 +5,6 @@ STUDIES: dict[str, str] = {
     "svd-fig5": "studies.svd:Figure5",
     "svd-table1": "studies.svd:Table1",
     "compression-methods": "studies.compression:Decompositions",
-    "compression-groupings": "studies.compression:Groupings",
     "learners-optimizer": "studies.learners:Optimizer",
     "learners-cost": "studies.learners:Cost",
     "learners-naive": "studies.learners:AgainstNaive",

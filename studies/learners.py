@@ -92,7 +92,7 @@ class DuelStudy(Study):
     point where all runs end alike.
     """
 
-    left_out = "all runs but two of a pair, and all games of training but 500"
+    left_out = "all runs but two of a pair, and all games of training but 200"
     name: str
     """of the figure"""
     question: str
@@ -108,7 +108,7 @@ class DuelStudy(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return all runs, one for each pair and seed."""
-        marks = [0, 500] if quick else list(self.marks)
+        marks = [0, 200] if quick else list(self.marks)
         return [
             {
                 "name": name,
