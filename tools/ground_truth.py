@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -30,23 +30,8 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
 from ttt_eval.result_store import Unit, collect_results
 
-BOARDS = (
-    (2, 2, 2), (2, 3, 2), (2, 3, 3), (2, 4, 3), (3, 3, 2), (3, 3, 3), (2, 5, 3), (2, 6, 3), (3, 4, 3), (3, 4, 4),
-    (2, 7, 3), (3, 5, 3), (3, 5, 4), (2, 8, 3), (4, 4, 3), (4, 4, 4), (2, 9, 3), (3, 6, 3), (3, 6, 4), (2, 10, 3),
-    (4, 5, 3), (4, 5, 4), (4, 5, 5), (3, 7, 3), (3, 7, 4),
-)  # fmt: skip
-"""Rows, columns, win length."""
+DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 SKIPS = (0.0, 0.1, 0.25, 0.5)
-PROVED = (
-    (4, 5, 4), (4, 6, 4), (4, 7, 4), (5, 5, 4), (5, 5, 5), (5, 6, 4), (6, 6, 4), (6, 6, 5), (6, 6, 6), (6, 7, 5),
-    (7, 7, 4), (7, 7, 5),
-)  # fmt: skip
-"""Larger boards, without skips."""
-VARIANTS = (
-    Game(3, 3, 3, misere=True), Game(3, 3, 3, torus=True), Game(4, 4, 4, gravity=True), Game(4, 5, 4, gravity=True),
-    Game(5, 4, 4, gravity=True), Game(5, 5, 4, gravity=True),
-)  # fmt: skip
-"""Games of other rules."""
 LARGEST = 25
 """Maximum number of cells."""
 MATCHED = 12
@@ -67,10 +52,11 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> st
     Raises:
         ValueError: too little memory or disk.
     """
-    boards = [board for board in BOARDS if board[0] * board[1] <= largest]
+    boards = [board for board in DATA["boards"] if board[0] * board[1] <= largest]
     games = [Game(*board, skip) for board in boards for skip in SKIPS]
-    proved = [Game(*board) for board in PROVED] if proofs else []
-    others = [replace(game, skip_chance=skip) for game in VARIANTS for skip in SKIPS if game.cells <= largest]
+    proved = [Game(*board) for board in DATA["proved"]] if proofs else []
+    variants = [Game(**rules, skip_chance=skip) for rules in DATA["variants"] for skip in SKIPS]
+    others = [game for game in variants if game.cells <= largest]
     units = [
         {kind: game.to_dict()}
         for kind, of_kind in (("solve", games), ("prove", proved), ("value", others))
@@ -81,14 +67,14 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> st
     solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
     step = len(SKIPS)
     sections = [_section(games[i : i + step], solved[i : i + step]) for i in range(0, len(games), step)]
-    variants = [[str(others[i]), *map(_digits, values[i : i + step])] for i in range(0, len(others), step)]
+    rows = [[str(others[i]), *map(_digits, values[i : i + step])] for i in range(0, len(others), step)]
     proofs_table = [
         (f"{game.rows} x {game.columns}", game.win_length, winner) for game, winner in zip(proved, winners, strict=True)
     ]
     template = Path(__file__).with_suffix(".md.jinja").read_text("utf-8")
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)  # Markdown
     page = environment.from_string(template)
-    return page.render(sections=sections, variants=variants, proofs=proofs_table).rstrip()
+    return page.render(sections=sections, variants=rows, proofs=proofs_table).rstrip()
 
 
 def _tell(done: int, total: int) -> None:
