@@ -198,6 +198,7 @@ PROOFS = ((5, 5, 4), (5, 6, 4), (6, 6, 5), (7, 7, 5))
 ALONE = {
     "exploitability-4x4-alone": 'exploitability(Game(4, 4, 4, 0.25), "win-or-block")',
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
+    "layers-3x7-alone": "layers(Game(3, 7, 3, 0.25), Path(folder.name))",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
     "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
     "phantom-classic": 'exploitability(PhantomGame(kind="classic"), "random")',
@@ -233,7 +234,7 @@ BENCHMARK = Benchmark(
     packages=PACKAGES,
     unit=MS,
     rows=ROWS,
-    left_out=("layers-4x5-alone",),
+    left_out=("layers-3x7-alone", "layers-4x5-alone"),
     parts=(alone_part({name: (work, work) for name, work in ALONE.items()}, BEFORE),),
 )
 
