@@ -108,7 +108,7 @@ class ImitationNets(Study):
     Lead is wins minus losses; its interval is that of the mean over networks (95%, Student's t), and on 3 x 3
     the lead of each network is exact. Published and our results agree if the published counts are a plausible
     sample of one of our networks. Li's text says that his network wins more on 7 x 7; his table, used here, has
-    38 of 100. The picture has the lead and the final errors of all networks.
+    38 of 100. The picture has the lead of all networks.
     """
 
     title = "Networks trained by imitation of the tree, against the tree"
@@ -125,24 +125,22 @@ class ImitationNets(Study):
     def measure(self, unit: Unit) -> Any:
         """Train a net by imitation of the tree and play it."""
         entry, seed = ENTRIES[unit["entry"]], unit["seed"]
-        game, tree, steps = entry.game, entry.tree, entry.iterations
+        game, tree = entry.game, entry.tree
+        steps = entry.iterations
         config = ValueNetConfig(preset=entry.preset, teacher=tree, iterations=steps, log_iterations=steps)
         training = config.training(game, TEACHER_GAMES, batch=1, seed=seed, opponent=config.opponent)
-        curve: list[Mapping[str, float]] = []
-        training.run(log=lambda games, measured: curve.append(measured))
+        training.run()
         net, exact = training.learner, None
         if game.cells <= MAX_EXACT_CELLS:
             exact = [list(outcome(game, net, tree)), list(outcome(game, tree, net).reversed())]
-        errors = {name: curve[-1][name] for name in ("loss", "held_out_loss", "positions")}
-        return {**play_match(game, net, tree, unit["pairs"], seed), "exact": exact, **errors}
+        return {**play_match(game, net, tree, unit["pairs"], seed), "exact": exact}
 
     def analyse(self, results: Results) -> Report:
         """Report all rows, and verdicts on the report's statements."""
         nets = {entry: EntryResult(ENTRIES[entry], runs) for entry, runs in group(results, "entry").items()}
         by_size = sorted(nets.values(), key=lambda net: net.entry.size)
         question = "Does a net that imitates the tree beat it?"
-        symbols = "Left: wins less losses with 95% intervals. Right: mean errors of the net."
-        figure = Figure(question, symbols, _net_panels(by_size))
+        figure = Figure(question, "Wins less losses with 95% intervals.", [_net_panel(by_size)])
         rows = [row for net in nets.values() for row in net.rows()]
         return Report(rows, _net_claims(nets), {"tree-net": figure}, f"ours, {len(by_size[0].runs)} nets")
 
@@ -173,8 +171,8 @@ def _net_claims(nets: Mapping[int, EntryResult]) -> list[Claim]:
     return claims
 
 
-def _net_panels(nets: Sequence[EntryResult]) -> list[Panel]:
-    """Return the leads, published and ours, a row for each net; and the training and held-out errors."""
+def _net_panel(nets: Sequence[EntryResult]) -> Panel:
+    """Return the leads, published and ours, a row for each net."""
     names = [f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}" for net in nets]
     places = np.arange(len(nets))
     published = [mean_result(net.entry.published, VALUE) for net in nets]
@@ -183,11 +181,4 @@ def _net_panels(nets: Sequence[EntryResult]) -> list[Panel]:
         Series("ours, net first", places, [net.lead(FIRST) for net in nets], "o"),
         Series("ours, both seats", places + 0.22, [net.lead(FIRST, SECOND) for net in nets], "s", 1),
     ]
-    errors = []
-    for name, key, form, colour in (("learned from", "loss", "v", 2), ("held out", "held_out_loss", "^", 4)):
-        logarithms = [float(np.log10(np.mean([run[key] for run in net.runs]))) for net in nets]
-        errors.append(Series(f"error, positions {name}", places, logarithms, form, colour))
-    return [
-        Panel(leads, "the net's wins less losses", places=names, limits=(-1.05, 1.05)),
-        Panel(errors, "log10 of the mean squared error", places=names),
-    ]
+    return Panel(leads, "the net's wins less losses", places=names, limits=(-1.05, 1.05))

@@ -20,10 +20,9 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.cost import COST_KEYS
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
-from ttt_eval.matches.match import play_pairs
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, are_samples, holds_for_all, interval_from_seeds, is_above, is_within
+from ttt_eval.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_within
 
 SOURCE = (
     "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "
@@ -31,8 +30,6 @@ SOURCE = (
 )
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """Numbers of training games after which the learners are measured."""
-TEST_GAMES = 1_000
-"""Number of test games."""
 VALUE = (1, 0, -1)
 """Values of a win, a draw and a loss."""
 DATA = read_data("learners")
@@ -86,10 +83,9 @@ class DuelStudy(Study):
     """Two learners play each other and both learn, one game after another, with an update after every move, as in the
     report. Alpha, hidden units and exploration are those of its program. In runs with even seeds the first named
     learner moves first, in the others second; the report does not control this. A learner is measured in the seat
-    in which it learned. Measurements neither explore nor learn, and moves of equal value share their probability,
-    so that the 1,000 test games may differ; the report's test games were one game repeated. Rates are those of the
-    last named learner, exact in every run. The interval is that of the mean over seeds (95%, Student's t); it is a
-    point where all runs end alike.
+    in which it learned. Measurements neither explore nor learn, and moves of equal value share their probability; the
+    report's 1,000 test games were one game repeated. Rates are those of the last named learner, exact in every run. The
+    interval is that of the mean over seeds (95%, Student's t); it is a point where all runs end alike.
     """
 
     left_out = "all runs but two of a pair, and all games of training but 200"
@@ -122,7 +118,7 @@ class DuelStudy(Study):
         ]
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
-        """Train a pair, and measure the challenger after each mark: ``games``, ``exact`` and ``sampled`` results."""
+        """Train a pair, and measure the challenger after each mark: ``games`` and ``exact`` results."""
         game, seed, marks = Game(), unit["seed"], unit["marks"]
         rngs = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).spawn(2)
         benchmark, challenger = (
@@ -137,10 +133,7 @@ class DuelStudy(Study):
             while training.done.games < mark:
                 training.step()
             exact = outcome(game, *players)
-            sampled = play_pairs(game, *players, TEST_GAMES, seed=seed).table[0].tolist()
-            if second:
-                exact, sampled = exact.reversed(), sampled[::-1]
-            measured.append({"games": mark, "exact": list(exact), "sampled": sampled})
+            measured.append({"games": mark, "exact": list(exact.reversed() if second else exact)})
         return measured
 
     def analyse(self, results: Results) -> Report:
@@ -156,7 +149,7 @@ class DuelStudy(Study):
         symbols = "Wins, draws and losses are drawn side by side, with 95% intervals over runs."
         figure = Figure(self.question, symbols, [curve.panel() for curve in curves.values()], 1)
         rows = [row for curve in curves.values() for row in curve.rows()]
-        return Report(rows, claims, {self.name: figure}, "1,000 test games a run")
+        return Report(rows, claims, {self.name: figure})
 
 
 class LearningCurve:
@@ -166,14 +159,12 @@ class LearningCurve:
         name: of the pair.
         marks: numbers of training games.
         exact: float64[seeds, marks, 3], the challenger's wins, draws and losses.
-        sampled: int64[seeds, marks, 3].
     """
 
     def __init__(self, name: str, runs: Sequence[Any]) -> None:
         self.name = name
         self.marks = [point["games"] for point in runs[0]]
         self.exact = np.array([[point["exact"] for point in run] for run in runs])
-        self.sampled = np.array([[point["sampled"] for point in run] for run in runs])
 
     def shares(self, weights: Sequence[float], games: Iterable[int] | None = None) -> dict[int, Interval]:
         """Return by games the mean over seeds of results weighted by ``weights`` of wins, draws and losses."""
@@ -182,14 +173,13 @@ class LearningCurve:
         return {mark: interval_from_seeds(values[:, self.marks.index(mark)].tolist(), bounds=bounds) for mark in chosen}
 
     def rows(self) -> list[Row]:
-        """Return a row for each mark: exact results, and whether the test games agree with them in all runs but few."""
-        rows = []
-        for mark, (games, lead) in enumerate(self.shares(VALUE).items()):
-            sampled, exact = self.sampled[:, mark], self.exact[:, mark]
-            agrees = are_samples(sampled.tolist(), exact.tolist())
-            means = {"": OutcomeProbabilities(*exact.mean(axis=0).tolist()), "value": lead}
-            rows.append(Row(f"{self.name}, {games:,} games", None, sampled.sum(axis=0) / sampled.sum(), means, agrees))
-        return rows
+        """Return a row for each mark."""
+        means = [OutcomeProbabilities(*rates) for rates in self.exact.mean(axis=0).tolist()]
+        leads = zip(means, self.shares(VALUE).items(), strict=True)
+        return [
+            Row(f"{self.name}, {games:,} games", None, None, {"": rates, "value": lead})
+            for rates, (games, lead) in leads
+        ]
 
     def panel(self) -> Panel:
         """Return mean rates by games of training, and 95% intervals of the means over runs."""
@@ -253,7 +243,7 @@ class Optimizer(DuelStudy):
         panel = Panel(series, "the q-net's wins less losses, exact", places=list(curves))
         symbols = "Dashes are single runs, marks their means with 95% intervals."
         figure = Figure(self.question, symbols, [panel])
-        return Report(rows, [claim], {self.name: figure}, "1,000 test games a run")
+        return Report(rows, [claim], {self.name: figure})
 
 
 class AgainstNaive(DuelStudy):

@@ -26,8 +26,6 @@ PUBLISHED = {
 SCORES = range(21)
 SLIDES = {55: SCORES[:7], 56: SCORES[7:14], 57: SCORES[14:]}
 """Scores on each slide."""
-NUM_MATCHES = 1_000_000
-"""Number of simulated matches."""
 
 
 def published(pairs: int) -> list[int]:
@@ -39,60 +37,45 @@ class NetScores(Study):
     """Two copies of a program play n pairs of games; each copy moves first in one game of a pair. X[n] is the wins
     of one copy minus those of the other. The slides tabulate the probability that its absolute value is at most
     s, from the results of 63,548 games of Chinese chess masters. Exact is the n-fold convolution of a pair's
-    five results; simulated is a million matches, game by game. For pairs with common random numbers see
+    five results. For pairs with common random numbers see
     evaluate.py match --sprt, which counts pairs.
     """
 
     title = "Distribution of the net score of equal players"
     source = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
-    left_out = "49 of 50 simulated matches"
 
     def units(self, quick: bool) -> list[Unit]:
-        """Return a unit for each row of the tables: exact, and simulated if there are matches."""
-        matches = 20_000 if quick else NUM_MATCHES
-        return [{"pairs": pairs, "matches": count} for pairs in PUBLISHED for count in (0, matches)]
+        """Return a unit for each row of the tables."""
+        return [{"pairs": pairs} for pairs in PUBLISHED]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Compute the distribution of equal players' absolute net score at 0, 1, ... 20, and its standard deviation."""
-        pairs, matches, chances = unit["pairs"], unit["matches"], pair_probabilities(*MASTER_RATES)
-        if not matches:
-            deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
-            beyond = {
-                name: 1 - probability_within(chances, pairs, math.floor(limit))
-                for name, limit in (("slides", 2 * math.sqrt(1.16 * pairs)), ("two", 2 * deviation))
-            }
-            within = [probability_within(chances, pairs, score) for score in SCORES]
-            return {"within": within, "deviation": deviation, "beyond": beyond}
-        rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(pairs,)))
-        # game by game, not from the pair distribution: the first of each pair wins, draws or loses independently
-        win, draw = MASTER_RATES
-        first, second = (rng.multinomial(pairs, [win, draw, 1 - win - draw], matches) for _ in range(2))
-        scores = first[:, 0] - first[:, 2] - second[:, 0] + second[:, 2]
-        return {"within": [float((np.abs(scores) <= s).mean()) for s in SCORES], "deviation": float(scores.std())}
+        pairs, chances = unit["pairs"], pair_probabilities(*MASTER_RATES)
+        deviation = math.sqrt(pairs * float(chances @ np.arange(-2, 3) ** 2))
+        beyond = {
+            name: 1 - probability_within(chances, pairs, math.floor(limit))
+            for name, limit in (("slides", 2 * math.sqrt(1.16 * pairs)), ("two", 2 * deviation))
+        }
+        within = [probability_within(chances, pairs, score) for score in SCORES]
+        return {"within": within, "deviation": deviation, "beyond": beyond}
 
     def analyse(self, results: Results) -> Report:
         """Report the tables beside ours, number by number."""
-        exact, simulated = (
-            {unit["pairs"]: result for unit, result in results if bool(unit["matches"]) == kind}
-            for kind in (False, True)
-        )
+        exact = {unit["pairs"]: result for unit, result in results}
         rows, wrong = [], dict[str, float]()
         for slide, scores in SLIDES.items():
             for pairs, computed in exact.items():
-                sampled, ours = (
-                    [round(part["within"][score], 3) for score in scores] for part in (simulated[pairs], computed)
-                )
+                ours = [round(computed["within"][score], 3) for score in scores]
                 theirs = [published(pairs)[score] / 1000 for score in scores]
                 for score, number in zip(scores, theirs, strict=True):
                     if number != round(computed["within"][score], 3):
                         wrong[f"{pairs} pairs, s = {score}, {number}, exactly"] = computed["within"][score]
                 label = f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}"
-                texts = [" ".join(f"{number:.3f}" for number in column) for column in (theirs, sampled, ours)]
-                rows.append(Row(label, texts[0], texts[1], texts[2], theirs == ours))
+                texts = [" ".join(f"{number:.3f}" for number in column) for column in (theirs, ours)]
+                rows.append(Row(label, texts[0], None, texts[1], theirs == ours))
         for pairs, computed in exact.items():
-            deviations = SIGMAS[pairs], simulated[pairs]["deviation"], computed["deviation"]
-            agrees = abs(deviations[0] - deviations[2]) <= 0.01
-            rows.append(Row(f"standard deviation, {pairs} pairs", *deviations, agrees))
+            agrees = abs(SIGMAS[pairs] - computed["deviation"]) <= 0.01
+            rows.append(Row(f"standard deviation, {pairs} pairs", SIGMAS[pairs], None, computed["deviation"], agrees))
         series = [Series("95%", (0, 20), (0.95, 0.95), "--", "#8C8C8C")]
         for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
             series.append(Series("", SCORES, result["within"], "-"))
@@ -103,7 +86,7 @@ class NetScores(Study):
             "Lines are exact, marks as published. The dashed line is 95%.",
             [Panel(series, "net score s", "Pr(|X[n]| <= s)")],
         )
-        return Report(rows, _claims(exact, wrong), {"slides-tables": figure}, ours="simulated")
+        return Report(rows, _claims(exact, wrong), {"slides-tables": figure})
 
 
 def _claims(exact: dict[int, Any], wrong: dict[str, float]) -> list[Claim]:

@@ -63,17 +63,14 @@ def test_studies_are_listed_and_need_a_checkout(tmp_path, monkeypatch, capsys):
 
 
 def test_figure_4_uses_the_table_as_published():
-    [point] = svd.Figure4().measure({"terminal": "as_published", "ranks": [18], "batches": 1})
+    [point] = svd.Figure4().measure({"terminal": "as_published", "ranks": [18]})
     assert [round(rate, 4) for rate in svd.mean(point)] == [0.1284, 0.7933, 0.0783]  # known without us
     assert (point["error"], point["numbers"]) == (pytest.approx(0.41339, abs=5e-6), 5832)
-    assert svd.rates_agree(point)
-    assert not svd.rates_agree({**point, "exact": [[0.3, 0.4, 0.3]] * 2})
 
 
 @pytest.mark.parametrize(("pair", "rates"), [((3, 7), (0.382, 0.357)), ((12, 14), (0.252, 0.188))])
 def test_figure_5_has_known_results(pair, rates):
-    point = svd.Figure5().measure({"terminal": "as_published", "method": "hosvd", "pair": pair, "batches": 0})
-    win, _, loss = svd.mean(point)
+    win, _, loss = svd.mean(svd.Figure5().measure({"terminal": "as_published", "method": "hosvd", "pair": pair}))
     assert (round(win, 3), round(loss, 3)) == rates
 
 
@@ -94,9 +91,7 @@ def test_duels_are_measured_from_the_challengers_side(seed):
     untrained, trained = learners.DuelStudy().measure(unit)
     first, draw, second = 737 / 1260, 8 / 63, 121 / 420  # random against random: nothing was learned yet
     assert untrained["exact"] == pytest.approx([second, draw, first] if seed == 0 else [first, draw, second])
-    for point in (untrained, trained):
-        assert sum(point["sampled"]) == 1_000
-        assert np.abs(np.array(point["sampled"]) / 1_000 - point["exact"]).max() < 0.08
+    assert sum(trained["exact"]) == pytest.approx(1)
     assert learners.DuelStudy().measure({**unit, "seed": seed + 2}) != [untrained, trained]
 
 
