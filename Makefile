@@ -98,11 +98,8 @@ clients: $(VENV)/.dev
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
 # docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
 # `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
-# bench-submissions` is this form of all agents on more tasks, and puts their files into benchmarks/submissions. Agents
-# of other libraries need an environment that has these, such as those of `make clients`:
-# make bench-submissions BENCH_AGENTS=examples.bench_rllib:PPO BENCH_PYTHON=.cache/clients/environments/rllib/bin/python
-# make bench-submissions BENCH_AGENTS="examples.bench_tianshou:DQN examples.bench_torchrl:PPO" \
-#     BENCH_PYTHON=.cache/clients/environments/newest/bin/python
+# bench-submissions` is this form of all agents on more tasks, and puts their files into benchmarks/submissions.
+# BENCH_AGENTS and BENCH_PYTHON name other agents, and an environment that has their library.
 # `make bench-scores` adds the scores of `make bench` to those in benchmarks/scores, and writes the leaderboard of both
 BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo \
 	examples.bench_ppo:PPO examples.bench_dqn:DQN

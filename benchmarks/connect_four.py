@@ -1,12 +1,10 @@
-"""Speed of the solver of Connect Four, beside the same search in C and beside another program.
+"""Speed of the solver of Connect Four, beside the same search in C.
 
 Both sides alternate for several rounds on one core, and the ratio is taken within each round. Times are CPU times;
 kernels are warm, tables are empty at the start of each stretch. Both sides must find the same scores.
 
-The rows count positions visited per second, beside the same search in C. The table of programs compares the time to
-solve the same positions with any program that reads positions from its standard input, a line each, as numbers of
-columns (such as 4453), and writes each with its score. The environment variable CONNECT_FOUR_PROGRAM names it. Another
-table has the time for the values of all moves. The row empty-board takes minutes and runs only if --only names it.
+The rows count positions visited per second. A table has the time for the values of all moves. The row
+empty-board takes minutes and runs only if --only names it.
 
     python benchmarks/connect_four.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -14,16 +12,12 @@ table has the time for the values of all moves. The row empty-board takes minute
 from __future__ import annotations
 
 import ctypes
-import os
-import resource
-import shlex
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from time import process_time
 
 import numpy as np
-from measuring import Benchmark, Done, Part, Row, SkipRow, Spread, Stretch, alone_part, compile_c, rate, run
+from measuring import Benchmark, Done, Part, Row, Spread, Stretch, alone_part, compile_c, rate, run
 from rich.box import MARKDOWN
 from rich.table import Table
 
@@ -32,7 +26,6 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place
 
 GAME = Game(6, 7, 4, gravity=True)
-PROGRAM = "CONNECT_FOUR_PROGRAM"
 MEMORY = 1 << 27
 """Bytes of our table."""
 C_ENTRIES = MEMORY // 10
@@ -43,8 +36,6 @@ C_ENTRIES = MEMORY // 10
 class Played:
     """A position and the moves that led to it."""
 
-    columns: str
-    """numbers of columns, from 1"""
     position: Position
 
 
@@ -125,68 +116,6 @@ ROWS = tuple(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Beside another program
-
-
-@dataclass(frozen=True)
-class BesideProgram:
-    """CPU seconds to solve the same positions."""
-
-    name: str
-    work: str
-    ours: Spread
-    program: Spread
-    ratio: Spread
-    """the program's time divided by ours, within each round"""
-
-
-PROGRAM_WORK = {"program-20": (20, 200), "program-14": (14, 20)}
-"""number of stones and of positions, by name"""
-
-
-def measure_program(name: str, rounds: int, seconds: float) -> BesideProgram:
-    """Solve the same positions with both, in turns.
-
-    Raises:
-        SkipRow: no program is named.
-    """
-    if not (words := shlex.split(os.environ.get(PROGRAM, ""))):
-        raise SkipRow(f"no program is named: set {PROGRAM}")
-    stones, count = PROGRAM_WORK[name]
-    positions, solver = random_positions(stones, count), Solver(GAME, memory=MEMORY)
-    text = "".join(f"{played.columns}\n" for played in positions)
-    ours, theirs = [], []
-    solver.score(positions[0].position)  # compiles
-    for _ in range(rounds):
-        solver.clear()
-        begin = process_time()
-        scores = [solver.score(played.position).score for played in positions]
-        ours.append(process_time() - begin)
-        before = _child_seconds()
-        done = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
-        theirs.append(_child_seconds() - before)
-        assert scores == [int(line.split()[1]) for line in done.stdout.splitlines()], "the program found other scores"
-    ratios = (their / our for our, their in zip(ours, theirs, strict=True))
-    return BesideProgram(
-        name, f"{count} positions of {stones} stones", Spread.of(ours), Spread.of(theirs), Spread.of(ratios)
-    )
-
-
-def _child_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def program_table(rows: list[BesideProgram]) -> Table:
-    table = Table(box=MARKDOWN)
-    for header in ("row", "work", "ours, CPU s", "program, CPU s", "times faster"):
-        table.add_column(header, no_wrap=True)
-    for row in rows:
-        table.add_row(row.name, row.work, str(row.ours), str(row.program), str(row.ratio))
-    return table
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Time for an answer
 
 
@@ -244,7 +173,6 @@ BENCHMARK = Benchmark(
     unit=rate("positions/s"),
     rows=ROWS,
     parts=(
-        Part("programs", tuple(PROGRAM_WORK), measure_program, program_table),
         Part("answers", tuple(ANSWERS), measure_answers, answers_table),
         alone_part({EMPTY: EMPTY_WORK}, EMPTY_BEFORE),
     ),

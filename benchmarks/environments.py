@@ -13,11 +13,11 @@ last column has its cost.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
+import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import random
 from time import process_time
 from typing import Any
@@ -90,42 +90,14 @@ def our_raw_aec(size: int = 3, win_length: int = 3) -> Stretch:
     return aec_games(mnk_v0.raw_env(size=size, win_length=win_length), size * size)
 
 
-def pettingzoo_aec() -> Stretch:
-    from pettingzoo.classic import tictactoe_v3
-
-    return aec_games(tictactoe_v3.env())
-
-
-def pettingzoo_raw_aec() -> Stretch:
-    from pettingzoo.classic import tictactoe_v3
-
-    return aec_games(tictactoe_v3.raw_env())
+def pettingzoo_aec(name: str, kind: str = "env", cells: int = 9) -> Stretch:
+    """Run PettingZoo's own environment, ``pettingzoo.classic.NAME``."""
+    return aec_games(getattr(importlib.import_module(f"pettingzoo.classic.{name}"), kind)(), cells)
 
 
-def our_connect_four() -> Stretch:
-    return aec_games(mnk_v0.env(size=(6, 7), win_length=4, gravity=True), 42)
-
-
-def pettingzoo_connect_four() -> Stretch:
-    from pettingzoo.classic.connect_four import connect_four
-
-    return aec_games(connect_four.env(), 42)
-
-
-def our_single(
-    size: int = 3, win_length: int = 3, dtype: str = "int8", wrapped: bool = True, **checks: bool
-) -> Stretch:
-    """Run Gymnasium's loop.
-
-    Args:
-        size, win_length, dtype: of the environment.
-        wrapped: keep Gymnasium's wrappers.
-        checks: ``disable_env_checker`` or ``order_enforce`` of Gymnasium, which select wrappers.
-    """
-    spec = gymnasium.spec("ttt/TicTacToe-v0")
-    spec = dataclasses.replace(spec, kwargs=spec.kwargs | {"size": size, "win_length": win_length}, **checks)
-    env = gymnasium.make(spec, opponent="random", dtype=dtype)
-    env = env if wrapped else env.unwrapped
+def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
+    """Run Gymnasium's loop."""
+    env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random", dtype=dtype)
 
     def play_game() -> int:
         _, info = env.reset()
@@ -294,15 +266,22 @@ def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -
 
 
 ROWS = (
-    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 11, our_aec, pettingzoo_aec),
-    Row("aec-raw", "mnk_v0.raw_env()", "tictactoe_v3.raw_env()", 2.8, our_raw_aec, pettingzoo_raw_aec),
+    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 11, our_aec, partial(pettingzoo_aec, "tictactoe_v3")),
+    Row(
+        "aec-raw",
+        "mnk_v0.raw_env()",
+        "tictactoe_v3.raw_env()",
+        2.8,
+        our_raw_aec,
+        partial(pettingzoo_aec, "tictactoe_v3", "raw_env"),
+    ),
     Row(
         "aec-connect-four",
         "mnk_v0.env(), Connect Four",
         "connect_four_v3.env()",
         10,
-        our_connect_four,
-        pettingzoo_connect_four,
+        lambda: aec_games(mnk_v0.env(size=(6, 7), win_length=4, gravity=True), 42),
+        partial(pettingzoo_aec, "connect_four_v3", cells=42),
     ),
     Row(
         "vector-connect-four",
@@ -322,30 +301,6 @@ ROWS = (
     ),
     Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
     Row(
-        "single-unchecked",
-        "the same, disable_env_checker=True",
-        "OpenSpiel rl_environment",
-        None,
-        lambda: our_single(disable_env_checker=True),
-        open_spiel_environment,
-    ),
-    Row(
-        "single-unordered",
-        "the same, also order_enforce=False",
-        "OpenSpiel rl_environment",
-        None,
-        lambda: our_single(disable_env_checker=True, order_enforce=False),
-        open_spiel_environment,
-    ),
-    Row(
-        "single-unwrapped",
-        "the same, without wrappers",
-        "OpenSpiel rl_environment",
-        None,
-        lambda: our_single(wrapped=False),
-        open_spiel_environment,
-    ),
-    Row(
         "single-float32",
         "single env, random, float32",
         "OpenSpiel rl_environment",
@@ -363,8 +318,8 @@ ROWS = (
             f"vector env, {count}, random",
             f"EnvPool, {count}",
             10,
-            functools.partial(our_batch, "random", count),
-            functools.partial(envpool_batch, count),
+            partial(our_batch, "random", count),
+            partial(envpool_batch, count),
         )
         for count in (64, 1024)
     ),
@@ -374,9 +329,9 @@ ROWS = (
 KINDS: dict[str, Callable[[int, int], Stretch]] = {
     "mnk_v0.env()": our_aec,
     "single env, random": our_single,
-    "vector env, self": functools.partial(mnk_batch, "self"),
-    "vector env, random": functools.partial(mnk_batch, "random"),
-    "vector env, win-or-block": functools.partial(mnk_batch, "win-or-block"),
+    "vector env, self": partial(mnk_batch, "self"),
+    "vector env, random": partial(mnk_batch, "random"),
+    "vector env, win-or-block": partial(mnk_batch, "win-or-block"),
 }
 """Columns of the table of costs, by size and win length."""
 

@@ -16,16 +16,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from measuring import MS, Benchmark, Row, SkipRow, alone_part, compile_c, run, time_answers
+from measuring import MS, Benchmark, Row, alone_part, compile_c, run, time_answers
 
 from baselines.exact import build, solve
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import symmetries
-from ttt_eval.exact import dynamic_programming
 from ttt_eval.exact.dynamic_programming import exploitability
 from ttt_eval.exact.policy_evaluation import evaluate_policy
 
@@ -114,81 +112,6 @@ def open_spiel_policy_value() -> Ask:
     return ask
 
 
-def dictionary_evaluation(game: Game, table: SoftmaxTable) -> Ask:
-    """Return values, action values and occupancy against a random player, by dictionaries in plain Python."""
-    lines = [tuple(line) for line in game.line_cells.tolist()]
-    boards, logits = table.index.boards, table.probabilities(table.index.boards)
-    policy = dict(zip(map(bytes, boards.cells), logits.tolist(), strict=True))
-    skip = game.skip_chance
-
-    def ask() -> tuple[Any, Any, Any]:
-        values: dict[Any, float] = {}
-        action_values: dict[Any, dict[int, float]] = {}
-
-        def evaluate(cells: bytes, mover: int) -> float:
-            if (cells, mover) in values:
-                return values[cells, mover]
-            legal = [cell for cell, stone in enumerate(cells) if stone == 0]
-            of_moves = {}
-            for cell in legal:
-                after = cells[:cell] + bytes([mover + 1]) + cells[cell + 1 :]
-                if any(all(after[at] == mover + 1 for at in line) for line in lines):
-                    of_moves[cell] = 1.0 - 2.0 * mover
-                elif 0 not in after:
-                    of_moves[cell] = 0.0
-                else:
-                    of_moves[cell] = (1 - skip) * evaluate(after, 1 - mover)
-                    if skip:
-                        of_moves[cell] += skip * evaluate(after, mover)
-            p = policy[cells] if mover == 0 else dict.fromkeys(legal, 1 / len(legal))
-            action_values[cells, mover] = of_moves
-            values[cells, mover] = sum(p[cell] * value for cell, value in of_moves.items())
-            return values[cells, mover]
-
-        evaluate(bytes(game.cells), 0)
-        occupancy: dict[Any, float] = dict.fromkeys(values, 0.0)
-        occupancy[bytes(game.cells), 0] = 1.0
-        for cells, mover in sorted(values, key=lambda state: -state[0].count(0)):
-            legal = action_values[cells, mover]
-            p = policy[cells] if mover == 0 else dict.fromkeys(legal, 1 / len(legal))
-            for cell in legal:
-                after = cells[:cell] + bytes([mover + 1]) + cells[cell + 1 :]
-                for turn, chance in ((1 - mover, 1 - skip), (mover, skip)):
-                    if (after, turn) in occupancy:
-                        occupancy[after, turn] += occupancy[cells, mover] * p[cell] * chance
-        return values, action_values, occupancy
-
-    found = evaluate_policy(game, table, "random", seat=0)
-    values, _, occupancy = ask()
-    keys = [(bytes(cells), 0) for cells in found.boards.cells]
-    assert np.allclose(found.values, [values[key] for key in keys], rtol=0, atol=1e-12), "two answers"
-    assert np.allclose(found.occupancy, [occupancy[key] for key in keys], rtol=0, atol=1e-12), "two answers"
-    return ask
-
-
-@cache
-def load_c() -> ctypes.CDLL:
-    loaded = compile_c("sweep.c")
-    loaded.sweep.argtypes = [ctypes.c_int64] * 2 + [ctypes.c_void_p, ctypes.c_double, ctypes.c_void_p]
-    loaded.sweep.restype = None
-    return loaded
-
-
-def c_values() -> Ask:
-    """Return the same values by a plain loop in C."""
-    masks = np.array([sum(1 << cell for cell in line) for line in SKIP_4.line_cells.tolist()], np.int64)
-
-    def ask() -> Any:
-        after = np.empty((2, 3**SKIP_4.cells))
-        load_c().sweep(SKIP_4.cells, len(masks), masks.ctypes.data, SKIP_4.skip_chance, after.ctypes.data)
-        return after
-
-    after = ask()[0, 3 ** np.arange(SKIP_4.cells)]  # the first moves
-    ours = solve(SKIP_4, cache=False).action_values(Boards.start(SKIP_4))[0]
-    assert np.array_equal(after, ours), "C found other values"
-    return ask
-
-
 @cache
 def load_c_layers() -> ctypes.CDLL:
     loaded = compile_c("layers.c")
@@ -215,42 +138,6 @@ def c_layers() -> Ask:
     sets = [(boards.own_first() == stone) @ (1 << np.arange(SKIP_4.cells)) for stone in (1, 2)]
     theirs = [load_c_layers().value(own, other) for own, other in zip(*(one.tolist() for one in sets), strict=True)]
     assert np.allclose(build(SKIP_4).values(boards), theirs, rtol=0, atol=1e-12), "C found other values"
-    return ask
-
-
-class Hidden(Policy):
-    """A policy that hides its symmetries, so that it is queried about every position."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Any:
-        """Return the policy's probabilities."""
-        return self.policy.probabilities(boards, rng)
-
-
-@cache
-def net() -> Policy:
-    """Return a small untrained net, which plays by the mean over all symmetries."""
-    from learners.q_net import QNetConfig
-
-    try:
-        return QNetConfig(hidden=16, symmetries="all").build(SKIP_4, np.random.default_rng(0))
-    except ValueError as problem:  # TensorFlow is not installed
-        raise SkipRow(str(problem)) from None
-
-
-def exploitability_without_symmetry() -> Ask:
-    """Return exploitability of the same net, queried about every position, forward and back, without a cache."""
-    ours = exploitability(SKIP_4, net())
-
-    def ask() -> None:
-        default, dynamic_programming.MAX_CACHE_BYTES = dynamic_programming.MAX_CACHE_BYTES, 0
-        try:
-            close(ours, exploitability(SKIP_4, Hidden(net())))  # compared here, as it takes minutes
-        finally:
-            dynamic_programming.MAX_CACHE_BYTES = default
-
     return ask
 
 
@@ -298,30 +185,6 @@ ROWS = (
         lambda: time_answers(open_spiel_policy_value()),
     ),
     Row(
-        "evaluate-3x3-skip",
-        "the same, 3 x 3, skip .25",
-        "the same by dictionaries, Python",
-        20,
-        lambda: time_table(SKIP_3),
-        lambda: time_answers(dictionary_evaluation(SKIP_3, random_table(SKIP_3))),
-    ),
-    Row(
-        "exploitability-qnet-4x4",
-        "exploitability of q-net, 4 x 4, skip .25",
-        "the same, every position asked about",
-        10,
-        lambda: time_answers(lambda: exploitability(SKIP_4, net())),
-        lambda: time_answers(exploitability_without_symmetry()),
-    ),
-    Row(
-        "solve-4x4",
-        "solve, 4 x 4, skip .25",
-        "a plain loop over all boards, gcc -O3",
-        2,
-        lambda: time_answers(lambda: solve(SKIP_4, cache=False)),
-        lambda: time_answers(c_values()),
-    ),
-    Row(
         "layers-4x4-c",
         "solve by layers, 4 x 4, skip .25",
         "the same layers, gcc -O3",
@@ -333,7 +196,9 @@ ROWS = (
 
 PROOFS = ((5, 5, 4), (5, 6, 4), (6, 6, 5), (7, 7, 5))
 ALONE = {
+    "exploitability-4x4-alone": 'exploitability(Game(4, 4, 4, 0.25), "win-or-block")',
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
+    "layers-3x7-alone": "layers(Game(3, 7, 3, 0.25), Path(folder.name))",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
     "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
     "phantom-classic": 'exploitability(PhantomGame(kind="classic"), "random")',
@@ -369,7 +234,7 @@ BENCHMARK = Benchmark(
     packages=PACKAGES,
     unit=MS,
     rows=ROWS,
-    left_out=("exploitability-qnet-4x4", "layers-4x5-alone"),
+    left_out=("layers-3x7-alone", "layers-4x5-alone"),
     parts=(alone_part({name: (work, work) for name, work in ALONE.items()}, BEFORE),),
 )
 

@@ -7,10 +7,6 @@ rounds, and the ratio is taken within each round. A rate is steps of all games p
 ``ppo`` and ``maskable-ppo`` all positions of a rollout are one minibatch, ten epochs long, so that learning hides the
 environments less; ``ppo-4-epochs`` has four, and ``ppo-defaults`` the minibatches of Stable-Baselines3, 64 positions.
 
-The table of exploitability has the CPU time until the distribution of MaskablePPO, trained against
-``optimal:epsilon=0.5``, has an exploitability of at most ``EXPLOITABILITY``. It is measured exactly after every
-rollout, which is not timed. Each round has another seed.
-
     python benchmarks/sb3_vec_env.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
 
@@ -19,27 +15,19 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import process_time
 from typing import Any
 
 import psutil
-from measuring import Benchmark, Done, Part, Row, Spread, Stretch, rate, run
+from measuring import Benchmark, Done, Row, Stretch, rate, run
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from rich.box import MARKDOWN
-from rich.table import Table
-
-from ttt_envs import Game, as_policy
-from ttt_eval.exact import exploitability
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 ID = "ttt_envs:ttt/TicTacToe-v0"
 GAMES, THEIR_GAMES, ROLLOUT = 64, 8, 2_048
-EXPLOITABILITY = 0.6
-MAX_POSITIONS = 300_000
 
 MakeGames = Callable[[str, int], Any]
 """Makes a ``VecEnv`` against an opponent with a seed."""
@@ -86,7 +74,7 @@ def steps(make: MakeGames, opponent: str) -> Stretch:
     return stretch
 
 
-def make_model(name: str, games: Any, seed: int = 0, **settings: Any) -> Any:
+def make_model(name: str, games: Any, **settings: Any) -> Any:
     """Return a model with the same update for any number of games."""
     import sb3_contrib
     import stable_baselines3
@@ -107,7 +95,7 @@ def make_model(name: str, games: Any, seed: int = 0, **settings: Any) -> Any:
     else:
         settings = {"n_steps": ROLLOUT // count, "batch_size": ROLLOUT, **settings}
     kind = getattr(sb3_contrib if name == "MaskablePPO" else stable_baselines3, name)
-    return kind("MlpPolicy", games, seed=seed, device="cpu", **settings)
+    return kind("MlpPolicy", games, seed=0, device="cpu", **settings)
 
 
 def learning(name: str, make: MakeGames, opponent: str = "random", **settings: Any) -> Stretch:
@@ -161,60 +149,11 @@ ROWS = (
 )
 
 
-@dataclass(frozen=True)
-class Reached:
-    """CPU time until the exploitability was reached."""
-
-    name: str
-    games: int
-    seconds: Spread
-    positions: Spread
-    missed: int
-    """number of seeds that did not reach it"""
-
-
-SIDES: dict[str, MakeGames] = {"ours": ours, "DummyVecEnv": DUMMY, "SubprocVecEnv": PROCESSES}
-
-
-def reach(make: MakeGames, seed: int) -> tuple[float, int, bool]:
-    """Return CPU seconds and positions until the exploitability was reached, and whether it was."""
-    game = Game(3, 3, 3)
-    model = make_model(
-        "MaskablePPO", make("optimal:epsilon=0.5", seed), seed, batch_size=512, learning_rate=2e-3, gamma=1
-    )
-    seconds = 0.0
-    while model.num_timesteps < MAX_POSITIONS:
-        begin = cpu_seconds()
-        model.learn(ROLLOUT, reset_num_timesteps=False)
-        seconds += cpu_seconds() - begin
-        if exploitability(game, as_policy(model, game, returns="probabilities")) <= EXPLOITABILITY:
-            return seconds, model.num_timesteps, True
-    return seconds, model.num_timesteps, False
-
-
-def measure_reached(name: str, rounds: int, _: float) -> Reached:
-    make = SIDES[name.partition(" ")[2]]
-    found = [reach(make, seed) for seed in range(rounds)]
-    seconds, positions, reached = zip(*found, strict=True)
-    count = GAMES if make is ours else THEIR_GAMES
-    return Reached(name, count, Spread.of(seconds), Spread.of(positions), reached.count(False))
-
-
-def reached_table(rows: list[Reached]) -> Table:
-    table = Table("row", "games", "CPU s", "positions", "seeds without", box=MARKDOWN)
-    for row in rows:
-        table.add_row(row.name, str(row.games), str(row.seconds), str(row.positions), str(row.missed))
-    return table
-
-
-NAMES = tuple(f"exploitability {side}" for side in SIDES)
 BENCHMARK = Benchmark(
     about=str(__doc__),
     packages=PACKAGES,
     unit=rate("steps/s"),
     rows=ROWS,
-    parts=(Part("exploitability", NAMES, measure_reached, reached_table),),
-    left_out=NAMES,
     seconds=(0.2, 1.0),
     rounds=(2, 5),
 )

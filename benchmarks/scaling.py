@@ -2,8 +2,7 @@
 
 Speeds by threads are wall times, measured in turns: each round does the same work with each number of threads, and the
 ratio to one thread is taken within the round. Speeds by batch and board size are of one thread, in CPU time. The memory
-is that of the arrays that the work allocates, at its peak. Projections to more cores are the smaller of two bounds: the
-speed of one thread times the cores, and a machine's memory bandwidth over the bytes that an item moves.
+is that of the arrays that the work allocates, at its peak.
 
     python benchmarks/scaling.py [--quick] [--rounds N] [--only threads,batch,cells] [--json FILE] [--pictures FOLDER]
 """
@@ -33,7 +32,6 @@ from baselines import exact  # noqa: E402
 from baselines.mcts import MCTSSearch  # noqa: E402
 from learners.alpha_zero import AlphaZeroConfig  # noqa: E402
 from learners.alpha_zero.self_play import play_games  # noqa: E402
-from ttt_envs.core.work import map_threads  # noqa: E402
 from ttt_envs.envs.vector_env import MNKVectorEnv  # noqa: E402
 from ttt_envs.game.boards import Boards  # noqa: E402
 from ttt_envs.game.game import Game  # noqa: E402
@@ -43,12 +41,6 @@ if ALL_CORES:  # threads must not share one core
     os.sched_setaffinity(0, ALL_CORES)
 
 SKIP_3, SKIP_4 = Game(3, 3, 3, 0.25), Game(4, 4, 4, 0.1)
-CORES = 64
-"""Number of cores of projections."""
-BANDWIDTH_GB = 300.0
-"""Memory bandwidth of such a machine in GB/s: two thirds of the nominal one of twelve channels of DDR5-4800."""
-ARRAY_BYTES = 1 << 27
-"""Size of an array that is copied to measure the bandwidth; more than the caches."""
 
 
 class Work(NamedTuple):
@@ -59,10 +51,6 @@ class Work(NamedTuple):
     """what is counted"""
     run: Callable[[int], float]
     """does the work with a number of threads and returns the number of items"""
-    bytes_per_item: float
-    """bytes that an item moves from and to memory beyond the caches, estimated from the sizes of its arrays"""
-    bound: str
-    """what limits one thread: compute, memory or Python"""
 
 
 class Point(NamedTuple):
@@ -124,13 +112,9 @@ def works(quick: bool) -> list[Work]:
     layered = Game(3, 4, 3, 0.25) if quick else Game(4, 5, 4, 0.25)
     sims, count, played = (20, 32, 8) if quick else (200, 256, 256)
     return [
-        Work(
-            f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n), 0.0, "compute"
-        ),
-        Work(f"self-play of {played} games, 4x4", "positions", lambda n: play_itself(played, n), 0.0, "compute"),
-        Work(
-            f"layers, {layered.rows}x{layered.columns}", "entries", lambda n: fill_layers(layered, n), 100.0, "memory"
-        ),
+        Work(f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n)),
+        Work(f"self-play of {played} games, 4x4", "positions", lambda n: play_itself(played, n)),
+        Work(f"layers, {layered.rows}x{layered.columns}", "entries", lambda n: fill_layers(layered, n)),
     ]
 
 
@@ -149,15 +133,11 @@ def measure_threads(work: Work, numbers: Sequence[int], rounds: int) -> dict[str
             items = work.run(threads)
             speeds[threads].append(items / (perf_counter() - begin))
     ratios = {n: [fast / one for fast, one in zip(speeds[n], speeds[1], strict=True)] for n in numbers}
-    alone = statistics.median(speeds[1])
-    by_memory = BANDWIDTH_GB * 1e9 / work.bytes_per_item if work.bytes_per_item else np.inf
     return {
         "name": work.name,
         "item": work.item,
-        "bound": work.bound,
         "per_second": {n: statistics.median(of_threads) for n, of_threads in speeds.items()},
         "ratio": {n: [min(one), statistics.median(one), max(one)] for n, one in ratios.items()},
-        "projected": min(CORES * alone, by_memory),
     }
 
 
@@ -204,25 +184,6 @@ def measure_boards(quick: bool, seconds: float) -> list[Point]:
     return found
 
 
-def measure_bandwidth(numbers: Sequence[int]) -> dict[int, float]:
-    """Return the bytes per second that threads copy, read and written."""
-    source, to = np.zeros((2, ARRAY_BYTES // 8))
-    rows = [slice(start, start + (1 << 17)) for start in range(0, len(source), 1 << 17)]
-
-    def copy(part: slice) -> None:
-        np.copyto(to[part], source[part])
-
-    found = {}
-    for threads in numbers:
-        times = []
-        for _ in range(5):
-            begin = perf_counter()
-            map_threads(copy, rows, threads)
-            times.append(perf_counter() - begin)
-        found[threads] = 2 * ARRAY_BYTES / min(times)
-    return found
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Output
 
@@ -236,20 +197,13 @@ def tables(found: dict[str, Any]) -> list[Table]:
     """Return the tables of measurements."""
     made = []
     if found.get("threads"):
-        numbers = list(found["bandwidth"])
+        numbers = list(found["threads"][0]["ratio"])
         more = [f"{n} threads, times one" for n in numbers if n > 1]
-        table = Table(
-            "work", "items", "a second, one thread", *more, "limit", f"projected, {CORES} cores", box=MARKDOWN
-        )
+        table = Table("work", "items", "a second, one thread", *more, box=MARKDOWN)
         for row in found["threads"]:
             ratios = ["{1:.2f} ({0:.2f} - {2:.2f})".format(*row["ratio"][n]) for n in numbers if n > 1]
-            speed, projected = format_speed(row["per_second"][1]), format_speed(row["projected"])
-            table.add_row(row["name"], row["item"], speed, *ratios, row["bound"], projected)
+            table.add_row(row["name"], row["item"], format_speed(row["per_second"][1]), *ratios)
         made.append(table)
-        copied = Table("threads", "memory copied, GB/s", box=MARKDOWN)
-        for threads, speed in found["bandwidth"].items():
-            copied.add_row(str(threads), f"{speed / 1e9:.1f}")
-        made.append(copied)
     for key, header in (("batch", "at once"), ("cells", "cells")):
         if found.get(key):
             table = Table("items", header, "a second", "arrays, MiB", box=MARKDOWN)
@@ -296,7 +250,6 @@ def main() -> None:
     numbers = [1, 2] if options.quick else sorted({1, 2, *(2**n for n in range(11) if 2**n <= (os.cpu_count() or 1))})
     found: dict[str, Any] = {"cpu": processor(), "rounds": rounds, "cores": os.cpu_count()}
     if "threads" in parts:
-        found["bandwidth"] = measure_bandwidth(numbers)
         found["threads"] = [measure_threads(work, numbers, rounds) for work in works(options.quick)]
     if "batch" in parts:
         found["batch"] = measure_batches(options.quick, seconds)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import cleandoc
 from math import isfinite, isnan
@@ -11,7 +12,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ttt_envs.core.files import write_atomically, write_json
+import msgspec
+
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
 from ttt_eval.result_store import Unit, collect_results
@@ -95,8 +98,6 @@ class Figure(NamedTuple):
     symbols: str
     """what is drawn, as far as the legend does not say it"""
     panels: Sequence[Panel]
-    answer: Numbers
-    """the values that answer the question; the quick form leaves them out"""
     columns: int = 2
     """largest number of panels side by side"""
 
@@ -131,17 +132,19 @@ class Study:
 
     The docstrings of a study and of its bases describe the original, the reproduction, and their differences.
 
+    The quick form does fewer units, and decides no claim.
+
     Attributes:
         title: the subject.
         source: author, year, and the number of the table or figure.
-        left_out: parts that the quick form omits.
+        left_out: parts that the quick form omits; "" if there are none, and it decides claims too.
         alone: whether units must not run in parallel, because they measure time.
         version: raised with a change of ``measure`` that alters the results of units.
     """
 
     title: str
     source: str = "our own study"
-    left_out: str
+    left_out: str = ""
     alone: bool = False
     version: int = 1
 
@@ -156,6 +159,11 @@ class Study:
     def analyse(self, results: Results) -> Report:
         """Return the report of all units."""
         raise NotImplementedError
+
+
+def read_data(source: str) -> dict[str, Any]:
+    """Return the published numbers, claims and settings of a source, ``studies/SOURCE.toml``."""
+    return tomllib.loads((Path(__file__).parent / f"{source}.toml").read_text("utf-8"))
 
 
 def group(results: Results, *names: str) -> dict[Any, list[Any]]:
@@ -214,8 +222,9 @@ def reproduce(
         progress=progress,
     )
     report = study.analyse(list(zip(units, values, strict=True)))
+    if quick and study.left_out:
+        report = replace(report, claims=[claim._replace(holds=None) for claim in report.claims])
     page = write_page(study, report, f"python evaluate.py reproduce {name}{' --quick' if quick else ''}", quick)
-    write_atomically(folder / TABLE, lambda file: file.write(page.encode()))
     content = {
         "format": 2,
         "study": name,
@@ -224,7 +233,10 @@ def reproduce(
         "claims": [claim._asdict() for claim in report.claims],
         "units": [{"unit": unit, "result": value} for unit, value in zip(units, values, strict=True)],
     }
-    write_json(folder / RESULT, _to_json(content))
+    # numbers that are not finite become null
+    result = msgspec.json.encode(content, enc_hook=lambda value: value.tolist())
+    write_atomically(folder / TABLE, lambda file: file.write(page.encode()))
+    write_atomically(folder / RESULT, lambda file: file.write(msgspec.json.format(result, indent=1) + b"\n"))
     paths = [folder / TABLE, folder / RESULT]
     for figure_name, figure in report.figures.items():
         paths += save_picture(folder / f"{figure_name}.png", partial(draw_figure, figure))
@@ -236,15 +248,13 @@ def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
     kinds = [kind for kind in type(study).__mro__ if issubclass(kind, Study) and kind is not Study]
     about = " ".join(cleandoc(kind.__doc__ or "").replace("\n", " ") for kind in kinds)
     lines = [f"# {study.title}", "", f"{study.source[:1].upper()}{study.source[1:]}. {about}", ""]
-    lines += [f"Quick form: {study.left_out}", ""] if quick else []
+    lines += [f"Quick form: without {study.left_out}", ""] if quick and study.left_out else []
     lines += [f"`{command}`"]
     for table in (report.table(), report.claims_table()) if report.claims else (report.table(),):
         head, *rows = (f"| {' | '.join(line)} |" for line in table)
         lines += ["", head, "|---" * len(table[0]) + "|", *rows]
     for name, figure in report.figures.items():
-        answer = "" if quick else f"{format_value(figure.answer)}. "
-        image = f"![{figure.question}]({name}.png)"
-        lines += ["", f"**{figure.question}**", "", image, "", f"{answer[:1].upper()}{answer[1:]}{figure.symbols}"]
+        lines += ["", f"**{figure.question}**", "", f"![{figure.question}]({name}.png)", "", figure.symbols]
     return "\n".join(lines) + "\n"
 
 
@@ -281,19 +291,6 @@ def _format_number(number: Any, size: Any) -> str:
     if size >= 10:
         return f"{number:,.1f}"
     return f"{number:.2g}" if 0 < size < 0.00095 else f"{number:.4f}"
-
-
-def _to_json(value: Value) -> Any:
-    """Return JSON-ready data: lists in place of tuples, Python numbers, and null for what is not finite."""
-    if isinstance(value, Mapping):
-        return {str(name): _to_json(part) for name, part in value.items()}
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if isfinite(value) else None
-    return [_to_json(part) for part in value]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ After a kill, the same command resumes.
 from __future__ import annotations
 
 import argparse
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -61,62 +62,10 @@ class LadderPlan:
     seed: int = 1
 
 
-def _tree(simulations: int, *, decisive: bool = True) -> str:
-    return f"mcts:simulations={simulations},{'' if decisive else 'decisive=false,'}reuse=false"
-
-
-_ON_3X3 = (
-    "random",
-    "table:w=0.5",
-    "hosvd:rank=2",
-    "hosvd:rank=4",
-    "svd:rank=3",
-    "svd:rank=4",
-    "expectiminimax:depth=1",
-    "win-or-block",
-    "hosvd:rank=27",
-    "expectiminimax:depth=4",
-    "expectiminimax:depth=5",
-    "optimal",
-)
-_ON_3X3_SKIP = (
-    "random",
-    "table:w=0.5",
-    "table:w=1",
-    "svd:rank=1",
-    "hosvd:rank=2",
-    "table:w=3",
-    "hosvd:rank=3",
-    "win-or-block",
-    "hosvd:rank=27",
-    "expectiminimax:depth=3",
-    "optimal:epsilon=0.05",
-    "optimal",
-)
-_TABLES_ON_4X4 = ("random", "table:w=1", "svd:rank=1", "svd:rank=2", "svd:rank=3", "svd:rank=4")
+_PLANS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 PLANS: Mapping[str, LadderPlan] = {
-    "3x3": LadderPlan(LADDERS["3x3"], _ON_3X3, 0, _ON_3X3),
-    "3x3-skip": LadderPlan(LADDERS["3x3-skip"], _ON_3X3_SKIP, 0, _ON_3X3_SKIP),
-    "4x4-skip": LadderPlan(
-        LADDERS["4x4-skip"],
-        (*_TABLES_ON_4X4, "win-or-block", _tree(30), "svd:rank=128", _tree(100), "expectiminimax:depth=3", "optimal"),
-        4_000,
-        ("random", "optimal"),  # a table takes more than ten minutes
-    ),
-    "5x5-skip": LadderPlan(
-        LADDERS["5x5-skip"],
-        (
-            "random",
-            *(_tree(simulations, decisive=False) for simulations in (10, 15, 20, 30, 40)),
-            "win-or-block",
-            "expectiminimax:depth=1",
-            *(_tree(simulations) for simulations in (100, 200, 350)),
-            "expectiminimax:depth=3",
-            "expectiminimax:depth=5",
-        ),
-        1_000,
-        (),
-    ),
+    name: LadderPlan(LADDERS[name], tuple(plan["rungs"]), plan["games"], tuple(plan["graded"]))
+    for name, plan in _PLANS.items()
 }
 """Plans of the ladders by name."""
 
@@ -147,35 +96,39 @@ def measure_ladder(
         ValueError: an invalid number of games; another process that works in the folder.
     """
     check_games(plan.games, least=0)
-    rungs = plan.rungs
+    rungs, game, tell = plan.rungs, plan.game.to_dict(), progress or (lambda done, total: None)
     pairings = list(combinations(range(len(rungs)), 2))
-    units, cost_units = _units(plan, pairings)
+    units: list[dict[str, Any]] = [
+        {
+            "what": "pairing",
+            "game": game,
+            "players": [rungs[i], rungs[j]],
+            "games": plan.games,
+            "seed": pairing_seed(plan.seed, number),
+        }
+        for number, (i, j) in enumerate(pairings)
+    ]
+    units += [{"what": "strength", "game": game, "policy": spec} for spec in plan.graded]
+    cost_units = [{"what": "cost", "game": game, "policy": spec} for spec in rungs]
     total = len(units) + len(cost_units)
-    tell, other_files = progress or (lambda done, total: None), (f"{name}.json",)
-    found = collect_results(
-        _measure,
-        units,
-        folder,
-        provenance,
-        jobs=jobs,
-        other_files=other_files,
-        progress=lambda done, _: tell(done, total),
-    )
-    costs = collect_results(
-        _measure, cost_units, subfolder(folder, "costs"), provenance, other_files=other_files,
-        progress=lambda done, _: tell(len(units) + done, total),
-    )  # fmt: skip
-    results, strengths = found[: len(pairings)], found[len(pairings) :]
-    graded = dict(zip(plan.graded, strengths, strict=True))
+
+    def collect(units: Sequence[Unit], place: Path, jobs: Jobs, before: int) -> list[Any]:
+        return collect_results(
+            _measure, units, place, provenance, jobs=jobs, other_files=(f"{name}.json",),
+            progress=lambda done, _: tell(before + done, total),
+        )  # fmt: skip
+
+    found = collect(units, folder, jobs, 0)
+    costs = collect(cost_units, subfolder(folder, "costs"), 1, len(units))
+    results, graded = found[: len(pairings)], dict(zip(plan.graded, found[len(pairings) :], strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
     ratings = rate_pairings(typed, len(rungs), exact=plan.games == 0, draws=DRAWS, anchor=rungs.index(ANCHOR))
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
-    place_of = {rung: place for place, rung in enumerate(order)}
     data: dict[str, Any] = {
         "format": 1,
         "kind": "rungs",
         "name": name,
-        "game": plan.game.to_dict(),
+        "game": game,
         "anchor": ANCHOR,
         "games": plan.games,
         "seed": plan.seed,
@@ -185,9 +138,7 @@ def measure_ladder(
         "rungs": [
             {
                 "spec": rungs[i],
-                "rating": ratings[i].mean,
-                "low": ratings[i].low,
-                "high": ratings[i].high,
+                **dict(zip(("rating", "low", "high"), ratings[i], strict=True)),
                 **dict.fromkeys(LOSSES),
                 **graded.get(rungs[i], {}),
                 "cost": costs[i],
@@ -195,28 +146,12 @@ def measure_ladder(
             for i in order
         ],
         "results": [
-            {"a": place_of[i], "b": place_of[j], **result} for (i, j), result in zip(pairings, results, strict=True)
+            {"a": order.index(i), "b": order.index(j), **result}
+            for (i, j), result in zip(pairings, results, strict=True)
         ],
     }
     write_json(folder / f"{name}.json", {**data, "sha256": hash_data(data)})
     return read_ladder(folder / f"{name}.json")
-
-
-def _units(plan: LadderPlan, pairings: Sequence[tuple[int, int]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the units of the pairings and of the strengths of the graded rungs, and those of the costs of moves."""
-    game = plan.game.to_dict()
-    units: list[dict[str, Any]] = [
-        {
-            "what": "pairing",
-            "game": game,
-            "players": [plan.rungs[i], plan.rungs[j]],
-            "games": plan.games,
-            "seed": pairing_seed(plan.seed, number),
-        }
-        for number, (i, j) in enumerate(pairings)
-    ]
-    units += [{"what": "strength", "game": game, "policy": spec} for spec in plan.graded]
-    return units, [{"what": "cost", "game": game, "policy": spec} for spec in plan.rungs]
 
 
 def _measure(unit: Unit) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -104,25 +104,33 @@ def make_proved(
     """
     if not plan.game.gravity:
         check_provable(plan.game)
-    accepted: list[ProvedPosition] = []
-    seen: set[bytes] = set()
+    accepted: dict[bytes, ProvedPosition] = {}
     counts: Counter[str] = Counter()
     work = map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)
     with closing(work):
-        for found in (one for block in results_in_order(work) for one in block):
+        for candidate in chain.from_iterable(results_in_order(work)):
             if len(accepted) == plan.count:
                 break
             counts["drawn"] += 1
-            why = found if isinstance(found, str) else _rejection(found, plan, counts, seen)
-            if why:
-                counts[why] += 1
+            if isinstance(candidate, str):
+                counts[candidate] += 1
                 continue
-            assert isinstance(found, ProvedPosition)
-            seen.add(_class_key(plan.game, found))
-            counts[found.result] += 1
-            counts["quick"] += 0 < found.plies <= 2
-            accepted.append(found)
-    accepted.sort(key=lambda one: (one.stones, one.text))
+            # symmetric positions have the same key
+            key = canonical_keys(from_text(candidate.text, plan.game).cells[None], symmetries(plan.game))[0].tobytes()
+            quick, won = 0 < candidate.plies <= 2, candidate.result == "w"
+            for why, rejects in (
+                (TWICE, key in accepted),
+                (QUICK, quick and counts["quick"] == plan.seen),
+                (WON, won and counts["w"] == plan.wins),
+                (DRAWN, not won and counts[candidate.result] == plan.count - plan.wins),
+            ):
+                if rejects:
+                    counts[why] += 1
+                    break
+            else:
+                counts[candidate.result] += 1
+                counts["quick"] += quick
+                accepted[key] = candidate
     data = {
         "format": 1,
         "kind": "proved positions",
@@ -136,10 +144,10 @@ def make_proved(
         "provenance": dict(provenance),
         "drawn": counts["drawn"],
         "left_out": {why: counts[why] for why in LEFT_OUT},
-        "positions": [str(one) for one in accepted],
+        "positions": [str(one) for one in sorted(accepted.values(), key=lambda one: (one.stones, one.text))],
     }
-    content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
+    content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"
     write_atomically(folder / f"{name}.json", lambda file: file.write(content.encode()))
     return read_proved(folder / f"{name}.json")
 
@@ -150,38 +158,24 @@ LEFT_OUT = (OVER, AT_ONCE, UNDECIDED, ALIKE, TWICE, QUICK, WON, DRAWN)
 """Reasons for rejecting a drawn position."""
 
 
-def _rejection(found: ProvedPosition, plan: PositionSetPlan, counts: Mapping[str, int], seen: set[bytes]) -> str:
-    """Return the reason for rejecting a proved position, or ""."""
-    if _class_key(plan.game, found) in seen:
-        return TWICE
-    if 0 < found.plies <= 2 and counts.get("quick", 0) == plan.seen:
-        return QUICK
-    if found.result == "w":
-        return WON if counts.get("w", 0) == plan.wins else ""
-    return DRAWN if counts.get("d", 0) == plan.count - plan.wins else ""
-
-
-def _class_key(game: Game, one: ProvedPosition) -> bytes:
-    """Return a key that is equal for symmetric positions."""
-    least, _ = canonical_keys(from_text(one.text, game).cells[None], symmetries(game))
-    return least.tobytes()
-
-
 def _candidates(plan: PositionSetPlan, first: int) -> list[ProvedPosition | str]:
     """Return a block of candidates: proved positions, or reasons for rejection."""
     return [_candidate(plan, number) for number in range(first, first + BLOCK)]
 
 
 def _candidate(plan: PositionSetPlan, number: int) -> ProvedPosition | str:
-    game, rng = plan.game, np.random.default_rng([plan.seed, number])
+    rng = np.random.default_rng([plan.seed, number])
     position = _sample_position(plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
-    if position is None:
-        return OVER
-    if game.gravity:
-        return _candidate_of_connect_four(game, position, plan.nodes)
-    if _wins_at_once(game, position):
+    return OVER if position is None else prove_position(plan.game, position, plan.nodes)
+
+
+def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition | str:
+    """Return a position with the results of its moves, or the reason for rejecting it."""
+    search = Search(game, Boards.from_positions([position]))
+    search.run(1)
+    if np.nanmax(search.move_values) == 1:
         return AT_ONCE
-    results = Prover(game, plan.nodes).results(position)
+    results = _results(game, position, nodes)
     if results is None:
         return UNDECIDED
     legal = results[results != TAKEN]
@@ -190,37 +184,17 @@ def _candidate(plan: PositionSetPlan, number: int) -> ProvedPosition | str:
     return ProvedPosition(to_text(position, game), results_to_letters(results), _plies(game, position, results))
 
 
-def _candidate_of_connect_four(game: Game, position: Position, nodes: int) -> ProvedPosition | str:
-    solver = Solver(game, memory=1 << 23)
-    scores = _scores(solver, position, nodes)
-    if scores is None:
-        return UNDECIDED
-    results = _to_results(game, position, scores)
-    known = [score for score in scores if score is not None]
-    stones = int(np.count_nonzero(position.cells))
-    if solver.distance(max(known), stones) == 1 and max(known) > 0:
-        return AT_ONCE
-    if len({np.sign(score) for score in known}) == 1:
-        return ALIKE
-    decisive = max(known) if max(known) > 0 else max(score for score in known if score < 0)
-    plies = solver.distance(decisive, stones)
-    return ProvedPosition(to_text(position, game), results_to_letters(results), plies if plies <= SEARCH_DEPTH else 0)
-
-
-def _scores(solver: Solver, position: Position, nodes: int) -> list[int | None] | None:
-    """Return for each column the score of a stone there, None if it is full; or None if ``nodes`` are not enough."""
-    bounds = solver.scores(position, nodes=nodes)
-    if any(found is not None and found.score is None for found in bounds):
-        return None
-    return [found and found.score for found in bounds]
-
-
-def _to_results(game: Game, position: Position, scores: Sequence[int | None]) -> Int8Array:
-    """Return int8[cells]: the results of moves from the scores of columns; ``TAKEN`` where a stone cannot be put."""
+def _results(game: Game, position: Position, nodes: int) -> Int8Array | None:
+    """Return int8[cells]: the results of all moves; None if so many nodes are not enough."""
+    if not game.gravity:
+        return Prover(game, nodes).results(position)
     results = np.full(game.cells, TAKEN, np.int8)
-    for cell, score in zip(landing_cells(game, position), scores, strict=True):
-        if score is not None:
-            results[cell] = np.sign(score)
+    bounds = Solver(game, memory=1 << 23).scores(position, nodes=nodes)
+    for cell, bound in zip(landing_cells(game, position), bounds, strict=True):
+        if bound is not None:
+            if bound.score is None:
+                return None
+            results[cell] = np.sign(bound.score)
     return results
 
 
@@ -241,12 +215,6 @@ def _sample_position(plan: PositionSetPlan, stones: int, rng: np.random.Generato
             return None
         mover = 1 - mover
     return Position(cells, mover)
-
-
-def _wins_at_once(game: Game, position: Position) -> bool:
-    search = Search(game, Boards.from_positions([position]))
-    search.run(1)
-    return bool(np.nanmax(search.move_values) == 1)
 
 
 def _plies(game: Game, position: Position, results: Int8Array) -> int:
@@ -289,20 +257,12 @@ def prove_again(positions: Positions, sample: int | None = None, *, jobs: Jobs =
 
 
 def _first_difference(game: Game, proven: Sequence[ProvedPosition]) -> str:
-    """Return the first position with other results, or ""."""
-    for one in proven:
-        results = _prove(game, from_text(one.text, game))
-        if results is None or results_to_letters(results) != one.moves:
-            return str(one)
+    """Return the first position with other results, found without a limit on the number of nodes, or ""."""
+    for stored in proven:
+        results = _results(game, from_text(stored.text, game), 1 << 40)
+        if results is None or results_to_letters(results) != stored.moves:
+            return str(stored)
     return ""
-
-
-def _prove(game: Game, position: Position) -> Int8Array | None:
-    """Return the results of all moves without a limit on the number of nodes."""
-    if not game.gravity:
-        return Prover(game, nodes=1 << 40).results(position)
-    scores = _scores(Solver(game, memory=1 << 23), position, 1 << 40)
-    return None if scores is None else _to_results(game, position, scores)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,47 +6,36 @@ kind share.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import time
-from collections.abc import Callable
-from typing import Any
+from tempfile import TemporaryDirectory
 
-import numpy as np
+import gymnasium
 
+from ttt_apps import evaluate, train
+from ttt_envs import mnk_v0
 from ttt_envs.core.jit import compile_at_once, kernel_folder
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
 
-GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
-"""Games that policies and environments play here: with and without skips, and a board too large to solve."""
-
-
-def warm_up() -> dict[str, float]:
-    """Run a little of everything, compiled, and return the seconds of each part."""
-    seconds = {}
-    with compile_at_once():
-        for name, run in PARTS.items():
-            start = time.perf_counter()
-            run()
-            seconds[name] = time.perf_counter() - start
-            print(f"{name}: {seconds[name]:.1f} s")
-    folder = kernel_folder()
-    size = sum(file.stat().st_size for file in folder.rglob("*.nb[ic]"))
-    print(f"machine code: {size / 1e6:.0f} MB in {folder}")
-    return seconds
+BOARDS = ({"size": 3}, {"size": 3, "skip_chance": 0.25}, {"size": 4}, {"size": 7, "win_length": 5})
+"""Games that environments and policies play here: with and without skips, and a board too large to solve."""
+GAMES = ("--size 3", "--size 3 --skip-chance 0.25", "--size 4 --win-length 4", "--size 7 --win-length 5")
+"""The same as options of commands."""
+MATCHES = ("random win-or-block", "mcts:simulations=20 expectiminimax:depth=2")
+COMMANDS = (
+    *(f"match {players} --games 4 {game}" for game in GAMES for players in MATCHES),
+    *(f"exploitability {policy} {game}" for game in GAMES[:2] for policy in ("random", "optimal", "table")),
+    "exact table svd:rank=18",
+    "solve --size 1x3 --win-length 3",
+    "solve --size 3 --gravity",
+)
+"""Commands of evaluate.py."""
 
 
-def _play_environments() -> None:
-    import gymnasium
-
-    from ttt_envs import mnk_v0
-
-    for game in GAMES:
-        rules: dict[str, Any] = {
-            "size": (game.rows, game.columns),
-            "win_length": game.win_length,
-            "skip_chance": game.skip_chance,
-        }
+def play_environments() -> None:
+    """Play a game in each environment."""
+    for rules in BOARDS:
         aec = mnk_v0.env(**rules)
         aec.reset(seed=0)
         for agent in aec.agent_iter():
@@ -59,65 +48,56 @@ def _play_environments() -> None:
             done = False
             while not done:
                 _, _, done, _, info = env.step(env.action_space.sample(info["action_mask"]))
-            vector = gymnasium.make_vec(
-                "ttt/MNK-v0", num_envs=4, vectorization_mode="vector_entry_point", opponent=opponent, **rules
-            )
+            vector = gymnasium.make_vec("ttt/MNK-v0", num_envs=4, opponent=opponent, **rules)
             vector.reset(seed=0)
-            for _ in range(game.cells):
+            for _ in range(9):
                 vector.step(vector.action_space.sample())
 
 
-def _play_matches() -> None:
-    from ttt_eval.matches.match import play_pairs
-
-    for game in GAMES:
-        play_pairs(game, "random", "win-or-block", 2)
-        play_pairs(game, "mcts:simulations=20", "expectiminimax:depth=2", 1)
-
-
-def _compute_exactly() -> None:
-    from baselines.connect_four import Solver
-    from baselines.proof_number import prove
-    from ttt_eval import exact
-    from ttt_eval.exact.strength import strength
-
-    for game in GAMES[:2]:
-        strength(game, "random", ["random", "win-or-block"])
-        strength(game, "optimal", ["random"])
-        exact.match_outcome(game, "table", "svd:rank=18")
-    prove(Game(1, 3, 3))
-    connect = Game(3, 3, 3, gravity=True)
-    Solver(connect).score(Boards.start(connect).position(0))
-
-
-def _train_tables() -> None:
-    from learners import LEARNERS
-    from learners.training import Trainer
-    from ttt_envs.agents.specs import load_object
-
-    for name in ("naive-mc", "q-learning"):
+def train_tables() -> None:
+    """Train the learners with a table for some games."""
+    for learner in ("naive-mc", "q-learning"):
         for opponent in ("random", "self"):
-            config = load_object(LEARNERS[name])
-            settings = config.self_play if opponent == "self" else {}
-            Trainer(config(**settings).build(Game(), np.random.default_rng(0)), opponent, 8, batch=4).run()
+            with TemporaryDirectory() as folder:
+                words = ["--learner", learner, "--opponent", opponent, "--games", "8", "--batch", "4", "--quiet"]
+                train.main([*words, "--out", f"{folder}/run"])
 
 
-def _answer_explorer() -> None:
+def evaluate_policies() -> None:
+    """Play matches and compute exact values."""
+    for command in COMMANDS:
+        evaluate.main(command.split())
+
+
+def answer_explorer() -> None:
+    """Answer all panels of the explorer."""
     from ttt_apps.explorer.api import ExplorerApi
     from ttt_apps.explorer.root import Root
 
     ExplorerApi(Root(None)).warm()
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "environments": _play_environments,
-    "opponents and matches": _play_matches,
-    "exact values": _compute_exactly,
-    "learners with a table": _train_tables,
-}
+PARTS = {"environments": play_environments, "matches and exact values": evaluate_policies, "learners": train_tables}
 """Parts by name, in order; each compiles what the earlier ones have not."""
 if importlib.util.find_spec("fastapi") is not None:
-    PARTS["explorer"] = _answer_explorer
+    PARTS["explorer"] = answer_explorer
+
+
+def warm_up() -> dict[str, float]:
+    """Run a little of everything, compiled, and return the seconds of each part."""
+    seconds = {}
+    with compile_at_once():
+        for name, run in PARTS.items():
+            start = time.perf_counter()
+            with contextlib.redirect_stdout(io.StringIO()):
+                run()
+            seconds[name] = time.perf_counter() - start
+            print(f"{name}: {seconds[name]:.1f} s")
+    folder = kernel_folder()
+    size = sum(file.stat().st_size for file in folder.rglob("*.nb[ic]"))
+    print(f"machine code: {size / 1e6:.0f} MB in {folder}")
+    return seconds
+
 
 if __name__ == "__main__":
     warm_up()

@@ -3,7 +3,6 @@
 The first line of a test's docstring describes it; `python tests/clients/run.py` writes it into docs/clients.md.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -109,25 +108,6 @@ def example(python):
 
     def run(name, *arguments):
         return ending(python("-W", "ignore", HERE.parents[1] / "examples" / name, *arguments))
-
-    return run
-
-
-@pytest.fixture
-def bench(python, tmp_path):
-    """Train an agent of examples/ on a task of the benchmark by its command, and return its score from its table."""
-
-    def run(agent, task, steps):
-        folder, scores = tmp_path / task, tmp_path / f"{task}.json"
-        command = ("-W", "ignore", "-m", "ttt_apps.evaluate", "--quiet", "bench")
-        words = ("--agent", agent, "--task", task, "--seeds", 1, "--steps", steps, "--out", folder)
-        python(*command, "run", *words, path=[HERE.parents[1]])
-        python(*command, "score", folder, "--last", "--out", scores)  # without the examples on its path
-        [submission] = json.loads(scores.read_text())["submissions"]
-        [one] = [one for one in submission["runs"] if one["task"] == task]
-        assert one["cost"]["steps"] == one["steps"] == steps
-        assert submission["versions"].keys() >= {submission["library"], "ttt_envs"}
-        return one["score"]
 
     return run
 

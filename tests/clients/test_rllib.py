@@ -117,10 +117,3 @@ def test_example(example, timed):
     """`examples/rllib_self_play.py --steps 4000`: masked self-play with skips, to its exact number"""
     with timed(4000):
         assert set(example("rllib_self_play.py", "--steps", 4000).results) == {"random", "optimal"}
-
-
-@pytest.mark.parametrize(("task", "least"), [("random", 0.0), ("self-play", -0.05), ("masks", -1.0)])
-def test_agent_of_the_benchmark(task, least, bench, timed):
-    """`examples/bench_rllib.py`: PPO as an agent of ttt-exact, 4,500 steps of a task, and its exact score"""
-    with timed(4500):
-        assert least < bench("examples.bench_rllib:PPO", task, 4500) <= 1

@@ -35,12 +35,6 @@ else:
         with timed(4000):
             assert set(example("tianshou_dqn.py", "--steps", 4000).results) == {"random", "optimal"}
 
-    @pytest.mark.parametrize(("task", "least"), [("random", 0.1), ("self-play", -0.05), ("masks", -1.0)])
-    def test_agent_of_the_benchmark(task, least, bench, timed):
-        """`examples/bench_tianshou.py`: DQN as an agent of ttt-exact, 2,500 steps of a task, and its exact score"""
-        with timed(2500):
-            assert least < bench("examples.bench_tianshou:DQN", task, 2500) <= 1
-
 
 def test_collector(timed):
     """`Collector` with a random policy that reads the mask, over 8 environments of `PettingZooEnv`"""

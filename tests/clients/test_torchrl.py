@@ -140,10 +140,3 @@ def test_example(example, timed):
     """`examples/torchrl_ppo.py --steps 4096`: masked PPO, to its exact number"""
     with timed(4096):
         assert set(example("torchrl_ppo.py", "--steps", 4096).results) == {"random", "optimal"}
-
-
-@pytest.mark.parametrize(("task", "least"), [("random", 0.1), ("self-play", -0.05), ("masks", -1.0)])
-def test_agent_of_the_benchmark(task, least, bench, timed):
-    """`examples/bench_torchrl.py`: PPO as an agent of ttt-exact, 2,500 steps of a task, and its exact score"""
-    with timed(2500):
-        assert least < bench("examples.bench_torchrl:PPO", task, 2500) <= 1

@@ -99,7 +99,7 @@ def test_candidates_of_connect_four_agree_with_scores_of_another_program():
         for ply, column in enumerate(columns):
             cells[np.flatnonzero(cells[:, int(column) - 1] == 0)[-1], int(column) - 1] = 1 + ply % 2
         position = Position(cells.ravel(), len(columns) % 2)
-        found = make_proved_positions._candidate_of_connect_four(game, position, 1 << 30)
+        found = make_proved_positions.prove_position(game, position, 1 << 30)
         # The winner's last stone is number 43 - 2 * score or one less or more, by who wins
         plies = (
             next(n for n in range(14) if n % 2 == (score > 0) and (44 - len(columns) - n) // 2 == abs(score))

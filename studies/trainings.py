@@ -1,0 +1,357 @@
+"""Trainings measured exactly: AlphaZero beside q-learning and q-net, and AlphaZero without its parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import Checkpointable
+from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
+from learners.training import TrainingLoop
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
+from ttt_apps.runs import WARM_UP_GAMES
+from ttt_apps.train_options import default_options
+from ttt_envs.core.files import write_json
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.envs.config import SELF
+from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, holds_for_all, is_smaller
+
+DATA = read_data("trainings")
+NAME = "alpha-zero"
+SEEDS = 5
+SIMULATIONS = 32
+"""Number of simulations of a trained net's search."""
+NEAR = 0.01
+"""Exploitability below which play is called near perfect."""
+ROUNDING = 1e-9
+"""Maximum exploitability of play called perfect."""
+QUICK_SHARE = 16
+"""The quick form plays this part of the games."""
+SKIPS, FOUR, FOUR_SKIPS = Game(skip_chance=0.25), Game(4, 4, 4), Game(4, 4, 4, 0.25)
+SHARES = tuple((mark + 1) / 32 for mark in range(32))
+MARKS: Mapping[Game, tuple[float, ...]] = {FOUR: SHARES[1::2], FOUR_SKIPS: (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)}
+"""Shares of the games after which learners are measured, where not after all: these measurements take seconds."""
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Trainings in this process, step by step, with their cost and strength over time
+
+
+def training_unit(label: str, learner: str, game: Game, games: int, **changes: Any) -> dict[str, Any]:
+    """Return a self-play training: the default settings of a learner, with changes.
+
+    It contains all settings, so that stored results are never taken for those of other settings.
+    """
+    settings = dataclasses.asdict(dataclasses.replace(default_options(learner, SELF)[1], **changes))
+    unit = {"label": label, "learner": learner, "settings": settings, "game": game.to_dict(), "games": games}
+    return {**unit, "marks": MARKS.get(game, SHARES), "search": False}
+
+
+def make_training(unit: Unit) -> TrainingLoop:
+    """Return the training at its start, with compiled code, which does not count as training time.
+
+    Raises:
+        ValueError: a learner with a loop that cannot be stopped between steps.
+    """
+    _warm(json.dumps({**unit, "games": WARM_UP_GAMES, "seed": 0}))
+    return _start_training(unit)
+
+
+@cache
+def _warm(unit: str) -> None:
+    _start_training(json.loads(unit)).run()
+
+
+def _start_training(unit: Unit) -> TrainingLoop:
+    config = build_config(unit["learner"], unit["settings"])
+    return config.training(Game.from_dict(unit["game"]), unit["games"], batch=config.batch, seed=unit["seed"])
+
+
+@contextmanager
+def temporary_run(unit: Unit, learner: Checkpointable) -> Iterator[Path]:
+    """Yield a temporary folder with a run of a learner, for spec strings."""
+    with TemporaryDirectory() as folder:
+        run = Path(folder)
+        rest = {name: unit[name] for name in ("learner", "games", "seed")}
+        config = new_config(Game.from_dict(unit["game"]), unit["settings"], **rest, opponent=SELF)
+        write_json(run / CONFIG, config)
+        save_checkpoint(run, learner=learner.state)
+        yield run
+
+
+class TrainingCurve(NamedTuple):
+    """Learning curve of one training, by mark."""
+
+    games: Float64Array
+    cpu_s: Float64Array
+    exploitability: Float64Array
+    searched: float | None
+    """exploitability with the search at the end, if it was measured"""
+
+    @classmethod
+    def from_result(cls, result: Mapping[str, Any]) -> TrainingCurve:
+        """Build the curve from the result of a unit."""
+        games, cpu_s, values = (np.array(result[name], np.float64) for name in ("games", "cpu_s", "exploitability"))
+        return cls(games, cpu_s, values, result["searched"])
+
+    @property
+    def end(self) -> float:
+        """Exploitability at the last mark."""
+        return float(self.exploitability[-1])
+
+    def reach(self, bound: float = NEAR) -> tuple[float, float]:
+        """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there are none."""
+        beyond = np.flatnonzero(self.exploitability > bound)
+        first = int(beyond[-1]) + 1 if len(beyond) else 0
+        if first == len(self.games):
+            return np.inf, np.inf
+        return float(self.games[first]), float(self.cpu_s[first])
+
+
+def game_name(game: Game) -> str:
+    """Describe a game briefly."""
+    return f"{game.rows} x {game.columns}, skip {game.skip_chance:g}"
+
+
+def median_and_range(values: Sequence[float]) -> Interval:
+    """Return the median and the range over runs."""
+    return Interval(float(np.median(values)), min(values), max(values))
+
+
+def cpu_numbers(seconds: Sequence[float]) -> dict[str, Any]:
+    """Return the CPU time until a bound was reached for good, in runs that may not reach it."""
+    finite = [second for second in seconds if np.isfinite(second)]
+    runs = {"runs": f"{len(finite)} of {len(seconds)}"}
+    return {**runs, "after CPU s": median_and_range(finite)} if finite else runs
+
+
+def is_ahead(curves: Sequence[TrainingCurve], others: Sequence[TrainingCurve]) -> tuple[bool | None, bool | None]:
+    """Return whether runs are sooner near perfect than others, and whether they are better at the end."""
+    seconds, other_seconds = ([curve.reach()[1] for curve in runs] for runs in (curves, others))
+    ends, other_ends = ([curve.end for curve in runs] for runs in (curves, others))
+    return is_smaller(seconds, other_seconds), is_smaller(ends, other_ends)
+
+
+class TrainingStudy(Study):
+    """CPU seconds are those of the training steps, user and system, in one process, without imports, compilation and
+    measurements. Exploitability is exact. For good means at a mark and at every later one; if its time is that of the
+    whole training, it is the last mark alone. Numbers of several runs are the median (and the range). Runs are sooner
+    or better than those of the first row of their board if the exact rank test says so at 5%, else undecided.
+    """
+
+    left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """Return the trainings without their seeds, those compared with the others first."""
+        raise NotImplementedError
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return all trainings, seeds in the outer loop."""
+        if quick:
+            short = [run for run in self.trainings() if run["game"] == SKIPS.to_dict()]
+            return [{**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0} for run in short]
+        return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
+
+    def measure(self, unit: Unit) -> dict[str, Any]:
+        """Train, with exact measurements at the marks of a unit, and with the net's search at the end if it says so.
+
+        Returns:
+            By mark ``games``, ``cpu_s`` and ``exploitability``; and ``searched``.
+        """
+        game, training = Game.from_dict(unit["game"]), make_training(unit)
+        curve: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": []}
+        cpu_s, marks = 0.0, [round(share * unit["games"]) for share in unit["marks"]]
+        while training.running:
+            start = time.process_time()
+            training.step()
+            cpu_s += time.process_time() - start
+            games = training.done.games
+            if marks and marks[0] <= games:
+                marks = [mark for mark in marks if mark > games]
+                measured = (games, cpu_s, exploitability(game, training.learner))
+                for values, value in zip(curve.values(), measured, strict=True):
+                    values.append(value)
+        searched = None
+        if unit["search"]:
+            with temporary_run(unit, training.learner) as run:
+                searched = exploitability(game, f"{NAME}:path=({run}),simulations={SIMULATIONS}")
+        return {**curve, "searched": searched}
+
+    def analyse(self, results: Results) -> Report:
+        """Report cost and strength of all trainings, their curves, and the claims."""
+        curves: dict[str, dict[str, list[TrainingCurve]]] = {}
+        for unit, result in results:
+            labels = curves.setdefault(game_name(Game.from_dict(unit["game"])), {})
+            labels.setdefault(unit["label"], []).append(TrainingCurve.from_result(result))
+        rows = []
+        for panel, labels in curves.items():
+            first = next(iter(labels.values()))
+            for label, runs in labels.items():
+                cost = {"games": int(runs[0].games[-1]), "CPU s": median_and_range([run.cpu_s[-1] for run in runs])}
+                cost[f"below {NEAR} for good"] = cpu_numbers([run.reach()[1] for run in runs])
+                ends = [run.end for run in runs]
+                strength: dict[str, Any] = {"exploitability": median_and_range(ends), "0 in": _perfect(ends)}
+                if runs[0].searched is not None:
+                    searched = [run.searched for run in runs if run.searched is not None]
+                    strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
+                if runs is not first:
+                    strength["sooner"], strength["better"] = is_ahead(runs, first)
+                rows.append(Row(f"{panel}: {label}", None, cost, strength))
+        return Report(rows, self.claims(curves), self.figures(curves), "measured")
+
+    def claims(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> list[Claim]:
+        """Return the claims on trainings by panel and label; by default there are none."""
+        return []
+
+    def figures(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> dict[str, Figure]:
+        """Return the figures of trainings by panel and label."""
+        raise NotImplementedError
+
+
+def _perfect(ends: Sequence[float]) -> str:
+    return f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
+
+
+def curve_panel(title: str, labels: Mapping[str, Sequence[TrainingCurve]], by: str) -> Panel:
+    """Return a panel with every training as a thin line, and the medians at the marks as a thick one."""
+    series = []
+    for index, (label, runs) in enumerate(labels.items()):
+        colour = index % 6
+        series += [Series("", getattr(run, by), run.exploitability, "-", colour, 0.9) for run in runs]
+        x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
+        series.append(Series(label, x, y, f"{'os^Dv*'[colour]}-", colour, 1.8))
+    axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
+    return Panel(series, axis, "exploitability, exact", title, scales=("log", "symlog"))
+
+
+LINES = "Thin lines are seeds, thick lines with marks their medians."
+
+# ---------------------------------------------------------------------------------------------------------------------
+# AlphaZero beside q-learning and q-net
+
+LEARNERS = (NAME, "q-learning", "q-net")
+GAMES: Mapping[Game, tuple[int, int, int]] = {
+    **{Game(skip_chance=skip): (8_192, 300_000, 30_000) for skip in (0.0, 0.1, 0.25, 0.5)},
+    FOUR: (16_384, 300_000, 60_000),
+    FOUR_SKIPS: (32_768, 300_000, 60_000),
+}
+"""Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two on 4 x 4."""
+LARGE: Mapping[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"buffer_size": 150_000}}
+"""Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
+GOALS = (
+    ("plays perfectly from 5 CPU seconds on", Game(), ROUNDING, 5.0),
+    (f"is below {NEAR} at the end", SKIPS, NEAR, np.inf),
+    ("plays perfectly from 60 CPU seconds on", FOUR, ROUNDING, 60.0),
+    ("is below 0.02 from 600 CPU seconds on", FOUR_SKIPS, 0.02, 600.0),
+)
+"""Goals of the net alone: words, game, exploitability, CPU seconds after which it holds."""
+
+
+class Learning(TrainingStudy):
+    """The net plays alone, and at the end with its search of 32 simulations. All learners train by self-play with their
+    default settings, five seeds. On 4 x 4 with skips q-learning has room for a larger table, and the replay buffer of
+    alpha-zero holds 150,000 positions. Goals are statements on the seeds trained.
+    """
+
+    title = "AlphaZero with chance nodes: learning curves"
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """Return the trainings of three learners on all boards."""
+        return [
+            training_unit(learner, learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {}))
+            | {"search": learner == NAME and game != FOUR_SKIPS}
+            for game, numbers in GAMES.items()
+            for learner, games in zip(LEARNERS, numbers, strict=True)
+        ]
+
+    def claims(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> list[Claim]:
+        """Return the goals."""
+        claims = []
+        for words, game, bound, cpu_s in GOALS:
+            runs = curves.get(game_name(game), {}).get(NAME, ())
+            seconds = [run.reach(bound)[1] for run in runs]
+            holds = len(runs) == SEEDS and all(second <= cpu_s and np.isfinite(second) for second in seconds)
+            claims.append(Claim(f"{game_name(game)}: the net {words}, with every seed", holds, cpu_numbers(seconds)))
+        return claims
+
+    def figures(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> dict[str, Figure]:
+        """Return the curves of all boards by CPU time and by games."""
+        return {
+            f"alpha-zero-{name}": Figure(
+                f"How {much} until AlphaZero plays perfectly, and the others?",
+                LINES,
+                [curve_panel(panel, labels, by) for panel, labels in curves.items()],
+                3,
+            )
+            for name, much, by in (("cpu", "much CPU time", "cpu_s"), ("games", "many games", "games"))
+        }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ablation: each part removed, or set otherwise, with all else at its default
+
+DEFAULT = "as by default"
+PARTS = {row["variant"]: row["part"] for row in DATA["parts"]}
+"""Parts that are claimed to be useful, by the variant without them."""
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    DEFAULT: {},
+    **{row["variant"]: row["settings"] for row in DATA["parts"]},
+    **DATA["variants"],
+}
+"""Changed settings of each variant."""
+ABLATION_GAMES = 8_192
+
+
+class Ablation(TrainingStudy):
+    """Each part of alpha-zero is removed, or set otherwise, five seeds."""
+
+    title = "AlphaZero with chance nodes: ablation"
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """Return the trainings of all variants; on 4 x 4, which takes longest, of those of the claims."""
+        return [
+            training_unit(variant, NAME, game, ABLATION_GAMES, **changes)
+            for game in (Game(), SKIPS, FOUR)
+            for variant, changes in VARIANTS.items()
+            if game.skip_chance > 0 or variant != "no chance nodes"
+            if game.cells == 9 or variant in (DEFAULT, *PARTS)
+        ]
+
+    def claims(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> list[Claim]:
+        """Return whether the default is near perfect sooner than without a part, on every board."""
+        claims = []
+        for variant, part in PARTS.items():
+            verdicts = {
+                panel: is_ahead(labels[DEFAULT], labels[variant])[0]
+                for panel, labels in curves.items()
+                if variant in labels
+            }
+            words = f"with {part} play is below {NEAR} for good after less CPU"
+            claims.append(Claim(words, holds_for_all(verdicts.values()), verdicts))
+        return claims
+
+    def figures(self, curves: Mapping[str, Mapping[str, Sequence[TrainingCurve]]]) -> dict[str, Figure]:
+        """Return the CPU seconds to near-perfect play by variant."""
+        panels = []
+        for panel, labels in curves.items():
+            reached = {
+                place: [second for run in runs if np.isfinite(second := run.reach()[1])]
+                for place, runs in enumerate(labels.values())
+            }
+            times = {place: median_and_range(seconds) for place, seconds in reached.items() if seconds}
+            axis = f"CPU s, below {NEAR} for good"
+            series = Series("", times, times.values(), "o")
+            panels.append(Panel([series], axis, "", panel, places=list(labels), limits=(0, None)))
+        symbols = "Bars are medians, with the range of the runs that get there; other runs never do."
+        return {"alpha-zero-ablation": Figure("Which parts of AlphaZero make it learn fast?", symbols, panels)}
