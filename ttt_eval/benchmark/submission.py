@@ -16,7 +16,6 @@ nothing is executed, links are refused, and sizes are bounded.
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +41,8 @@ FILE = "submission.npz"
 HEAD, RECORD = "submission", "run"
 MAX_FILE_BYTES, MAX_TEXT_BYTES, MAX_ARRAYS = 1 << 33, 1 << 16, 20_000
 BYTES_PER_NUMBER = 8
+PARTS = ("probabilities", "values")
+"""arrays of a table"""
 _ARRAY = re.compile(r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))")
 Record = TypeVar("Record")
 
@@ -112,20 +113,18 @@ class SubmissionFile:
     @cached_property
     def runs(self) -> Sequence[Run]:
         """Its runs, by task and seed; their arrays are not read."""
-        marks: dict[tuple[str, int], set[int]] = {}
-        for name in self._entries.keys() - {HEAD}:
-            match = _ARRAY.fullmatch(name)
-            if match is None:
-                raise ValueError(f"{self.path} has {quote(name)}, which is no array of a submission: remove it")
-            marks.setdefault((match[1], int(match[2])), set()).update([int(match[3])] if match[3] else [])
-        order = [task.name for task in TASKS]
-        runs = [Run(find_task(task), seed, tuple(sorted(steps))) for (task, seed), steps in marks.items()]
+        steps: dict[tuple[str, int], set[int]] = {}
+        for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
+            steps.setdefault((match[1], int(match[2])), set()).update([int(match[3])] if match[3] else [])
+        runs = [Run(find_task(task), seed, tuple(sorted(marks))) for (task, seed), marks in steps.items()]
+        allowed = {HEAD}
         for run in runs:
             self._check_run(run)
-        allowed = {HEAD, *(name for run in runs for name in _names(run))}
-        for name in self._entries.keys() - allowed:
-            raise ValueError(f"{self.path} has {quote(name)}, and the task scores other skip chances: remove it")
-        return sorted(runs, key=lambda run: (order.index(run.task.name), run.seed))
+            tables = (name for marks in run.checkpoints for name in run.tables(marks))
+            allowed |= {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
+        if others := self._entries.keys() - allowed:
+            raise ValueError(f"{self.path} has {quote(min(others))}, which is no array of a submission: remove it")
+        return sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
 
     def _check_run(self, run: Run) -> None:
         """Raise ValueError if it has no checkpoint, too many, later ones than its task, or lacks a table of one."""
@@ -159,8 +158,8 @@ class SubmissionFile:
 
     def _read_table(self, task: Task, name: str, game: Game) -> StoredTable:
         most = len(position_codes(game, task.seats)) * game.cells * BYTES_PER_NUMBER
-        parts = {part: f"{name}/{part}" for part in ("probabilities", "values") if f"{name}/{part}" in self._entries}
-        arrays = {part: self._read_array(full, most) for part, full in parts.items()}
+        stored = [part for part in PARTS if f"{name}/{part}" in self._entries]
+        arrays = {part: self._read_array(f"{name}/{part}", most) for part in stored}
         try:
             policy = PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
         except ValueError as problem:
@@ -189,20 +188,11 @@ class SubmissionFile:
             if entry.file_size > most + MAX_TEXT_BYTES:
                 raise ValueError(f"it unpacks to {entry.file_size:,} bytes, and at most {most:,} are read")
             with self.archive.open(entry) as part:
-                if np.lib.format.read_magic(part) != (1, 0):
-                    raise ValueError("it is an array of another format than 1.0 of NumPy")
-                shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(part)
-                array: NDArray[Any] = np.frombuffer(part.read(), dtype)  # numbers alone, and as many as there are
-            return array.reshape(shape, order="F" if is_fortran else "C")
+                array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
+            return array
         except Exception as problem:  # a malformed zip or array header can raise many exceptions
             why = str(problem).partition("\n")[0][:200] or type(problem).__name__
             raise ValueError(f"{name} of {self.path} cannot be read: {why}") from None
-
-
-def _names(run: Run) -> list[str]:
-    """Return the names of all arrays that a run may have."""
-    tables = [name for steps in run.checkpoints for name in run.tables(steps)]
-    return [run.record, *(f"{name}/{part}" for name in tables for part in ("probabilities", "values"))]
 
 
 @contextmanager
@@ -272,20 +262,13 @@ def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
     """Write a submission of the arrays in the files of runs."""
 
     def write(file: Any) -> None:
-        head = io.BytesIO()
-        np.lib.format.write_array(head, encode_record(submission), allow_pickle=False)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_entry(f"{HEAD}.npy"), head.getvalue())
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:  # entries opened here have no date
+            with archive.open(f"{HEAD}.npy", "w") as entry:
+                np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
                 with zipfile.ZipFile(run) as part:
                     for name in part.namelist():
-                        archive.writestr(_entry(name), part.read(name))
+                        with archive.open(name, "w") as entry:
+                            entry.write(part.read(name))
 
     write_atomically(path, write)
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    """Return the entry of an array, with the same date always: the same arrays give the same bytes."""
-    entry = zipfile.ZipInfo(name)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
