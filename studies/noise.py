@@ -87,7 +87,7 @@ class NoiseOfGames(Study):
                 record, before = stored.read_run(run), 0
                 name, learns = stored.submission.name, record.cost is not None and bool(record.cost.steps)
                 for steps in run.checkpoints[-unit["checkpoints"] :]:  # [-0:] are all
-                    policy = stored.read_tables(run, steps)[0].policy
+                    [policy] = stored.read_tables(run, steps)
                     plays = policy.probabilities(positions).round(9) + 0.0
                     key = hashlib.sha256(plays.tobytes()).hexdigest()  # equal policies may be stored differently
                     mean = None if record.returns is None else record.returns.mean(before, steps)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+import hashlib
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ class PolicyTable(Policy):
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
             raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
         self._weights = probabilities
+        self._arrays = [array for array in (probabilities, values) if array is not None]
         for start in range(0, count, ROWS_PER_CHECK):
             self._check_rows(slice(start, start + ROWS_PER_CHECK))
         if values is not None:
@@ -69,6 +71,14 @@ class PolicyTable(Policy):
                 raise ValueError("a table has values outside [-1, 1]")
             stored = values.astype(np.float64)
             self.values = lambda boards: stored[self._rows(boards)]  # an attribute of tables with values alone
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the arrays."""
+        digest = hashlib.sha256()
+        for array in self._arrays:
+            digest.update(repr((array.dtype.str, array.shape)).encode() + np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def _check_rows(self, rows: slice) -> None:
         """Raise ValueError if a row is no distribution over legal moves."""

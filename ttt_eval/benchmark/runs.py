@@ -10,22 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import read_bounded, subfolder
+from ttt_envs.core.files import read_bounded, subfolder, write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.policy_table import tabulate
 from ttt_eval.benchmark.records import MAX_SEED, Cost, RunRecord, Submission, TrainingReturns
-from ttt_eval.benchmark.submission import (
-    FILE,
-    MAX_FILE_BYTES,
-    Run,
-    encode_record,
-    join_runs,
-    open_submission,
-    write_run,
-)
+from ttt_eval.benchmark.submission import FILE, MAX_FILE_BYTES, Run, encode_record, join_runs, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
 from ttt_eval.cost import Meter
 from ttt_eval.result_store import Unit, do_units
@@ -178,11 +171,13 @@ def run_benchmark(
             if (name := stored.submission.name) != submission.name:
                 raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another one")
 
+    save: Any = np.savez_compressed  # whose named arrays have no type
+
     def file_of(unit: Unit) -> Path:
         return subfolder(folder, f"{unit['task']}/seed-{unit['seed']}.npz")
 
     def write(unit: Unit, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
-        write_run(file_of(unit), arrays)
+        write_atomically(file_of(unit), lambda file: save(file, **arrays), durable=False)
         return {"sha256": _hash(file_of(unit))}
 
     paths = [file_of(unit) for unit in units]  # refuses links before the first run

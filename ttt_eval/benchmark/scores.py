@@ -9,9 +9,10 @@ from typing import TypeVar
 from msgspec.structs import asdict, replace
 
 from ttt_envs.agents.policy import Policy
+from ttt_eval.benchmark.policy_table import PolicyTable
 from ttt_eval.benchmark.records import CheckpointScore, RunScore, SubmissionScores
 from ttt_eval.benchmark.scoring import TaskScore, combine_scores, result_against, score_policies
-from ttt_eval.benchmark.submission import Run, StoredTable, SubmissionFile, open_submission
+from ttt_eval.benchmark.submission import Run, SubmissionFile, open_submission
 from ttt_eval.benchmark.tasks import TASKS, Task
 
 Row = TypeVar("Row", CheckpointScore, RunScore)
@@ -56,7 +57,7 @@ def score_submission(
 
 
 def _score_run(
-    stored: SubmissionFile, run: Run, checkpoints: Sequence[CheckpointScore], tables: Sequence[StoredTable]
+    stored: SubmissionFile, run: Run, checkpoints: Sequence[CheckpointScore], tables: Sequence[PolicyTable]
 ) -> Iterator[RunScore]:
     """Yield the scores of a run on all tasks that it measures; ``tables`` are those of its last checkpoint."""
     cost, wins, is_whole = stored.read_run(run).cost, _win_rate(run, tables), run.checkpoints == run.task.checkpoints
@@ -81,7 +82,7 @@ def _tasks_measured_by(task: Task) -> list[Task]:
 
 
 def _score_tables(
-    run: Run, steps: int, tables: Sequence[StoredTable], known: dict[tuple[str, ...], TaskScore]
+    run: Run, steps: int, tables: Sequence[PolicyTable], known: dict[tuple[str, ...], TaskScore]
 ) -> Iterator[CheckpointScore]:
     """Yield the scores of a checkpoint on all tasks that measure the run.
 
@@ -89,7 +90,7 @@ def _score_tables(
     """
     hashes = tuple(table.sha256 for table in tables)
     for task in _tasks_measured_by(run.task):
-        if task.measure == "critic-error" and tables[0].policy.values is None:
+        if task.measure == "critic-error" and tables[0].values is None:
             continue
         key = task.name, str(task.stage(steps)), *hashes
         if key not in known:
@@ -98,13 +99,13 @@ def _score_tables(
         yield CheckpointScore(task.name, run.seed, steps, known[key].score, value, hashes, random, best)
 
 
-def _policies(task: Task, tables: Sequence[StoredTable]) -> list[Policy]:
+def _policies(task: Task, tables: Sequence[PolicyTable]) -> list[Policy]:
     """Return a policy for each of the task's games: of an agent that is not shown which one it is, the same."""
-    policies: list[Policy] = [table.policy for table in tables]
+    policies: list[Policy] = list(tables)
     return policies if len(policies) == len(task.games) else policies * len(task.games)
 
 
-def _win_rate(run: Run, tables: Sequence[StoredTable]) -> float | None:
+def _win_rate(run: Run, tables: Sequence[PolicyTable]) -> float | None:
     """See ``RunScore.win_random``; ``tables`` are those of the last checkpoint."""
     if run.task.hides_masks:
         return None

@@ -15,10 +15,9 @@ nothing is executed, links are refused, and sizes are bounded.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,14 +73,6 @@ class Run(NamedTuple):
     def record(self) -> str:
         """The name of its record."""
         return f"{self.task.name}/seed-{self.seed}/{RECORD}"
-
-
-class StoredTable(NamedTuple):
-    """A table that was read."""
-
-    policy: PolicyTable
-    sha256: str
-    """of its arrays"""
 
 
 @dataclass(frozen=True)
@@ -148,7 +139,7 @@ class SubmissionFile:
         """
         return self._read_record(run.record, RunRecord) if run.record in self._entries else RunRecord()
 
-    def read_tables(self, run: Run, steps: int) -> list[StoredTable]:
+    def read_tables(self, run: Run, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
 
         Raises:
@@ -156,18 +147,14 @@ class SubmissionFile:
         """
         return [self._read_table(run.task, name, game) for name, game in run.tables(steps).items()]
 
-    def _read_table(self, task: Task, name: str, game: Game) -> StoredTable:
+    def _read_table(self, task: Task, name: str, game: Game) -> PolicyTable:
         most = len(position_codes(game, task.seats)) * game.cells * BYTES_PER_NUMBER
         stored = [part for part in PARTS if f"{name}/{part}" in self._entries]
         arrays = {part: self._read_array(f"{name}/{part}", most) for part in stored}
         try:
-            policy = PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
+            return PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
         except ValueError as problem:
             raise ValueError(f"{name} of {self.path} is no table of a policy: {problem}") from None
-        digest = hashlib.sha256()
-        for array in arrays.values():
-            digest.update(repr((array.dtype.str, array.shape)).encode() + np.ascontiguousarray(array).data)
-        return StoredTable(policy, digest.hexdigest())
 
     def _read_record(self, name: str, kind: type[Record]) -> Record:
         if name not in self._entries:
@@ -250,12 +237,6 @@ def encode_record(record: Submission | RunRecord) -> NDArray[np.uint8]:
         raise ValueError(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
     json.decode(text, type=type(content))
     return np.frombuffer(text, np.uint8)
-
-
-def write_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays of a run, for :func:`join_runs`."""
-    write: Any = np.savez_compressed  # whose named arrays have no type
-    write_atomically(path, lambda file: write(file, **arrays), durable=False)
 
 
 def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
