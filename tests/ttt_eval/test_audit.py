@@ -396,7 +396,7 @@ def test_an_estimator_may_change_its_batch():
         ("gea", "did you mean 'gae'"),
         ("gae:lamda=1", "did you mean 'lam'"),
         ("gae:lam=x", "lam='x' is not a number"),
-        ("gae:lam=nan", "not finite"),
+        ("gae:lam=nan", "lam=nan"),
         ("n-step:n=0", "n=0 is no number of steps"),
         ("", "'' is no estimator"),
         ("numpy:pi", "is no function"),

@@ -383,6 +383,4 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
         if setting not in kinds:
             raise ValueError(f"{name} has no setting {key!r}: {closest_names(key, kinds)}")
         settings[setting] = convert_value(name, key, value, kinds[setting])
-        if not np.isfinite(settings[setting]):
-            raise ValueError(f"{name}: {key}={value!r} is not finite")
     return builtin._replace(name=spec, function=functools.partial(builtin.function, **settings))

@@ -106,19 +106,18 @@ def compare_submissions(
     Args:
         submissions: with different names.
         seed: of the bootstrap.
-        tasks: names of the tasks of all aggregates; submissions that have no seed in all of them get no rank. ()
-            for the tasks that all submissions have.
+        tasks: names of the tasks of all aggregates; () for the tasks that all submissions have. Submissions without a
+            seed in all of them get no rank.
 
     Raises:
-        ValueError: two have the same name, no task is common, runs of a task have different numbers of steps, or a
-            submission has no seed in all of its tasks; with ``tasks``: an unknown one, or none has all of them.
+        ValueError: two have the same name, no task is common, runs of a task have different numbers of steps, a task is
+            unknown, or no submission has a seed in all of them.
     """
     names = [submission.name for submission in submissions]
     if not names:
         raise ValueError("no submission")
     if len(set(names)) < len(names):
         raise ValueError(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
-    _check_steps(submissions)
     places, scores, notes = _common_scores(submissions, [TASKS.index(task) for task in find_tasks(tasks) if tasks])
     entries = [_make_entry(own, places, scores[own.name], seed) for own in submissions if own.name in scores]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
@@ -130,25 +129,10 @@ def compare_submissions(
         improvement[entry.name, other.name] = better
         improvement[other.name, entry.name] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
         if entry is entries[0]:
-            [lead[other.name]] = bootstrap_intervals(pair, _lead, seed)
+            [lead[other.name]] = bootstrap_intervals(
+                pair, lambda best, rest: interquartile_mean(best) - interquartile_mean(rest), seed
+            )
     return Comparison(tuple(TASKS[place].name for place in places), entries, improvement, lead, notes, unranked)
-
-
-def _check_steps(submissions: Sequence[SubmissionScores]) -> None:
-    """Raise ValueError if runs of a task have different numbers of steps: more steps alone would give a better rank."""
-    first: dict[str, tuple[int, str]] = {}
-    for submission in submissions:
-        for run in submission.runs:
-            steps, name = first.setdefault(run.task, (run.steps, submission.name))
-            if run.steps != steps:
-                raise ValueError(
-                    f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and {steps:,} in "
-                    f"{name}: compare runs of the same length only, such as quick ones among themselves"
-                )
-
-
-def _lead(one: Float64Array, other: Float64Array) -> Float64Array:
-    return interquartile_mean(one) - interquartile_mean(other)
 
 
 def _common_scores(
@@ -160,9 +144,16 @@ def _common_scores(
     """
     numbers = {task.name: place for place, task in enumerate(TASKS)}
     tables = {submission.name: np.full((MAX_SEED + 1, len(TASKS)), np.nan) for submission in submissions}
+    lengths: dict[str, tuple[int, str]] = {}
     for submission in submissions:
         for run in submission.runs:
             tables[submission.name][run.seed, numbers[run.task]] = run.score
+            steps, name = lengths.setdefault(run.task, (run.steps, submission.name))
+            if run.steps != steps:  # more steps alone would give a better rank
+                raise ValueError(
+                    f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and {steps:,} in "
+                    f"{name}: compare runs of the same length only, such as quick ones among themselves"
+                )
     has = np.stack([~np.isnan(table).all(axis=0) for table in tables.values()])
     places = list(chosen) or np.flatnonzero(has.all(axis=0)).tolist()
     if not places:
@@ -177,8 +168,6 @@ def _common_scores(
         name, runs = submission.name, ~np.isnan(tables[submission.name][:, places])
         whole = runs.all(axis=1)
         if not whole.any():
-            if not chosen:
-                raise ValueError(f"{name} has no seed in all of its tasks: run each task with the same seeds")
             notes.append(f"{name} has no rank, because it has no seed in all of these tasks.")
             continue
         if unused := np.flatnonzero(runs.any(axis=1) & ~whole).tolist():
@@ -188,15 +177,14 @@ def _common_scores(
         scores[name] = tables[name][np.ix_(whole, places)]
     if not scores:
         names = ", ".join(TASKS[place].name for place in places)
-        raise ValueError(f"no submission has all of the tasks {names}: choose fewer or others")
+        raise ValueError(f"no submission has a seed in all of the tasks {names}: choose fewer or others")
     few = [name for name, of_runs in scores.items() if len(of_runs) < MIN_SEEDS]
-    for words, names_of in (
+    for words, group in (
         (f"These have fewer than {MIN_SEEDS} seeds, which decide nothing", few),
         ("These have runs without all checkpoints of the benchmark", incomplete),
     ):
-        if names_of:
-            every = len(names_of) == len(scores) > 1
-            notes.append(f"{words}: {'all submissions' if every else ', '.join(names_of)}.")
+        if group:
+            notes.append(f"{words}: {'all submissions' if len(group) == len(scores) > 1 else ', '.join(group)}.")
     return places, scores, notes
 
 
