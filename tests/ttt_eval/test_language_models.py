@@ -131,13 +131,6 @@ def test_the_exact_strength_is_that_of_the_policy(model):
         assert not set(blunder["best"]) >= set(map(int, blunder["moves"]))
 
 
-def test_no_symmetry_of_a_model_is_assumed():
-    """Every reachable position is asked about: the stub's policies depend on the order of cells."""
-    boards = reachable_positions(Game())
-    positions = {(cells.tobytes(), mover) for cells, mover in zip(*boards, strict=True)}
-    assert len(positions) == len(boards.mover) == 4520  # 5478 reachable positions of tic-tac-toe, 958 of which are over
-
-
 def test_the_score_has_no_luck():
     """Two perfect players: without the luck of skips and of the opponent's draws, every pair has the same score."""
     game = Game(skip_chance=0.5)

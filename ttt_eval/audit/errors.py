@@ -162,7 +162,7 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
 
 def _moments(places: Int64Array, weight: Float64Array, error: Float64Array, count: int = 0) -> Float64Array:
     """Return the sums of weights, weighted errors and their squares at each place, float64[3, places]."""
-    return np.stack([np.bincount(places, weight * error**power, count) for power in range(3)])
+    return np.stack([np.bincount(places, weight * error**power, count) for power in range(3)]).astype(np.float64)
 
 
 def position_errors(visits: Visits, error: Float64Array, exact: bool, num_episodes: int) -> PositionErrors:

@@ -174,7 +174,7 @@ def _common_scores(
             notes.append(f"{name} has seed {', '.join(map(str, unused))} in some of these tasks alone: left out.")
         if not all(run.complete for run in submission.runs if numbers[run.task] in places):
             incomplete.append(name)
-        scores[name] = tables[name][np.ix_(whole, places)]
+        scores[name] = tables[name][whole][:, places].copy()
     if not scores:
         names = ", ".join(TASKS[place].name for place in places)
         raise ValueError(f"no submission has a seed in all of the tasks {names}: choose fewer or others")
@@ -191,10 +191,12 @@ def _common_scores(
 def _make_entry(submission: SubmissionScores, places: Sequence[int], scores: Float64Array, seed: int) -> Entry:
     axes = [TASKS[place].axes for place in places]
     columns = {axis: [column for column, of_task in enumerate(axes) if axis in of_task] for axis in sum(axes, ())}
-    totals = [bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap)]
+    middle, average, gap = (
+        bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap)
+    )
     means = {axis: bootstrap_intervals([scores[:, which]], mean, seed)[0] for axis, which in columns.items()}
     profile = bootstrap_intervals([scores], partial(performance_profile, thresholds=THRESHOLDS), seed)
-    return Entry(submission, scores, *totals, means, profile)
+    return Entry(submission, scores, middle, average, gap, means, profile)
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:

@@ -193,4 +193,4 @@ class InterpolatedPolicy(GreedyPolicy):
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, cells] from the mover's view, NaN where illegal."""
-        return np.sum([weight * learner.action_values(boards) for learner, weight in self._parts], axis=0)
+        return np.asarray(sum(weight * learner.action_values(boards) for learner, weight in self._parts))

@@ -23,6 +23,8 @@ STORED = np.float16
 MAX_SHARE = 255
 """Share of the most probable move, of type uint8, on large boards."""
 MAX_VALUE = 1.0
+PARTS = ("probabilities", "values")
+"""arrays of a table"""
 SUM_TOLERANCE = 0.02
 """Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11 bits."""
 ROWS_PER_CHECK = 1 << 18
@@ -58,15 +60,15 @@ class PolicyTable(Policy):
         self.game, self.masked = game, masked
         self.codes = position_codes(game, seats)
         count = len(self.codes)
-        if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
-            raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
+        self._arrays = [probabilities] if values is None else [probabilities, values]
+        rules = (PARTS[0], (count, game.cells), "fu"), (PARTS[1], (count,), "f")
+        for array, (name, shape, kinds) in zip(self._arrays, rules, strict=False):
+            if array.shape != shape or array.dtype.kind not in kinds:
+                raise ValueError(f"a table of {count:,} positions needs {name} float{list(shape)}")
         self._weights = probabilities
-        self._arrays = [array for array in (probabilities, values) if array is not None]
         for start in range(0, count, ROWS_PER_CHECK):
             self._check_rows(slice(start, start + ROWS_PER_CHECK))
         if values is not None:
-            if values.shape != (count,) or values.dtype.kind != "f":
-                raise ValueError(f"a table of {count:,} positions needs values float[{count}]")
             if not (np.abs(values) <= MAX_VALUE).all():
                 raise ValueError("a table has values outside [-1, 1]")
             stored = values.astype(np.float64)

@@ -119,8 +119,8 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
         measure = _value if task.measure == "value" else _illegal_moves
         results = [measure(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats]
     else:
-        in_game = {"opening-regret": _opening_regret, "regret": regret, "exploitability": _exploitability}[task.measure]
-        results = [in_game(game, policy) for game, policy in pairs]
+        measures = {"opening-regret": _opening_regret, "regret": _regret, "exploitability": _exploitability}
+        results = [measures[task.measure](game, policy) for game, policy in pairs]
     return sum(results) / len(results)
 
 
@@ -152,6 +152,10 @@ def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
 
 def _illegal_moves(game: Game, policy: Policy, opponent: str, seat: int) -> float:
     return probability_of_illegal_move(game, Unmasked(policy), opponent, seat)
+
+
+def _regret(game: Game, policy: Policy) -> float:
+    return regret(game, policy)
 
 
 def _exploitability(game: Game, policy: Policy) -> float:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ttt_envs.core.checks import quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.game.game import Game
-from ttt_eval.benchmark.policy_table import PolicyTable, position_codes
+from ttt_eval.benchmark.policy_table import PARTS, PolicyTable, position_codes
 from ttt_eval.benchmark.records import RunRecord, Submission
 from ttt_eval.benchmark.tasks import TASKS, Task, find_task
 
@@ -40,8 +40,6 @@ FILE = "submission.npz"
 HEAD, RECORD = "submission", "run"
 MAX_FILE_BYTES, MAX_TEXT_BYTES, MAX_ARRAYS = 1 << 33, 1 << 16, 20_000
 BYTES_PER_NUMBER = 8
-PARTS = ("probabilities", "values")
-"""arrays of a table"""
 _ARRAY = re.compile(r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))")
 Record = TypeVar("Record")
 

@@ -145,7 +145,8 @@ class Task:
                 raise TypeError(
                     f"the task {self.name} determines {name}: an agent chooses {', '.join(AGENT_CHOICES)} alone"
                 )
-        env = SingleEnv(**{"illegal_action": "lose", **self.settings, **choices})
+        arguments: dict[str, Any] = {"illegal_action": "lose", **self.settings, **choices}
+        env = SingleEnv(**arguments)
         env.reset(seed=seed)
         return TaskEnv(env, self)
 
