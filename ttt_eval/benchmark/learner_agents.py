@@ -80,10 +80,11 @@ class GameAgent:
 
     def _shown_skip_chance(self, observation: NDArray[np.float32]) -> float:
         """Return the learner's skip chance that the observation shows; that of the only one if none is shown."""
-        if len(self.learners) == 1:
-            return next(iter(self.learners))
+        skips = [game.skip_chance for game in self._games]
+        if len(skips) == 1:
+            return skips[0]
         shown = float(observation[2 * self._task.games[0].cells])  # float32, so it is not exactly one of them
-        return min(self.learners, key=lambda skip: abs(skip - shown))
+        return min(skips, key=lambda skip: abs(skip - shown))
 
     def _boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
         """Return the position in which the agent moves, a batch of one."""
