@@ -294,5 +294,5 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
     first = by_folder["leaderboard"][0]
     assert first["tasks"]["random"]["win_random"] == pytest.approx(WIN_OR_BLOCK, abs=1e-3)
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 1 + 2
-    [last] = [line for line in board.read_text().splitlines() if line.startswith("| a\\|b | one | -1.000 (")]
+    [last] = [line for line in board.read_text().splitlines() if line.startswith("| a\\|b | one | -1.000 ")]
     assert last.endswith(" | 2.0 s | 256 MiB | 1 |")

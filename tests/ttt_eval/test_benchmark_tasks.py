@@ -11,9 +11,8 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.benchmark import TASKS, combine_scores, find_task, find_tasks, references, score_policies
-from ttt_eval.benchmark.illegal_moves import UniformOverCells, probability_of_illegal_move
 from ttt_eval.benchmark.policy_table import PolicyTable, list_positions, tabulate
-from ttt_eval.benchmark.scoring import PolicyWithValues, class_weights
+from ttt_eval.benchmark.scoring import PolicyWithValues, UniformOverCells, class_weights, probability_of_illegal_move
 from ttt_eval.benchmark.tasks import split_openings
 from ttt_eval.exact import evaluate_policy, exploitability, outcome
 from ttt_eval.exact.best_response_values import BestResponsePolicy

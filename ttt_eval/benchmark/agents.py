@@ -16,9 +16,8 @@ from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import closest_names
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
-from ttt_eval.benchmark.illegal_moves import Unmasked
 from ttt_eval.benchmark.learner_agents import AlphaZeroAgent, LearnerAgent
-from ttt_eval.benchmark.scoring import PolicyWithValues
+from ttt_eval.benchmark.scoring import PolicyWithValues, Unmasked
 from ttt_eval.benchmark.tasks import Task, TaskEnv
 
 SB3_ALGORITHMS = {config.name: config.algorithm for config in (PPOConfig, DQNConfig, MaskablePPOConfig)}

@@ -22,7 +22,8 @@ from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_eval.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
+from ttt_envs.graph.layers import Traversal
+from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
@@ -116,7 +117,7 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     """Return the measure of ``policies``, one for each game."""
     pairs, opponent = list(zip(task.games, policies, strict=True)), task.stages[stage][0]
     if task.measure in ("value", "illegal-moves"):
-        measure = _value if task.measure == "value" else _illegal_moves
+        measure = _value if task.measure == "value" else probability_of_illegal_move
         results = [measure(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats]
     else:
         measures = {"opening-regret": _opening_regret, "regret": _regret, "exploitability": _exploitability}
@@ -150,8 +151,25 @@ def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
     return result_against(game, policy, opponent, seat).value
 
 
-def _illegal_moves(game: Game, policy: Policy, opponent: str, seat: int) -> float:
-    return probability_of_illegal_move(game, Unmasked(policy), opponent, seat)
+def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Policy, seat: int) -> float:
+    """Return the exact probability that a game ends by an illegal action of ``policy``.
+
+    Args:
+        game: the game.
+        policy: a pure policy that reports ``illegal_mass``, or whose ``probabilities`` over all cells are those before
+            masking.
+        opponent: a spec string or a pure policy, which plays by the rules.
+        seat: of the policy: 0 moves first, 1 second.
+
+    Raises:
+        ValueError: a policy that is not pure, or probabilities that are negative or do not sum to 1.
+    """
+    own, other = Unmasked(policy), make_pure(opponent, game)
+    players = (own, other) if seat == 0 else (other, own)
+    results = np.zeros(4)
+    for _ in forward(Traversal(game, players, masked=False), results):
+        pass
+    return float(results[ILLEGAL])
 
 
 def _regret(game: Game, policy: Policy) -> float:
@@ -186,6 +204,44 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
     error = critic_error(game, policy, task.stages[0][0], policy)
     of_zeros = replace(error, predicted=np.zeros(len(error.predicted)))
     return TaskScore(error.root_mean_square, References(of_zeros.root_mean_square, 0.0))
+
+
+class UniformOverCells(Policy):
+    """A uniformly random action among all cells, legal or not."""
+
+    def __str__(self) -> str:
+        return "uniform over cells"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]."""
+        return np.full(boards.cells.shape, 1.0 / boards.cells.shape[1])
+
+
+class Unmasked(Policy):
+    """A policy before masking: its illegal mass is spread evenly over the occupied cells.
+
+    Which occupied cell is chosen makes no difference, for any of them ends the game.
+
+    Args:
+        policy: a policy that reports ``illegal_mass``, such as those of ``as_policy``; any other never moves illegally.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.pure = policy, policy.pure
+
+    def __str__(self) -> str:
+        return f"{self.policy} without masks"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], over all cells."""
+        masked = self.policy.probabilities(boards, rng)
+        if self.policy.illegal_mass is None:
+            return masked
+        mass = self.policy.illegal_mass(boards)[:, None]
+        occupied = boards.cells != 0
+        count = occupied.sum(axis=1, keepdims=True)
+        unmasked: Float64Array = masked * (1 - mass) + mass * occupied / np.maximum(count, 1)
+        return unmasked
 
 
 class PolicyWithValues(Policy):
