@@ -71,7 +71,7 @@ class NoiseOfGames(Study):
             with open_submission(SUBMISSIONS / f"{agent}.npz") as stored:
                 [run] = [run for run in stored.runs if (run.task, run.seed) == (task, unit["seed"])]
                 for steps in run.checkpoints[-unit["checkpoints"] :]:  # [-0:] are all
-                    policy = stored.read_tables(run, steps)[0].policy
+                    [policy] = stored.read_tables(run, steps)
                     row: dict[str, Any] = {"steps": steps, "score": score_policies(task, [policy], steps).score}
                     for opponent in OPPONENTS:
                         first, second = outcome(game, policy, opponent), outcome(game, opponent, policy)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import sys
 import sysconfig
 import tempfile
@@ -10,8 +11,6 @@ import warnings
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
 
 from ttt_envs.core.jit import kernel_folder
 
@@ -23,19 +22,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def damaged_bytes(whole, rng):
     """Bytes with one of them flipped, cut off, repeated, or with others in their place."""
-    kind, place = rng.integers(6), int(rng.integers(max(1, len(whole))))
-    if kind <= 1 and whole:
-        flipped = bytearray(whole)
-        flipped[place] ^= 1 << int(rng.integers(8))
-        return bytes(flipped)
-    if kind == 2:
-        return whole[:place]
-    if kind == 3:
-        return whole[place:]
-    if kind == 4:
-        length = int(rng.integers(1, 64))
-        return whole[:place] + rng.bytes(length) + whole[place + (length if rng.integers(2) else 0) :]
-    return whole[:place] + whole[max(0, place - 40) :]
+    place, length = int(rng.integers(max(1, len(whole)))), int(rng.integers(1, 64))
+    flipped = bytes([byte ^ 1 << int(rng.integers(8)) for byte in whole[place : place + 1]])
+    choices = [
+        whole[:place] + flipped + whole[place + 1 :],
+        whole[:place],
+        whole[place:],
+        whole[:place] + rng.bytes(length) + whole[place:],
+        whole[:place] + rng.bytes(length) + whole[place + length :],
+        whole[:place] + whole[max(0, place - 40) :],
+    ]
+    return choices[rng.integers(len(choices))]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -57,17 +54,14 @@ def _nodes(data, path=()):
 
 def damaged_json(data, rng):
     """JSON text in which any node is deleted, doubled, replaced, nested deeply, or of another type."""
-    data = json.loads(json.dumps(data))
-    paths = list(_nodes(data))
-    path = paths[rng.integers(len(paths))]
-    kind = rng.integers(6)
-    if not path:
-        return _text([data, [data], {"a": data}, VALUES[rng.integers(len(VALUES))], _deep(data), str(data)][kind])
-    holder = data
-    for key in path[:-1]:
-        holder = holder[key]
-    key, value = path[-1], holder[path[-1]]
-    if kind == 0:
+    root = [json.loads(json.dumps(data))]
+    paths = list(_nodes(root))[1:]
+    *path, key = paths[rng.integers(len(paths))]
+    holder = root
+    for part in path:
+        holder = holder[part]
+    value, kind = holder[key], rng.integers(6)
+    if kind == 0 and path:
         del holder[key]
     elif kind == 1 and isinstance(holder, list):
         holder.insert(key, value)
@@ -77,13 +71,12 @@ def damaged_json(data, rng):
         holder[key] = VALUES[rng.integers(len(VALUES))]
     elif kind == 3:
         holder[key] = _deep(value)
-    elif kind == 4:
-        others = [str(value), [value], {"a": value}, bool(value), None, len(str(value))]
+    elif kind == 4 or isinstance(value, bool) or not isinstance(value, (int, float)):
+        others = [str(value), [value], {"a": value}, bool(value), None, len(str(value)), HUGE]
         holder[key] = others[rng.integers(len(others))]
     else:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        holder[key] = [value + 1, -value, value * 1e9, float(value), 10**18][rng.integers(5)] if number else HUGE
-    return _text(data)
+        holder[key] = [value + 1, -value, value * 1e9, float(value), 10**18][rng.integers(5)]
+    return _text(root[0] if len(root) == 1 else root)
 
 
 def _deep(value):
@@ -114,60 +107,28 @@ def damaged_lines(lines, rng):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Zips of arrays, and arrays
+# Zips of arrays
 
-
-def damaged_arrays(arrays, rng):
-    """Other arrays, all of which can be written: renamed, lost, exchanged, of another size, type or content."""
-    arrays = dict(arrays)
-    names = list(arrays)
-    name, other = (names[index] for index in rng.integers(len(names), size=2))
-    array, kind = np.asarray(arrays[name]), rng.integers(9)
-    if kind == 0:
-        arrays[["x", "learner.x", name + "x", "../x", ""][rng.integers(5)]] = arrays.pop(name)
-    elif kind == 1:
-        del arrays[name]
-    elif kind == 2:
-        arrays[name], arrays[other] = arrays[other], arrays[name]
-    elif kind == 3:
-        shapes = [(0,), (), (1, 1), (3, 0), (*array.shape, 1), (2, *array.shape)]
-        arrays[name] = np.resize(array, shapes[rng.integers(len(shapes))])
-    elif kind == 4:
-        with np.errstate(all="ignore"):
-            arrays[name] = array.astype(rng.choice(["<f8", ">f8", "<i8", "|i1", "|b1", "<f2", "<u8", "<c16", "<U3"]))
-    elif kind == 5:
-        arrays["extra"] = array
-    elif kind == 6:
-        arrays[name] = array[: len(array) // 2] if array.ndim else array
-    elif array.dtype.kind in "iuf" and array.size:
-        arrays[name] = array = np.array(array)
-        limit = np.finfo(array.dtype) if array.dtype.kind == "f" else np.iinfo(array.dtype)
-        values = [limit.max, limit.min, 0, 1] + [np.nan, np.inf] * (array.dtype.kind == "f")
-        array.reshape(-1)[rng.integers(array.size) if kind == 7 else slice(None)] = values[rng.integers(len(values))]
-    return arrays
+HEADERS = {
+    rb"'descr': '[^']*'": [
+        b"'descr': '%b'" % kind for kind in (b"|O", b"|V8", b"<U99999999", b">f8", b"zz", b"|S9999999999")
+    ],
+    rb"'shape': \([^)]*\)": [
+        b"'shape': %b" % shape for shape in (b"(1099511627776,)", b"(-1,)", b"()", b"(1e9,)", b"None")
+    ],
+    rb"False": [b"True", b"None", b"__import__('os')"],
+    rb"(?s).*": [b"", b"{}", b"{" * 3000, b"(" * 9000, b"9" * 5000, b"\x00"],
+}
+"""Parts of the headers of arrays, and what may stand in their places."""
 
 
 def damaged_array(whole, rng):
     """The bytes of a file of one array, with another header."""
-    version, length = whole[6:8], int.from_bytes(whole[8:10], "little")
-    header, body = whole[10 : 10 + length].decode("latin1"), whole[10 + length :]
-    kind = rng.integers(6)
-    if kind == 0:
-        types = ["|O", "<i8", "|V8", "<U99999999", "<M8[s]", ">f8", "zz", "[('a','<f8')]", "|S9999999999"]
-        header = header.replace(header.split("'descr': ")[1].split(",")[0], repr(types[rng.integers(len(types))]))
-    elif kind == 1:
-        shapes = ["(1099511627776,)", "(-1,)", "(4611686018427387904, 4)", "()", "(0,)", "(1e9,)", "'x'", "None"]
-        header = header.replace(header.split("'shape': ")[1].split("), ")[0] + ")", shapes[rng.integers(len(shapes))])
-    elif kind == 2:
-        header = header.replace("False", ["True", "None", "__import__('os')", "5"][rng.integers(4)])
-    elif kind == 3:
-        header = ["", "{}", "{" * 3000, "(" * 9000, "[1]", "9" * 5000, "\x00"][rng.integers(7)]
-    elif kind == 4:
-        version = [b"\x02\x00", b"\x03\x00", b"\x09\x09", b"\x00\x00"][rng.integers(4)]
-    else:
-        body = body[: len(body) // 2] if rng.integers(2) else body + rng.bytes(64)
-    said = len(header) if rng.integers(8) else int(rng.integers(1 << 16))
-    return whole[:6] + version + said.to_bytes(2, "little") + header.encode("latin1") + body
+    end = 10 + int.from_bytes(whole[8:10], "little")
+    pattern = [*HEADERS][rng.integers(len(HEADERS))]
+    part = HEADERS[pattern][rng.integers(len(HEADERS[pattern]))]
+    header = re.sub(pattern, lambda _: part, whole[10:end], count=1)
+    return whole[:8] + len(header).to_bytes(2, "little") + header + whole[end:]
 
 
 def damaged_zip(whole, rng):
@@ -177,9 +138,9 @@ def damaged_zip(whole, rng):
         comment = archive.comment
     one, other = (entries[index] for index in rng.integers(len(entries), size=2))
     names = ["x.npy", "../x.npy", "/tmp/x.npy", "x", "", "x.npy/", "\x00.npy", "x" * 60_000 + ".npy", "learner.x.npy"]
-    kind = rng.integers(9)
+    name, kind = names[rng.integers(len(names))], rng.integers(9)
     if kind == 0:
-        one[0] = names[rng.integers(len(names))]
+        one[0] = name
     elif kind == 1:
         entries.remove(one)
     elif kind == 2:
@@ -189,11 +150,11 @@ def damaged_zip(whole, rng):
     elif kind == 4:
         one[1] = damaged_bytes(one[1], rng)
     elif kind == 5:
-        one[1] = damaged_array(one[1], rng) if one[1][:6] == b"\x93NUMPY" else b""
+        one[1] = damaged_array(one[1], rng)
     elif kind == 6:  # what grows when it is read
         one[1:] = one[1] + bytes(20_000_000), zipfile.ZIP_DEFLATED
     elif kind == 7:
-        entries.append([names[rng.integers(len(names))], rng.bytes(100), zipfile.ZIP_STORED])
+        entries.append([name, rng.bytes(100), zipfile.ZIP_STORED])
     else:
         comment = [b"", b"sha256:", comment[:-1], rng.bytes(60_000)][rng.integers(4)]
     out = io.BytesIO()

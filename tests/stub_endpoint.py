@@ -58,8 +58,8 @@ class Stub:
     unknown cell in some positions, also when it is asked again. ``faults`` are used up one by one, before an answer.
     """
 
-    def __init__(self, game, faults=(), delay_s=0.0, key=KEY):
-        self.game, self.faults, self.delay_s, self.key = game, list(faults), delay_s, key
+    def __init__(self, game, faults=(), delay_s=0.0):
+        self.game, self.faults, self.delay_s = game, list(faults), delay_s
         self.answered, self.attempts, self.most_at_once, self.at_once = [], 0, 0, 0
         self.lock = threading.Lock()
 
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
                 stub.at_once -= 1
 
     def _reply(self, stub, body, fault):
-        if stub.key and self.headers["authorization"] != f"Bearer {stub.key}":
+        if self.headers["authorization"] != f"Bearer {KEY}":
             return self._send(401, {"error": f"wrong key {self.headers['authorization']}"})
         if isinstance(fault, int):
             return self._send(fault, {"error": f"fault {fault} for {self.headers['authorization']}"})

@@ -14,9 +14,9 @@ from processes import ROOT, run_python
 from learners.sb3 import RandomState
 from ttt_envs import Game
 from ttt_eval.benchmark.agents import agent_policy, load_agent
-from ttt_eval.benchmark.runs import BudgetSpent, CountedEnv, shorten
+from ttt_eval.benchmark.runs import shorten
 from ttt_eval.benchmark.scoring import score_policies
-from ttt_eval.benchmark.tasks import find_task
+from ttt_eval.benchmark.tasks import BudgetSpent, find_task
 from ttt_eval.exact.dynamic_programming import exploitability, outcome
 
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "examples.md"
@@ -147,7 +147,8 @@ def test_training(name, tmp_path):
 def test_agents_of_the_benchmark(name, task, steps, least):
     chosen = shorten(find_task(task), steps)
     agent = load_agent(name)(chosen, 0)
-    env = CountedEnv(chosen.make_env(0, **getattr(agent, "env_options", {})), (steps,), lambda steps: None)
+    env = chosen.make_env(0, **getattr(agent, "env_options", {}))
+    env.budget = steps
     with RandomState(threads=1), pytest.raises(BudgetSpent):
         agent.learn(env, steps)
     policies = [agent_policy(agent, chosen, game) for game in chosen.games]

@@ -23,9 +23,6 @@ from ttt_eval.exact.dynamic_programming import outcome
 
 LATE = "ox./xo./.o. x"
 """A position of 3 x 3 from which some hundred episodes can occur."""
-SKIPS = (0.0, 0.25, 0.5)
-ON_POLICY = ["monte-carlo", "return-minus-value", "n-step:n=2", "td-lambda:lam=0.5"]
-ON_POLICY += ["gae:lam=0", "gae:lam=0.5", "gae:lam=1"]
 GROUPS = ["rloo", "grpo", "grpo:scale=false", "per-turn", "per-turn:leave_one_out=true", "per-turn-return"]
 
 
@@ -57,29 +54,26 @@ def by_definition(name, arrays, discount, setting):
     """An estimator of single episodes as its source writes it, decision by decision."""
     out = np.zeros(arrays.mask.shape)
     for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
-        left = int(arrays.mask[episode].sum()) - step
-        steps = [k_step(arrays, episode, step, k, discount) for k in range(1, left + 1)]
+        left, value = int(arrays.mask[episode].sum()) - step, arrays.values[episode, step]
+        steps = np.array([k_step(arrays, episode, step, k, discount) for k in range(1, left + 1)])
         rewards = [discount**i * arrays.rewards[episode, step + i] for i in range(left)]
-        if name == "monte-carlo":
-            out[episode, step] = sum(rewards)
-        elif name == "return-minus-value":
-            out[episode, step] = sum(rewards) - arrays.values[episode, step]
+        if name in ("monte-carlo", "return-minus-value"):
+            out[episode, step] = sum(rewards) - (name != "monte-carlo") * value
         elif name == "n-step":
             out[episode, step] = steps[min(setting, left) - 1]
         elif name in ("gae", "td-lambda"):
             weights = [(1 - setting) * setting**k for k in range(left - 1)] + [setting ** (left - 1)]
-            out[episode, step] = np.dot(weights, steps) + (name == "td-lambda") * arrays.values[episode, step]
+            out[episode, step] = weights @ steps + (name == "td-lambda") * value
         elif name == "gae-finite":
             weights = np.array([setting**k for k in range(left)])
-            out[episode, step] = np.dot(weights / weights.sum(), steps)
+            out[episode, step] = weights @ steps / weights.sum()
         elif name == "importance-sampling":
             weights = np.cumprod([1.0, *arrays.ratios[episode, step + 1 : step + left]])
             follows = discount**left * arrays.values[episode, step + left]
-            out[episode, step] = np.dot(weights, rewards) + weights[-1] * follows - arrays.values[episode, step]
+            out[episode, step] = weights @ rewards + weights[-1] * follows - value
         else:
-            follows = v_trace_target(arrays, episode, step + 1, discount) if left > 1 else None
-            following = arrays.values[episode, step + 1] if follows is None else follows
-            out[episode, step] = arrays.rewards[episode, step] + discount * following - arrays.values[episode, step]
+            follows = v_trace_target(arrays, episode, step + 1, discount)
+            out[episode, step] = arrays.rewards[episode, step] + discount * follows - value
     return out
 
 
@@ -118,33 +112,26 @@ def test_estimators_are_their_definitions(name, seed, discount, lam, n):
 def test_group_estimators_are_their_definitions(seed, size):
     arrays = random_arrays(seed)._replace(group_size=size)
     found = {name: make_estimator(name).estimate(arrays) for name in GROUPS}
-    for episode in range(len(arrays.mask)):
-        group = list(range(episode // size * size, episode // size * size + size))
+    for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
+        group = [episode // size * size + member for member in range(size)]
         others = [other for other in group if other != episode]
-        returns = arrays.rewards.sum(axis=1)
-        centred = returns[episode] - returns[group].mean()
-        for step in np.flatnonzero(arrays.mask[episode]):
-            assert found["rloo"][episode, step] == pytest.approx(returns[episode] - returns[others].mean())
-            assert found["grpo:scale=false"][episode, step] == pytest.approx(centred)
-            scaled = centred / (returns[group].std(ddof=1) + 1e-6)
-            assert found["grpo"][episode, step] == pytest.approx(scaled)
-            turns = [turn for turn in range(step, arrays.mask.shape[1]) if arrays.mask[episode, turn]]
-            for name, compared in (("per-turn", group), ("per-turn:leave_one_out=true", others)):
-                total = 0.0
-                for turn in turns:
-                    present = [arrays.rewards[other, turn] for other in compared if arrays.mask[other, turn]]
-                    total += arrays.rewards[episode, turn] - (np.mean(present) if present else 0.0)
-                assert found[name][episode, step] == pytest.approx(total, abs=1e-12)
-            rest = arrays.rewards[:, step:].sum(axis=1)
-            assert found["per-turn-return"][episode, step] == pytest.approx(rest[episode] - rest[others].mean())
-
-
-def test_truncated_episodes_without_bootstrapping_end_with_nothing():
-    arrays = random_arrays(3)._replace(discount=0.9)
-    plain = make_estimator("gae:lam=0.8,bootstrap=false").estimate(arrays)
-    ended = arrays._replace(terminated=arrays.terminated | arrays.truncated, truncated=np.zeros_like(arrays.mask))
-    np.testing.assert_array_equal(plain, make_estimator("gae:lam=0.8").estimate(ended))
-    assert not np.allclose(plain, make_estimator("gae:lam=0.8").estimate(arrays))
+        rest = arrays.rewards[:, step:].sum(axis=1)
+        whole = arrays.rewards.sum(axis=1)
+        centred = whole[episode] - whole[group].mean()
+        expected = {
+            "rloo": whole[episode] - whole[others].mean(),
+            "grpo": centred / (whole[group].std(ddof=1) + 1e-6),
+            "grpo:scale=false": centred,
+            "per-turn-return": rest[episode] - rest[others].mean(),
+        }
+        for name, compared in (("per-turn", group), ("per-turn:leave_one_out=true", others)):
+            turns = range(step, int(arrays.mask[episode].sum()))
+            present = [[other for other in compared if arrays.mask[other, turn]] for turn in turns]
+            means = [
+                arrays.rewards[rows, turn].mean() if rows else 0.0 for turn, rows in zip(turns, present, strict=True)
+            ]
+            expected[name] = rest[episode] - sum(means)
+        assert {name: found[name][episode, step] for name in GROUPS} == pytest.approx(expected, abs=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -189,18 +176,14 @@ def players(game, start=None, max_steps=None, seat=0, behaviour="random", oppone
     return Players(game, make_policy(behaviour, game), make_policy(opponent, game), seat, max_steps, position)
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("skip", SKIPS)
+@pytest.mark.parametrize(("skip", "seat"), [(0.0, 1), (0.5, 0), (0.25, 1)])
 def test_enumerated_episodes_have_the_exact_result(skip, seat):
-    game = Game(2, 3, 2, skip)
+    game, own, other = Game(2, 3, 2, skip), "random", "optimal:epsilon=0.6"
     found = enumerate_episodes(players(game, seat=seat))
-    assert found.weights.sum() == pytest.approx(1, abs=1e-12)
-    exact = outcome(game, *(("random", "optimal:epsilon=0.6") if seat == 0 else ("optimal:epsilon=0.6", "random")))
-    results = found.rewards.sum(axis=1)
-    moved = found.mask.any(axis=1)  # games that end before the first turn of seat 1 are lost
-    assert found.weights @ (results == 1) == pytest.approx(exact.win if seat == 0 else exact.loss, abs=1e-12)
-    lost = found.weights @ ((results == -1) | ~moved)
-    assert lost == pytest.approx(exact.loss if seat == 0 else exact.win, abs=1e-12)
+    exact = outcome(game, own, other) if seat == 0 else outcome(game, other, own).reversed()
+    results = np.where(found.mask.any(axis=1), found.rewards.sum(axis=1), -1)  # over before the first turn: lost
+    shares = [found.weights @ (results == result) for result in (1, 0, -1)]
+    assert shares == pytest.approx(list(exact), abs=1e-12)
     assert found.mask[:, 0].all() == (seat == 0 or skip == 0)
 
 
@@ -232,33 +215,23 @@ def test_the_first_episodes_of_a_seed_do_not_depend_on_their_number():
     assert not (sample_episodes(players(Game()), 200, 8).actions[:, :2] == many.actions[:, :2]).all()
 
 
-def test_too_many_episodes_are_not_enumerated():
-    with pytest.raises(ValueError, match=r"more than 200,000 episodes can occur from the start: sample them"):
-        audit("gae", Game(), "random", settings=AuditSettings(episodes=None))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Bias and variance
 
 
-@pytest.mark.parametrize("game_and_start", [(Game(2, 3, 2), ""), (Game(2, 3, 2, 0.25), ""), (Game(2, 3, 3, 0.5), ""),
-                                            (Game(3, 3, 3, 0.25), LATE)])  # fmt: skip
-@pytest.mark.parametrize("seat", [0, 1])
-def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(game_and_start, seat):
-    game, start = game_and_start
+@pytest.mark.parametrize(
+    ("game", "start", "seat"), [(Game(2, 3, 2), "", 0), (Game(2, 3, 3, 0.5), "", 1), (Game(3, 3, 3, 0.25), LATE, 1)]
+)
+def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(game, start, seat):
     auditor = Auditor(game, "random", "optimal:epsilon=0.6", AuditSettings(seat=seat, episodes=None, position=start))
-    found = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
-    for one in found:
-        assert one.exact
-        assert one.advantage.errors.bias_squared.mean < 1e-24
-        assert one.gradient.errors.bias_squared.mean < 1e-24
-        assert one.biased is one.biased_advantage is False
-        assert one.advantage.errors.mse.mean == pytest.approx(one.advantage.errors.variance.mean)
+    audits = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
     for kind in ("advantage", "gradient"):
-        errors = [one.advantage.errors if kind == "advantage" else one.gradient.errors for one in found]
+        errors = [getattr(result, kind).errors for result in audits]
+        assert max(each.bias_squared.mean for each in errors) < 1e-24
         variances = [each.variance.mean for each in errors]
-        assert variances == sorted(variances)
+        assert variances == sorted(variances) == pytest.approx([each.mse.mean for each in errors])
         assert variances[0] < variances[-1]
+    assert {(result.exact, result.biased, result.biased_advantage) for result in audits} == {(True, False, False)}
 
 
 def test_a_wrong_critic_biases_bootstrapped_estimates_alone():
@@ -291,7 +264,7 @@ def test_off_policy_corrections():
     assert auditor.audit("gae:lam=0").biased is False  # exact values follow the audited policy
 
 
-@pytest.mark.parametrize("spec", [*ON_POLICY, "gae-finite", *GROUPS, "v-trace", "importance-sampling"])
+@pytest.mark.parametrize("spec", ["n-step:n=2", "gae:lam=0.5", "importance-sampling", "rloo", "per-turn"])
 def test_sampled_bias_agrees_with_exact_bias(spec):
     game, start = Game(3, 3, 3, 0.25), "oxo/xo./x.. x" if spec in GROUPS else LATE
     common = {"seat": 1, "position": start, "group_size": 2, "critic": "zero"}
@@ -299,20 +272,14 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
         audit(spec, game, "optimal:epsilon=0.5", "random", AuditSettings(episodes=episodes, seed=3, **common))
         for episodes in (None, 20_000)
     )
-    found = {one: [sampled.boards.cells[row].tobytes() for row in range(len(sampled.boards.mover))].index(one)
-             for one in (cells.tobytes() for cells in exact.boards.cells)}  # fmt: skip
-    for row, cells in enumerate(exact.boards.cells):
-        other = found[cells.tobytes()]
-        distance = abs(exact.positions.bias[row] - sampled.positions.bias[other])
-        assert distance <= 4 * sampled.positions.standard_error[other] + 1e-12
-    for kind in ("bias_squared", "variance", "mse"):
-        for one, other in (
-            (exact.advantage.errors, sampled.advantage.errors),
-            (exact.gradient.errors, sampled.gradient.errors),
-        ):
-            interval = getattr(other, kind)
+    rows = {cells.tobytes(): row for row, cells in enumerate(sampled.boards.cells)}
+    rows = [rows[cells.tobytes()] for cells in exact.boards.cells]
+    distance = np.abs(exact.positions.bias - sampled.positions.bias[rows])
+    assert (distance <= 4 * sampled.positions.standard_error[rows] + 1e-12).all()
+    for kind in ("advantage", "gradient"):
+        for true, interval in zip(getattr(exact, kind).errors, getattr(sampled, kind).errors, strict=True):
             half = (interval.high - interval.low) / 2 / 2.02  # Student's t of 40 blocks
-            assert abs(getattr(one, kind).mean - interval.mean) <= 4 * half + 1e-12
+            assert abs(true.mean - interval.mean) <= 4 * half + 1e-12
 
 
 def test_standard_errors_of_positions_are_those_of_independent_groups():
@@ -327,24 +294,13 @@ def test_standard_errors_of_positions_are_those_of_independent_groups():
     np.testing.assert_allclose(single.standard_error, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-def test_a_discount_weighs_rewards_and_no_visits(seat):
+def test_a_discount_weighs_rewards_and_no_visits():
     game = Game(2, 3, 2, 0.25)
-    auditor = Auditor(game, "random", "random", AuditSettings(seat=seat, discount=0.5, episodes=None))
-    found = auditor.audit("gae:lam=1")
-    exact = evaluate_policy(game, "random", "random", seat=seat, discount=0.5)
+    found = audit("gae:lam=1", game, "random", "random", AuditSettings(seat=1, discount=0.5, episodes=None))
+    exact = evaluate_policy(game, "random", "random", seat=1, discount=0.5)
     gradient = exact.occupancy[:, None] * exact.probabilities * np.nan_to_num(exact.advantages)
     assert found.biased is False
     assert found.gradient.exact.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
-
-
-def test_known_variances():
-    """Of 3 x 3, skip .25, random against random, from a program of its own that plays 60,000 games."""
-    auditor = Auditor(Game(3, 3, 3, 0.25), "random", "random", AuditSettings(episodes=6_000))
-    for spec, square in (("monte-carlo", 2.796), ("return-minus-value", 2.142)):
-        found = auditor.audit(spec).gradient
-        interval = found.errors.variance
-        assert interval.low - 0.03 < square - found.exact.mean < interval.high + 0.03
 
 
 def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch):
@@ -358,39 +314,32 @@ def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch
     assert found[0].gradient.exact == pytest.approx(found[1].gradient.exact, abs=1e-12)
 
 
-def alone(batch):
-    return batch.rewards
+class Rewards:
+    """The rewards, as an estimator of single episodes or of groups."""
 
+    def __init__(self, uses_groups):
+        self.uses_groups = uses_groups
 
-def beside_others(batch):
-    return batch.rewards
-
-
-beside_others.uses_groups = True
+    def __call__(self, batch):
+        return batch.rewards
 
 
 def test_groups_of_independent_estimates_have_the_variance_of_single_ones():
     settings = AuditSettings(seat=1, position="oxo/xo./x.. x", group_size=3, episodes=None)
     single, grouped = (
-        audit(function, Game(3, 3, 3, 0.25), "random", "random", settings).gradient
-        for function in (alone, beside_others)
+        audit(Rewards(uses_groups), Game(3, 3, 3, 0.25), "random", "random", settings).gradient.errors.variance
+        for uses_groups in (False, True)
     )
-    assert single.errors.variance.mean > 0.01
-    assert grouped.errors.variance == pytest.approx(single.errors.variance)
-
-
-def test_noise_is_no_bias():
-    found = audit("gae:lam=1", Game(2, 3, 2, 0.25), "random", "random", AuditSettings(episodes=400)).advantage.errors
-    assert found.bias_squared.low < 0 < found.bias_squared.high
+    assert single.mean > 0.01
+    assert grouped == pytest.approx(single)
 
 
 def test_learned_values_approach_exact_ones():
-    exact = Auditor(Game(2, 3, 2), "random", "random", AuditSettings(episodes=100))
     errors = []
     for count in (20, 20_000):
-        learned = Auditor(Game(2, 3, 2), "random", "random", AuditSettings(episodes=100, critic=f"learned:{count}"))
-        errors.append(np.abs(learned._critic - exact._critic).mean())
-    assert 10 * errors[1] < errors[0]
+        settings = AuditSettings(episodes=None, critic=f"learned:{count}")
+        errors.append(audit("gae:lam=0", Game(2, 3, 2), "random", "random", settings).gradient.errors.bias_squared.mean)
+    assert 100 * errors[1] < errors[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -399,10 +348,6 @@ def test_learned_values_approach_exact_ones():
 
 def wrong_shape(batch):
     return batch.rewards[:, :1]
-
-
-def not_a_number(batch):
-    return batch.rewards / 0 * 0
 
 
 def changes(batch):
@@ -418,10 +363,6 @@ def fails(batch):
     raise KeyError("nothing")
 
 
-def words(batch):
-    return np.full(batch.mask.shape, "x")
-
-
 def test_an_estimator_may_change_its_batch():
     batch = random_arrays(7)
     np.testing.assert_array_equal(
@@ -429,28 +370,21 @@ def test_an_estimator_may_change_its_batch():
     )
 
 
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (wrong_shape, r"^wrong_shape returned float64\[50, 1\] for 50 episodes of up to \d decisions"),
-        (not_a_number, r"^not_a_number returned"),
-        (mixes, r"^mixes gives an episode other estimates beside other episodes"),
-        (fails, r"^fails failed, KeyError: 'nothing'$"),
-        (words, r"^words returned <U1\["),
-        ("gea", r"there is no estimator 'gea': did you mean 'gae'\?"),
-        ("gae:lamda=1", r"gae has no setting 'lamda': did you mean 'lam'"),
-        ("gae:lam=x", r"gae: lam='x' is not a number"),
-        ("gae:lam=nan", r"gae: lam='nan' is not finite"),
-        ("n-step:n=0", r"n=0 is no number of steps"),
-        ("gae:discount=1", r"gae has no setting 'discount'"),
-        ("", r"'' is no estimator: write a name such as gae"),
-        ("numpy:pi", r"numpy:pi' is no function"),
-        ("nothing.here:x", r"there is no module 'nothing'"),
-        (
-            FromFile("tests.ttt_eval.test_audit:loop"),
-            r"was read from a file, which may name built-in estimators only",
-        ),
+        (wrong_shape, r"returned float64\[50, 1\]"),
+        (lambda batch: np.full(batch.mask.shape, np.nan), "finite"),
+        (mixes, "mixes gives an episode other estimates beside other episodes"),
+        (fails, "fails failed, KeyError"),
+        ("gea", "did you mean 'gae'"),
+        ("gae:lamda=1", "did you mean 'lam'"),
+        ("gae:lam=x", "lam='x' is not a number"),
+        ("gae:lam=nan", "lam=nan"),
+        ("n-step:n=0", "n=0 is no number of steps"),
+        ("", "'' is no estimator"),
+        ("numpy:pi", "is no function"),
+        (FromFile("tests.ttt_eval.test_audit:loop"), "read from a file"),
     ],
 )
 def test_bad_estimators_are_one_sentence(function, message):
@@ -458,34 +392,35 @@ def test_bad_estimators_are_one_sentence(function, message):
         audit(function, Game(2, 3, 2), "random", settings=AuditSettings(episodes=50))
 
 
-def test_something_else_than_a_function():
-    with pytest.raises(TypeError, match="3 is no estimator: write a name such as gae"):
-        make_estimator(3)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"seat": 2}, "seat=2 is no seat"),
-        ({"discount": 1.5}, "discount=1.5 is no discount"),
-        ({"max_steps": 0}, "max_steps=0 leaves no decision"),
-        ({"group_size": 1}, "group_size=1 is no group"),
-        ({"episodes": 0}, "episodes=0 cannot be sampled"),
-        ({"critic": "learned:x"}, "critic learned:x has no number of episodes"),
-        ({"critic": "random"}, "random has no values: choose exact, zero, learned:N"),
-        ({"critic": lambda boards: np.zeros(3)}, r"the critic gave values \[3\]"),
+        ({"seat": 2}, "seat=2"),
+        ({"discount": 1.5}, "discount=1.5"),
+        ({"max_steps": 0}, "max_steps=0"),
+        ({"group_size": 1}, "group_size=1"),
+        ({"episodes": 0}, "episodes=0"),
+        ({"critic": "learned:x"}, "learned:x has no number of episodes"),
+        ({"critic": "random"}, "random has no values"),
+        ({"critic": lambda boards: np.zeros(3)}, r"shape \[3\]"),
         ({"behaviour": "optimal"}, "the behaviour optimal never plays some moves of random"),
         ({"position": "o../... o"}, "comes from no game without skips"),
+        ({"episodes": None, "group_size": 60}, "make more than 250,000 groups of 60"),
     ],
 )
 def test_bad_settings_are_one_sentence(given, message):
     with pytest.raises(ValueError, match=message):
-        audit("gae", Game(2, 3, 2), "random", settings=AuditSettings(**{"episodes": 50} | given))
+        audit("rloo", Game(2, 3, 2), "random", settings=AuditSettings(**{"episodes": 100} | given))
 
 
 def test_policies_that_never_reach_the_position():
-    with pytest.raises(ValueError, match=r"never reaches .* so it has no exact value there"):
+    with pytest.raises(ValueError, match="never reaches"):
         audit("gae", Game(), "optimal", "optimal", AuditSettings(episodes=10, position="ox./.../... o"))
+
+
+def test_too_many_episodes_are_not_enumerated():
+    with pytest.raises(ValueError, match="more than 200,000 episodes can occur"):
+        audit("gae", Game(), "random", settings=AuditSettings(episodes=None))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -496,18 +431,10 @@ def test_command(capsys):
     board = ["--size", "2x3", "--win-length", "2", "--skip-chance", "0.25"]
     data = json_of(capsys, "audit", "gae:lam=0", "return-minus-value", *board, "--enumerate", "--worst", "2")
     low, high = data["estimators"]
-    assert low["exact"] is True
     assert low["biased"] is high["biased"] is False
     assert low["advantage"]["variance"]["mean"] < high["advantage"]["variance"]["mean"]
     assert low["positions"][0]["position"] == ".../... o"
-    words = "audit all --size 2 --win-length 2 --skip-chance 0.25 --enumerate --group-size 2 --worst 1"
-    shown = text_of(capsys, *words.split())
-    assert all(f"{name}: worst" in shown for name in ESTIMATORS)
-    assert "All numbers are exact." in shown
-
-
-def test_command_lists_the_estimators(capsys):
-    shown = text_of(capsys, "audit")
+    shown = text_of(capsys, "audit", "all", "--size", "2", "--win-length", "2", "--enumerate", "--group-size", "2")
     assert all(name in shown for name in ESTIMATORS)
     assert json_of(capsys, "audit").keys() == ESTIMATORS.keys()
 

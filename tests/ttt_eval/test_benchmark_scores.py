@@ -75,13 +75,6 @@ def test_improvements_of_two_sum_to_one(one, other):
     assert aggregates.probability_of_improvement(one, one) == pytest.approx(0.5)
 
 
-@given(matrices)
-def test_resampled_runs_are_runs_of_the_same_task(scores):
-    samples = aggregates.resample(scores, np.random.default_rng(0), 20)
-    for task in range(scores.shape[1]):
-        assert np.isin(samples[:, :, task], scores[:, task]).all()
-
-
 def submission(
     name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, steps=100, **more
 ):
@@ -107,30 +100,27 @@ def test_scores_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "place"),
     [
-        ({"kind": "run"}, r"kind"),
-        ({"version": "v0"}, "v0"),
-        ({"submissions": [1]}, r"object`, got `int` - at `\$.submissions\[0\]"),
-        ({"submission": {"runs": []}}, r"length >= 1 - at `\$.submissions\[0\].runs"),
+        ({"version": "v0"}, "version"),
+        ({"submissions": [1]}, r"submissions\[0\]"),
+        ({"submission": {"runs": []}}, r"submissions\[0\].runs"),
         ({"submission": {"setting": "all"}}, "setting"),
-        ({"submission": {"name": 3}}, r"`str`, got `int` - at `\$.submissions\[0\].name"),
-        ({"run": {"score": 1.5}}, r"score"),
-        ({"run": {"score": True}}, "score"),
+        ({"submission": {"name": "a" * 61}}, r"submissions\[0\].name"),
+        ({"run": {"score": 1.5}}, "score"),
         ({"run": {"task": "none"}}, "there is no task 'none'"),
-        ({"run": {"seed": -1}}, "seed"),
         ({"run": {"seed": 1}}, "two scores of the same run"),
         ({"run": {"win_random": 2}}, "win_random"),
         ({"run": {"cost": {}}}, "cpu_s"),
     ],
 )
-def test_damaged_scores_are_one_sentence(change, message, tmp_path):
+def test_damaged_scores_are_one_sentence(change, place, tmp_path):
     path = to_file(tmp_path / "scores.json", submission())
     content = json.loads(path.read_text())
     content["submissions"][0]["runs"][0].update(change.pop("run", {}))
     content["submissions"][0].update(change.pop("submission", {}))
     path.write_text(json.dumps({**content, **change}))
-    with pytest.raises(ValueError, match=message) as problem:
+    with pytest.raises(ValueError, match=place) as problem:
         read_scores(path)
     assert "\n" not in str(problem.value)
 
@@ -188,13 +178,6 @@ def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
     assert "has no section quick" in error_of(capsys, evaluate.main, *words, "--section", "quick")
 
 
-def test_chosen_tasks_that_nobody_has_are_rejected():
-    with pytest.raises(ValueError, match="no submission has all of the tasks random, masks: choose fewer or others"):
-        compare_submissions([submission()], tasks=("random", "masks"))
-    with pytest.raises(ValueError, match="there is no task 'rondom'"):
-        compare_submissions([submission()], tasks=("rondom",))
-
-
 def test_clear_leads_are_decided_and_equals_are_not():
     five = range(5)
     found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.5)])
@@ -210,23 +193,28 @@ def test_clear_leads_are_decided_and_equals_are_not():
 
 
 def test_the_reverse_of_an_improvement_has_the_mirrored_interval():
-    found = compare_submissions([submission("a"), submission("b", lift=0.01)]).improvement
-    one, other = found["a", "b"], found["b", "a"]
+    better = compare_submissions([submission("a"), submission("b", lift=0.01)]).improvement
+    one, other = better["a", "b"], better["b", "a"]
     assert one.low < one.mean < one.high
     assert other == pytest.approx((1 - one.mean, 1 - one.high, 1 - one.low))
 
 
-def test_submissions_that_cannot_be_compared_are_rejected():
-    one = submission("one")
-    with pytest.raises(ValueError, match="the same name, 'one'"):
-        compare_submissions([one, one])
-    with pytest.raises(ValueError, match="no task in common"):
-        compare_submissions([one, submission("two", ("masks",))])
-    with pytest.raises(ValueError, match="compare runs of the same length only"):
-        compare_submissions([one, submission("quick", steps=50)])
-    runs = [RunScore("random", 0, 1, 0.5, True), RunScore("svd", 1, 1, 0.5, True)]
-    with pytest.raises(ValueError, match="two has no seed in all of its tasks"):
-        compare_submissions([SubmissionScores("two", runs=runs)])
+ONE, TWO = submission("one"), SubmissionScores("two", runs=[RunScore("random", 0, 1, 0.5), RunScore("svd", 1, 1, 0.5)])
+
+
+@pytest.mark.parametrize(
+    ("submissions", "tasks", "message"),
+    [
+        ([ONE, ONE], (), "the same name, 'one'"),
+        ([ONE, submission("two", ("masks",))], (), "no task in common"),
+        ([ONE, submission("quick", steps=50)], (), "of the same length only"),
+        ([TWO], (), "no submission has a seed in all of the tasks random, svd"),
+        ([ONE], ("random", "masks"), "no submission has a seed in all of the tasks random, masks"),
+    ],
+)
+def test_submissions_that_cannot_be_compared_are_rejected(submissions, tasks, message):
+    with pytest.raises(ValueError, match=message):
+        compare_submissions(submissions, tasks=tasks)
 
 
 def test_win_rates_that_mislead_are_found():
@@ -256,35 +244,15 @@ def page(tmp_path_factory):
     return folder / "page.html"
 
 
-def test_the_page_begins_with_the_verdict(page):
-    shown = read_page(page)
-    headings = [line for line in shown.outline if line.startswith(("h1", "h2"))]
-    assert headings == [
-        "h1 Benchmark ttt-exact v1",
-        "h2 Axes",
-        "h2 Tasks",
-        "h2 Performance profiles",
-        "h2 Probability of improvement",
-        "h2 Score and cost",
-        "h2 Win rate against random play",
-        "h2 Tables",
-        "h2 Reproduction",
-    ]
-    text = shown.text()
-    assert text.index("two is best of 3") < text.index("Axes")
-    assert "one <b>" in text
-    assert "the win rate names the wrong one" in text
-    assert "the Pareto front: two, one <b>." in text
-    assert "python evaluate.py bench report" in text
-
-
-def test_a_page_of_one_submission_leaves_out_what_it_cannot_show(tmp_path):
+def test_the_page_begins_with_the_verdict(page, tmp_path):
+    text = read_page(page).text()
+    parts = ("two is best of 3", "Axes", "Performance profiles", "the Pareto front: two, one <b>.")
+    places = [text.index(part) for part in (*parts, "the win rate names the wrong one", "evaluate.py bench report")]
+    assert places == sorted(places)
     write_benchmark(tmp_path / "page.html", compare_submissions([submission(seeds=(0,))]), [])
     text = read_page(tmp_path / "page.html").text()
-    assert "There is one submission." in text
-    assert "The CPU time of the runs is not known." in text
-    assert "Win rates against random play are not among these scores." in text
-    assert "fewer than 5 seeds, which decide nothing" in text
+    for missing in ("There is one submission.", "The CPU time of the runs is not known.", "fewer than 5 seeds"):
+        assert missing in text
 
 
 @in_browser
@@ -311,31 +279,20 @@ def test_comparisons_as_json_and_csv(tmp_path):
 
 def test_the_command_compares_folders_and_files(tmp_path, capsys):
     """Scores of a folder are those of its tables, which ``bench score`` writes into a file."""
-    folder, file, page = tmp_path / "win-or-block", tmp_path / "scores.json", tmp_path / "pages" / "page.html"
-    words = ["--agent", "win-or-block", "--task", "random", "second-seat", "--seeds", "2", "--steps", "600"]
+    folder, file, page, board = (tmp_path / name for name in ("folder", "scores.json", "page.html", "board.md"))
+    words = ["--agent", "win-or-block", "--task", "random", "--seeds", "1", "--steps", "200", "--every", "9"]
     evaluate.main(["bench", "run", *words, "--out", str(folder)])
     evaluate.main(["bench", "score", str(folder), "--out", str(file)])
-    tasks = ("random", "second-seat")
-    to_file(tmp_path / "other.json", submission("other", tasks, (0, 1), lift=-1.0, steps=600, win_random=0.1))
+    cost = Cost(2.0, peak_rss_bytes=2.0**28)
+    other = submission("a|b", ("random",), (0,), steps=200, lift=-1.0, cost=cost, win_random=0.1)
+    arguments = ["bench", "report", to_file(tmp_path / "other.json", other)]
+    outputs = ["--out", page, "--csv", tmp_path / "all.csv", "--markdown", board]
     capsys.readouterr()
-    arguments = ["bench", "report", tmp_path / "other.json"]
-    shown = text_of(capsys, *arguments, folder, "--out", page, "--csv", tmp_path / "all.csv")
-    assert f"a page to look at: {page}" in shown
-    assert "Undecided: win-or-block came out first of 2" in shown
+    assert f"a page to look at: {page}" in text_of(capsys, *arguments, folder, *outputs)
     by_folder, by_file = (json_of(capsys, *arguments, source, "--out", page) for source in (folder, file))
     assert by_folder == by_file
     first = by_folder["leaderboard"][0]
     assert first["tasks"]["random"]["win_random"] == pytest.approx(WIN_OR_BLOCK, abs=1e-3)
-    assert len((tmp_path / "all.csv").read_text().splitlines()) > 5
-
-
-def test_the_leaderboard_as_markdown(tmp_path, capsys):
-    costly = submission("c", lift=0.5, cost=Cost(2.0, peak_rss_bytes=2.0**28))
-    file = to_file(tmp_path / "scores.json", submission("a|b"), costly)
-    board = tmp_path / "leaderboard.md"
-    text_of(capsys, "bench", "report", file, "--out", tmp_path / "page.html", "--markdown", board)
-    lines = board.read_text().splitlines()
-    [first] = [number for number, line in enumerate(lines) if line.startswith("| c | one | 0.660 (")]
-    assert lines[first].endswith(" | 2.0 s | 256 MiB | 3 |")
-    assert lines[first + 1].startswith("| a\\|b | one | 0.160 (")
-    assert "| svd | 0.610 | 0.110 |" in lines
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 1 + 2
+    [last] = [line for line in board.read_text().splitlines() if line.startswith("| a\\|b | one | -1.000 ")]
+    assert last.endswith(" | 2.0 s | 256 MiB | 1 |")

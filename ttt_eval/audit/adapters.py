@@ -7,7 +7,7 @@ environment plays one episode. Steps after its end begin other episodes, whose e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,36 +15,25 @@ from ttt_envs.core.jit import Float64Array
 from ttt_eval.audit.estimators import Batch
 
 
-class Rollout(NamedTuple):
-    """A rollout of T steps in E environments, as in CleanRL's ``ppo.py``."""
-
-    rewards: Float64Array
-    """float64[T, E]"""
-    values: Float64Array
-    """float64[T, E]"""
-    dones: Float64Array
-    """float64[T, E]: 1 where a step is the first one of an episode after another, else 0"""
-    next_value: Float64Array
-    """float64[E]: of the positions after the last step"""
-    next_done: Float64Array
-    """float64[E]: 1 where the episode ended with the last step"""
-
-
-def to_rollout(batch: Batch) -> Rollout:
-    """Return episodes as a rollout.
+def to_rollout(batch: Batch) -> tuple[Float64Array, ...]:
+    """Return episodes as a rollout of T steps in E environments, as in CleanRL's ``ppo.py``.
 
     An episode that is truncated by the last step of the rollout continues in the next one: ``next_value`` holds the
     value that follows. For one that is truncated earlier, the discounted value is added to its last reward, as
     Stable-Baselines3 does (Pardo et al., 2018).
+
+    Returns:
+        ``rewards``, ``values`` and ``dones``, float64[T, E], where ``dones`` has 1 at the first step of an episode
+        after another, else 0; ``next_value`` float64[E] of the positions after the last step; and ``next_done``
+        float64[E], 1 where the episode ended with the last step.
     """
     values, mask = batch.values, batch.mask
-    rewards = batch.rewards + batch.discount * values[:, 1:] * batch.truncated * (
-        np.arange(mask.shape[1]) < mask.shape[1] - 1
-    )
+    continues = np.arange(mask.shape[1]) == mask.shape[1] - 1
+    rewards = batch.rewards + batch.discount * values[:, 1:] * (batch.truncated & ~continues)
     dones = np.zeros(mask.shape)
     dones[:, 1:] = (batch.terminated | batch.truncated | ~mask)[:, :-1]
     ended = (batch.terminated[:, -1] | ~mask[:, -1]).astype(np.float64)
-    return Rollout(rewards.T.copy(), values[:, :-1].T.copy(), dones.T.copy(), values[:, -1].copy(), ended)
+    return rewards.T.copy(), values[:, :-1].T.copy(), dones.T.copy(), values[:, -1].copy(), ended
 
 
 def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], Float64Array]:
@@ -52,7 +41,7 @@ def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], Flo
 
     Args:
         function: called as ``function(rewards, values, dones, next_value, next_done, discount=discount)`` with the
-            arrays of :class:`Rollout`; returns advantages [T, E], as an array or a tensor.
+            arrays of :func:`to_rollout`; returns advantages [T, E], as an array or a tensor.
     """
 
     def estimator(batch: Batch) -> Float64Array:
@@ -76,12 +65,12 @@ def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> Float64Array:
     from gymnasium import spaces
     from stable_baselines3.common.buffers import RolloutBuffer
 
-    rollout = to_rollout(batch)
-    steps, episodes = rollout.rewards.shape
+    *arrays, next_value, next_done = to_rollout(batch)
+    steps, episodes = arrays[0].shape
     spaces_of_game = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
     buffer = RolloutBuffer(steps, *spaces_of_game, "cpu", gae_lambda=lam, gamma=batch.discount, n_envs=episodes)
     nothing = np.zeros((episodes, 1), np.float32)
-    for rewards, values, dones in zip(*rollout[:3], strict=True):
+    for rewards, values, dones in zip(*arrays, strict=True):
         buffer.add(nothing, nothing, rewards, dones, torch.as_tensor(values), torch.zeros(episodes))
-    buffer.compute_returns_and_advantage(torch.as_tensor(rollout.next_value), rollout.next_done)
+    buffer.compute_returns_and_advantage(torch.as_tensor(next_value), next_done)
     return np.asarray(buffer.advantages.T, np.float64)

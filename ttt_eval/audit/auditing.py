@@ -18,7 +18,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import POLICIES, make_policy
 from ttt_envs.core.checks import closest_name
 from ttt_envs.core.hash_index import find_sorted
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import symmetries
@@ -26,7 +26,6 @@ from ttt_eval.audit.episodes import Episodes, Players, enumerate_episodes, enume
 from ttt_eval.audit.errors import (
     ROUNDING,
     AdvantageErrors,
-    Errors,
     GradientErrors,
     PositionErrors,
     Reference,
@@ -37,7 +36,7 @@ from ttt_eval.audit.errors import (
     position_errors,
 )
 from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
-from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy
+from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, query_values
 from ttt_eval.statistics import Interval
 
 Critic = Callable[[Boards], Float64Array]
@@ -46,6 +45,8 @@ EXACT, ZERO, LEARNED = "exact", "zero", "learned"
 """Names of the critics that are no policy."""
 MAX_CELLS_UNMERGED = 9
 """Maximum number of cells of a board on which symmetric policies are evaluated in every single position."""
+MAX_TRAINING = 10**7
+"""Maximum number of episodes of the learned critic."""
 TRAINING_SEED = 0x5EED
 """Added to the seed for the episodes of the learned critic."""
 
@@ -123,18 +124,14 @@ class Audit(NamedTuple):
             "estimates": self.estimator.estimates,
             "exact": self.exact,
             "episodes": self.episodes,
-            "advantage": _describe(self.advantage.errors),
+            "advantage": self.advantage.errors.to_dict(),
             "coverage": self.advantage.coverage,
             "biased_advantage": self.biased_advantage,
-            "gradient": _describe(self.gradient.errors),
+            "gradient": self.gradient.errors.to_dict(),
             "biased": self.biased,
             "cosine": self.gradient.cosine.to_dict(),
             "exact_gradient_squared": self.gradient.exact.to_dict(),
         }
-
-
-def _describe(errors: Errors) -> dict[str, Any]:
-    return {name: value.to_dict() for name, value in errors._asdict().items()}
 
 
 def _differs(square: Interval, exact: bool) -> bool | None:
@@ -182,31 +179,23 @@ class Auditor:
         chosen = make_estimator(estimator)
         size = self.settings.group_size if chosen.uses_groups else 1
         _ = self._players, self._evaluation  # reject what cannot be evaluated before episodes are played
-        episodes = self._episodes(size)
-        ratios, mask, reference = self._ratios(episodes), episodes.mask, self._reference
-        values = np.where(episodes.positions >= 0, self._critic[episodes.positions], 0.0)
-        batch = Batch(
-            episodes.rewards,
-            values,
-            episodes.terminated,
-            episodes.truncated,
-            mask,
-            ratios,
-            self.settings.discount,
-            size,
-        )
+        episodes, reference = self._episodes(size), self._reference
+        mask, at = episodes.mask, (episodes.positions[:, :-1][episodes.mask], episodes.actions[episodes.mask])
+        ratios, values = np.zeros(mask.shape), np.where(episodes.positions >= 0, self._critic[episodes.positions], 0.0)
+        ratios[mask] = self._ratios[at]
+        ends = episodes.terminated, episodes.truncated
+        batch = Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size)
         visits = Visits.from_episodes(episodes, ratios, size)
-        at = visits.row, visits.action
         estimates, exact = chosen.estimate(batch)[mask], reference.advantages[at]
         error = estimates - (exact if chosen.estimates == "advantage" else reference.action_values[at])
-        groups = None if episodes.exact else assign_blocks(len(mask) // size)
+        blocks = None if episodes.exact else assign_blocks(len(mask) // size)
         positions = position_errors(visits, error, episodes.exact, len(mask))
         return Audit(
             chosen,
             episodes.exact,
             len(mask),
-            advantage_errors(visits, error, self.game.cells, None if groups is None else groups[visits.group]),
-            gradient_errors(visits, (estimates, exact), reference.probabilities, size, groups),
+            advantage_errors(visits, error, self.game.cells, blocks),
+            gradient_errors(visits, (estimates, exact), reference.probabilities, size, blocks),
             positions,
             self._boards.take(positions.rows),
         )
@@ -270,50 +259,43 @@ class Auditor:
         """
         evaluation, boards = self._evaluation, self._boards
         index = PositionIndex(self.game, evaluation.boards)
-        images = symmetries(self.game, "all" if evaluation.merged else "none")
-        rows, image = np.full(len(boards.mover), -1), np.zeros(len(boards.mover), np.int64)
-        for number, permutation in enumerate(images):  # of each class, the evaluation has one position
-            found = index.find(Boards(boards.cells[:, permutation], boards.mover))
-            rows, image = np.where(found < 0, rows, found), np.where(found < 0, image, number)
-        if (rows < 0).any():
-            text = to_text(boards.position(int(np.flatnonzero(rows < 0)[0])), self.game)
+        values, *tables = np.full(len(boards.mover), np.nan), np.empty(boards.cells.shape), np.empty(boards.cells.shape)
+        for image in symmetries(self.game, "all" if evaluation.merged else "none"):
+            rows = index.find(Boards(boards.cells[:, image], boards.mover))
+            at = np.flatnonzero(rows >= 0)  # of each class, the evaluation has one position
+            values[at] = evaluation.values[rows[at]]
+            for table, exact in zip(tables, (evaluation.probabilities, evaluation.action_values), strict=True):
+                table[at[:, None], image] = np.nan_to_num(exact[rows[at]])
+        if (lost := self._first(np.isnan(values))) is not None:
             raise ValueError(
-                f"{self.policy} never reaches {text!r} against {self.opponent}, so it has no exact value there: "
+                f"{self.policy} never reaches {lost!r} against {self.opponent}, so it has no exact value there: "
                 f"choose a policy, a behaviour and a position that the audited policy can reach"
             )
-        probabilities, action_values = np.empty(boards.cells.shape), np.empty(boards.cells.shape)
-        np.put_along_axis(probabilities, images[image], evaluation.probabilities[rows], axis=1)
-        np.put_along_axis(action_values, images[image], np.nan_to_num(evaluation.action_values[rows]), axis=1)
-        return Reference(probabilities, evaluation.values[rows], action_values)
+        return Reference(tables[0], values, tables[1])
+
+    def _first(self, rows: BoolArray) -> str | None:
+        """Return the first of these positions as text, None if there is none."""
+        return to_text(self._boards.position(int(np.argmax(rows))), self.game) if rows.any() else None
 
     # -- what estimators are given -------------------------------------------------------------------------------
 
-    def _ratios(self, episodes: Episodes) -> Float64Array:
-        """Return float64[E, T], 0 where there is no decision."""
-        rows, actions = episodes.positions[:, :-1][episodes.mask], episodes.actions[episodes.mask]
-        ratios = np.zeros(episodes.mask.shape)
-        if self.settings.behaviour is None:
-            ratios[episodes.mask] = 1.0
-            return ratios
-        ratios[episodes.mask] = self._reference.probabilities[rows, actions] / self._behaviour[rows, actions]
-        return ratios
-
     @cached_property
-    def _behaviour(self) -> Float64Array:
-        """Probabilities of the behaviour, float64[P, cells].
+    def _ratios(self) -> Float64Array:
+        """Ratios of the probabilities of moves to those of the behaviour, float64[P, cells].
 
         Raises:
-            ValueError: it never plays a move that the audited policy plays.
+            ValueError: the behaviour never plays a move that the audited policy plays.
         """
-        found = self._players.probabilities(self.settings.seat, self._boards)
-        missing = (found == 0) & (self._reference.probabilities > 0)
-        if missing.any():
-            text = to_text(self._boards.position(int(np.flatnonzero(missing.any(axis=1))[0])), self.game)
+        audited = self._reference.probabilities
+        if self.settings.behaviour is None:
+            return np.ones(audited.shape)
+        behaviour = np.asarray(self._players.behaviour.probabilities(self._boards), np.float64)
+        if (text := self._first(((behaviour == 0) & (audited > 0)).any(axis=1))) is not None:
             raise ValueError(
                 f"the behaviour {self.settings.behaviour} never plays some moves of {self.policy} in {text!r}: "
                 f"choose one that plays them all, such as random"
             )
-        return found
+        return np.divide(audited, behaviour, out=np.zeros(audited.shape), where=behaviour > 0)
 
     @cached_property
     def _critic(self) -> Float64Array:
@@ -323,37 +305,29 @@ class Auditor:
             ValueError: an unknown critic, or one without values.
         """
         critic, boards = self.settings.critic, self._boards
-        if critic == EXACT:
-            return self._reference.values
-        if critic == ZERO:
-            return np.zeros(len(boards.mover))
         if isinstance(critic, str):
             name, _, count = critic.partition(":")
             if name == LEARNED:
-                return self._learned(count)
+                return self._learned(count or "1000")
+            if critic in (EXACT, ZERO):
+                return self._reference.values if critic == EXACT else np.zeros(len(boards.mover))
             if name not in POLICIES and (near := closest_name(name, (EXACT, ZERO, LEARNED))):
                 raise ValueError(f"there is no critic {critic!r}: did you mean {near!r}?")
-            known = make_policy(critic, self.game).values
-            if known is None:
+            if (function := make_policy(critic, self.game).values) is None:
                 raise ValueError(
                     f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH"
                 )
-            critic = known
-        values = np.asarray(critic(boards), np.float64)
-        if values.shape != boards.mover.shape or not np.isfinite(values).all():
-            raise ValueError(f"the critic gave values {list(values.shape)} for {len(boards.mover)} positions: "
-                             f"it must give a finite number for each")  # fmt: skip
-        return values
+            critic = function
+        return query_values(critic, boards)
 
     def _learned(self, count: str) -> Float64Array:
         """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
-        if not (count or "1000").isdecimal() or not 0 < int(count or "1000") <= 10**7:
+        if not count.isdecimal() or not 0 < int(count) <= MAX_TRAINING:
             raise ValueError(f"critic learned:{count} has no number of episodes: write for example learned:1000")
         players = self._players._replace(behaviour=make_policy(self.policy, self.game), max_steps=None)
-        training = sample_episodes(players, int(count or "1000"), self.settings.seed + TRAINING_SEED)
+        training = sample_episodes(players, int(count), self.settings.seed + TRAINING_SEED)
         returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))
         rows = training.positions[:, :-1][training.mask]
-        num_visits = np.bincount(rows, minlength=len(training.cells))
-        means: Float64Array = np.bincount(rows, returns[training.mask], len(training.cells)) / num_visits
+        means: Float64Array = np.bincount(rows, returns[training.mask]) / np.bincount(rows)
         places = find_sorted(keys(training.cells), keys(self._boards.cells))  # episodes list positions by their keys
         return np.where(places >= 0, means[places], 0.0)

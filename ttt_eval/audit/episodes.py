@@ -5,7 +5,7 @@ A step is a decision of the learner: from one of its own turns to the next, or t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -44,15 +44,8 @@ class Players(NamedTuple):
     start: Position
     """first position of every episode"""
 
-    def act(self, mover: int, boards: Boards, episode_keys: UInt64Array, plies: Int64Array) -> Int64Array:
-        """Return int64[B]: moves of the player to move, see ``policy.act_in_episodes``."""
-        return act_in_episodes(self._player(mover), boards, episode_keys, plies)
-
-    def probabilities(self, mover: int, boards: Boards) -> Float64Array:
-        """Return float64[B, cells] of the player to move."""
-        return np.asarray(self._player(mover).probabilities(boards), np.float64)
-
-    def _player(self, mover: int) -> Policy:
+    def policy(self, mover: int) -> Policy:
+        """Return the policy of the player to move."""
         return self.behaviour if mover == self.seat else self.opponent
 
 
@@ -87,6 +80,8 @@ _BY_EPISODE = ("positions", "actions", "rewards", "terminated", "truncated", "ma
 class _Games(NamedTuple):
     """Games, each with the decisions so far."""
 
+    number: Int64Array
+    """int64[B]: of the episode if it is sampled"""
     cells: Int8Array
     """int8[B, cells]"""
     mover: Int8Array
@@ -99,13 +94,16 @@ class _Games(NamedTuple):
     reached"""
     actions: Int64Array
     """int64[B, cells]"""
+    results: Float64Array
+    """float64[B]: of the learner; NaN of a game that is not over"""
 
     @classmethod
     def start(cls, players: Players, count: int) -> _Games:
         size, start = players.game.cells, players.start
         cells, mover = np.tile(start.cells, (count, 1)), np.full(count, start.mover, np.int8)
         steps, boards = np.zeros(count, np.int64), np.zeros((count, size + 1), np.uint64)
-        return cls(cells, mover, np.full(count, 1 / count), steps, boards, np.full((count, size), -1))
+        weights, actions = np.full(count, 1 / count), np.full((count, size), -1)
+        return cls(np.arange(count), cells, mover, weights, steps, boards, actions, np.full(count, np.nan))
 
     def take(self, rows: Int64Array | BoolArray) -> _Games:
         return _Games._make(array[rows] for array in self)
@@ -115,34 +113,62 @@ class _Games(NamedTuple):
         """Return the games of all parts."""
         return cls._make(map(np.concatenate, zip(*parts, strict=True)))
 
-    def truncated(self, players: Players, rows: Int64Array) -> BoolArray:
-        """Record the boards where the learner is to move, and return which games end there: bool[rows]."""
-        own = self.mover[rows] == players.seat
-        self.boards[rows[own], self.steps[rows[own]]] = keys(self.cells[rows[own]])
-        return np.asarray(own & (self.steps[rows] == (players.max_steps or -1)))
+    def see(self, players: Players) -> BoolArray:
+        """Record the boards where the learner is to move, and return which games are truncated there: bool[B]."""
+        own = self.mover == players.seat
+        self.boards[own, self.steps[own]] = keys(self.cells[own])
+        return np.asarray(own & (self.steps == (players.max_steps or -1)))
 
-    def decide(self, rows: Int64Array, actions: Int64Array) -> None:
-        """Record decisions of the learner."""
-        self.actions[rows, self.steps[rows]] = actions
-        self.steps[rows] += 1
+    def decide(self, own: BoolArray, actions: Int64Array) -> None:
+        """Record decisions of the learner, in the games ``own``."""
+        self.actions[own, self.steps[own]] = actions[own]
+        self.steps[own] += 1
 
-    def episodes(self, game: Game, results: Float64Array, exact: bool) -> Episodes:
-        """Return games that are over as episodes; a result of NaN marks a truncated one.
+    def episodes(self, game: Game, *, exact: bool) -> Episodes:
+        """Return games that are over or truncated as episodes.
 
         A game that ended before the learner's first turn is an episode without decisions.
         """
-        cut, steps = np.isnan(results)[:, None], self.steps[:, None]
+        cut, steps = np.isnan(self.results)[:, None], self.steps[:, None]
         length = max(1, int(steps.max(initial=0)))
         column = np.arange(length + 1)
         present, last = column < steps + cut, column[:-1] == steps - 1
         distinct, inverse = np.unique(self.boards[:, : length + 1][present], return_inverse=True)
         positions = np.full(present.shape, -1)
         positions[present] = inverse.reshape(-1)
-        rewards = np.where(last & ~cut, results[:, None], 0.0)
+        rewards = np.where(last & ~cut, self.results[:, None], 0.0)
         mask, actions = column[:-1] < steps, self.actions[:, :length]
         return Episodes(
             from_keys(distinct, game), positions, actions, rewards, last & ~cut, last & cut, mask, self.weights, exact
         )
+
+
+def _play(players: Players, games: _Games, move: Callable[[_Games], tuple[_Games, Int8Array]], most: int) -> _Games:
+    """Play games to their ends or truncations, and return them in the order in which these occur.
+
+    Args:
+        players: the players.
+        games: at their start.
+        move: makes moves and turns in games; returns the games and the outcomes int8[B]. There may be more of them.
+        most: maximum number of games.
+
+    Raises:
+        ValueError: there are more games.
+    """
+    parts, total = list[_Games](), 0
+    while len(games.number):
+        cut = games.see(players)
+        moved, outcomes = move(games.take(~cut))
+        over = outcomes != NOT_OVER
+        results = np.where(outcomes == DRAW, 0.0, np.where(outcomes == players.seat, 1.0, -1.0))
+        parts += [games.take(cut), moved._replace(results=results).take(over)]
+        total += sum(len(part.number) for part in parts[-2:])
+        games = moved.take(~over)
+        if total + len(games.number) > most:
+            raise ValueError(
+                f"more than {most:,} episodes can occur from the start: sample them, or begin in a later position"
+            )
+    return _Games.join(parts)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -162,32 +188,26 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
     """
     if not 1 <= count <= MAX_EPISODES:
         raise ValueError(f"episodes={count} cannot be sampled: choose 1 to {MAX_EPISODES:,}")
-    game, seat, all_rows = players.game, players.seat, np.arange(count)
-    games, stones, episode_keys = _Games.start(players, count), np.empty(count, np.int64), np.empty(count, np.uint64)
-    cells, mover = np.empty_like(games.cells), np.empty_like(games.mover)
-    begin_rows(cells, mover, stones, episode_keys, draw_key(np.random.default_rng(seed)), all_rows)
-    cells, mover = games.cells, games.mover
-    stones[:] = np.count_nonzero(cells[0])
-    outcomes, actions, results = np.full(count, NOT_OVER, np.int8), np.zeros(count, np.int64), np.full(count, np.nan)
-    active = all_rows
-    while len(active):
-        active = active[~games.truncated(players, active)]
+    game, start = players.game, _Games.start(players, count)
+    stones, episode_keys = np.empty(count, np.int64), np.empty(count, np.uint64)
+    begin = np.empty_like(start.cells), np.empty_like(start.mover), stones, episode_keys
+    begin_rows(*begin, draw_key(np.random.default_rng(seed)), start.number)
+
+    def move(games: _Games) -> tuple[_Games, Int8Array]:
+        streams, num_stones = episode_keys[games.number], np.count_nonzero(games.cells, axis=1)
+        actions, outcomes = np.zeros(len(num_stones), np.int64), np.full(len(num_stones), NOT_OVER, np.int8)
         for player in (0, 1):
-            rows = active[mover[active] == player]
+            rows = np.flatnonzero(games.mover == player)
             if len(rows):
-                actions[rows] = players.act(player, Boards(cells[rows], mover[rows]), episode_keys[rows], stones[rows])
-                if player == seat:
-                    games.decide(rows, actions[rows])
-        play_rows(cells, mover, stones, episode_keys, active, actions[active], game.parameters, outcomes)
-        ended = active[outcomes[active] != NOT_OVER]
-        results[ended] = _results(outcomes[ended], seat)
-        active = active[outcomes[active] == NOT_OVER]
-    return games.episodes(game, results, exact=False)
+                boards = Boards(games.cells[rows], games.mover[rows])
+                actions[rows] = act_in_episodes(players.policy(player), boards, streams[rows], num_stones[rows])
+        games.decide(games.mover == players.seat, actions)
+        state = games.cells, games.mover, num_stones, streams
+        play_rows(*state, np.arange(len(actions)), actions, game.parameters, outcomes)
+        return games, outcomes
 
-
-def _results(outcomes: Int8Array, seat: int) -> Float64Array:
-    """Return the results of finished games for the learner: 1, 0 or -1."""
-    return np.where(outcomes == DRAW, 0.0, np.where(outcomes == seat, 1.0, -1.0))
+    games = _play(players, start, move, count)
+    return games.take(np.argsort(games.number)).episodes(game, exact=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,52 +223,31 @@ def enumerate_episodes(players: Players) -> Episodes:
     Raises:
         ValueError: there are more than :data:`MAX_ENUMERATED` episodes.
     """
-    game, games = players.game, _Games.start(players, 1)
-    parts: list[_Games] = []
-    results: list[Float64Array] = []
-    total = 0
-    while len(games.weights):
-        cut = games.truncated(players, np.arange(len(games.weights)))
-        moved, outcomes = _expand(games.take(~cut), players)
-        ended = outcomes != NOT_OVER
-        parts += [games.take(cut), moved.take(ended)]
-        results += [np.full(int(cut.sum()), np.nan), _results(outcomes[ended], players.seat)]
-        total += sum(len(part.weights) for part in parts[-2:])
-        games = _fork(moved.take(~ended), game.skip_chance)
-        if total + len(games.weights) > MAX_ENUMERATED:
-            raise ValueError(
-                f"more than {MAX_ENUMERATED:,} episodes can occur from the start: sample them, or begin in a later "
-                "position"
-            )
-    return _merge_equal(_Games.join(parts).episodes(game, np.concatenate(results), exact=True))
+    game = players.game
 
+    def move(games: _Games) -> tuple[_Games, Int8Array]:
+        """Make all moves and turns that can occur."""
+        boards, chances = Boards(games.cells, games.mover), np.zeros(games.cells.shape)
+        for mover in (0, 1):
+            rows = np.flatnonzero(games.mover == mover)
+            if len(rows):
+                chances[rows] = players.policy(mover).probabilities(boards.take(rows))
+        rows, actions = np.nonzero(chances)
+        cells, outcomes = play_moves(game, boards, rows, actions)
+        moved = games.take(rows)._replace(cells=cells)
+        moved.weights[:] *= chances[rows, actions]
+        moved.decide(moved.mover == players.seat, actions)
+        is_open, skip = outcomes == NOT_OVER, game.skip_chance
+        turn = moved._replace(
+            mover=(1 - moved.mover).astype(np.int8), weights=moved.weights * np.where(is_open, 1 - skip, 1.0)
+        )
+        if skip == 0:
+            return turn, outcomes
+        skipped = moved._replace(weights=moved.weights * skip).take(is_open)
+        return _Games.join([turn, skipped]), np.concatenate([outcomes, outcomes[is_open]])
 
-def _expand(games: _Games, players: Players) -> tuple[_Games, Int8Array]:
-    """Make all moves that can occur; return the games after them, before the turn, and their outcomes."""
-    chances = np.zeros(games.cells.shape)
-    for mover in (0, 1):
-        rows = np.flatnonzero(games.mover == mover)
-        if len(rows):
-            chances[rows] = players.probabilities(mover, Boards(games.cells[rows], games.mover[rows]))
-    rows, actions = np.nonzero(chances)
-    moved = games.take(rows)
-    moved.weights[:] *= chances[rows, actions]
-    own = np.flatnonzero(moved.mover == players.seat)
-    moved.decide(own, actions[own])
-    cells, outcomes = play_moves(players.game, Boards(games.cells, games.mover), rows, actions)
-    return moved._replace(cells=cells), outcomes
-
-
-def _fork(games: _Games, skip_chance: float) -> _Games:
-    """Follow both turns after a move."""
-    other = games._replace(mover=(1 - games.mover).astype(np.int8), weights=games.weights * (1 - skip_chance))
-    if skip_chance == 0:
-        return other
-    return _Games.join([other, games._replace(weights=games.weights * skip_chance)])
-
-
-def _merge_equal(episodes: Episodes) -> Episodes:
-    """Return enumerated episodes in which those that are equal for the learner are one, with the sum of weights."""
+    episodes = _play(players, _Games.start(players, 1), move, MAX_ENUMERATED).episodes(game, exact=True)
+    # episodes that are equal for the learner become one
     codes = np.concatenate([episodes.positions, episodes.actions, episodes.rewards.astype(np.int64)], axis=1)
     _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(inverse.reshape(-1), episodes.weights).astype(np.float64)

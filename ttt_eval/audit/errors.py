@@ -18,7 +18,7 @@ U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,10 @@ class Errors(NamedTuple):
     variance: Interval
     mse: Interval
     """mean squared error, their sum"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data."""
+        return {name: value.to_dict() for name, value in self._asdict().items()}
 
 
 class AdvantageErrors(NamedTuple):
@@ -131,18 +135,16 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
         visits: the decisions.
         error: float64[V], estimate minus exact.
         num_cells: of the board.
-        blocks: int64[V], of sampled decisions; None if all episodes are enumerated.
+        blocks: int64[G], of sampled groups; None if all episodes are enumerated.
     """
     _, pair = np.unique(visits.row * num_cells + visits.action, return_inverse=True)
     if blocks is None:
-        weight, first, second = (_sums(pair, visits.weight * error**power) for power in range(3))
-        total = weight.sum()
-        bias = float((first**2 / weight).sum() / total)
-        mse = float(second.sum() / total)
+        weight, first, second = _moments(pair, visits.weight, error)
+        bias, mse = float((first**2 / weight).sum() / weight.sum()), float(second.sum() / weight.sum())
         return AdvantageErrors(Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse))), 1.0)
     shape = int(blocks.max(initial=-1)) + 1, int(pair.max(initial=-1)) + 1
-    places, size = blocks * shape[1] + pair, shape[0] * shape[1]
-    moments = np.stack([_sums(places, error**power, size).reshape(shape) for power in range(3)])
+    places, ones = blocks[visits.group] * shape[1] + pair, np.ones(len(error))
+    moments = _moments(places, ones, error, shape[0] * shape[1]).reshape(3, *shape)
     whole = moments.sum(axis=1)
 
     def measure(keep: BoolArray) -> Float64Array:
@@ -155,25 +157,25 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
         return np.array([square, second.sum() / count.sum() - square, mse])
 
     coverage = float(whole[0][whole[0] > 1].sum() / max(1.0, whole[0].sum()))
-    return AdvantageErrors(Errors(*_jackknife(measure, len(moments[0]))), coverage)
+    return AdvantageErrors(Errors(*_jackknife(measure, shape[0])), coverage)
 
 
-def _sums(places: Int64Array, terms: Float64Array, count: int = 0) -> Float64Array:
-    """Return the sum of the terms of each place."""
-    return np.bincount(places, terms, count).astype(np.float64)
+def _moments(places: Int64Array, weight: Float64Array, error: Float64Array, count: int = 0) -> Float64Array:
+    """Return the sums of weights, weighted errors and their squares at each place, float64[3, places]."""
+    return np.stack([np.bincount(places, weight * error**power, count) for power in range(3)]).astype(np.float64)
 
 
 def position_errors(visits: Visits, error: Float64Array, exact: bool, num_episodes: int) -> PositionErrors:
     """Return the errors of estimates by position, over all actions."""
     rows, inverse = np.unique(visits.row, return_inverse=True)
-    weight, first, second = (_sums(inverse, visits.weight * error**power) for power in range(3))
+    weight, first, second = _moments(inverse, visits.weight, error)
     bias, mse = first / weight, second / weight
     standard_error = np.zeros(len(rows))
     if not exact:  # episodes of a group depend on each other, groups do not
         most = int(visits.group.max(initial=0)) + 1
         pair, place = np.unique(inverse * most + visits.group, return_inverse=True)
         num_groups = np.bincount(pair // most)
-        squares = _sums(pair // most, _sums(place, error - bias[inverse]) ** 2)
+        squares = np.bincount(pair // most, np.bincount(place, error - bias[inverse]) ** 2)
         variance = squares * num_groups / np.maximum(num_groups - 1, 1)
         standard_error = np.where(num_groups > 1, np.sqrt(variance) / (weight * num_episodes), np.nan)
     order = np.argsort(-weight, kind="stable")
@@ -220,12 +222,11 @@ def gradient_errors(
         np.maximum.at(weights, visits.group, visits.weight * group_size)
         mean, true = (np.asarray(weights @ matrix) for matrix in (estimate, exact))
         products = [float(a @ b) for a, b in ((mean, mean), (true, true), (mean, true), (mean - true, mean - true))]
-        found = [Interval(x, x, x) for x in numbers(products, float(weights @ squares)).tolist()]
+        results = [Interval(x, x, x) for x in numbers(products, float(weights @ squares)).tolist()]
     else:
         sizes = np.bincount(blocks)
-        total, known = (_sum_rows(matrix, blocks, len(sizes)) for matrix in (estimate, exact))
-        bias = _sum_rows(estimate - exact, blocks, len(sizes))
-        grams = [(a @ b.T).toarray() for a, b in ((total, total), (known, known), (total, known), (bias, bias))]
+        total, true, bias = (_sum_rows(matrix, blocks) for matrix in (estimate, exact, estimate - exact))
+        grams = [(a @ b.T).toarray() for a, b in ((total, total), (true, true), (total, true), (bias, bias))]
         block_squares = np.bincount(blocks, squares)
 
         def measure(keep: BoolArray) -> Float64Array:
@@ -234,9 +235,9 @@ def gradient_errors(
             kept = [gram[np.ix_(keep, keep)] for gram in grams]
             return numbers([(gram.sum() - np.trace(gram)) / pairs for gram in kept], block_squares[keep].sum() / count)
 
-        found = _jackknife(measure, len(sizes))
-        found[3] = Interval(*np.clip(found[3], -1.0, 1.0).tolist())  # within its range; NaN stays
-    return GradientErrors(Errors(*found[:3]), found[3], found[4])
+        results = _jackknife(measure, len(sizes))
+        results[3] = Interval(*np.clip(results[3], -1.0, 1.0).tolist())  # within its range; NaN stays
+    return GradientErrors(Errors(*results[:3]), results[3], results[4])
 
 
 def _gradients(visits: Visits, advantages: Float64Array, probabilities: Float64Array, num_groups: int) -> csr_array:
@@ -248,20 +249,17 @@ def _gradients(visits: Visits, advantages: Float64Array, probabilities: Float64A
     dense = -scale[:, None] * probabilities[visits.row]
     dense[np.arange(len(scale)), visits.action] += scale
     visit, cell = np.nonzero(dense)
-    found = csr_array(
-        (dense[visit, cell], (visits.group[visit], visits.row[visit] * cells + cell)),
-        shape=(num_groups, num_positions * cells),
-    )
-    found.sum_duplicates()
-    return found
+    places = visits.group[visit], visits.row[visit] * cells + cell
+    gradients = csr_array((dense[visit, cell], places), shape=(num_groups, num_positions * cells))
+    gradients.sum_duplicates()
+    return gradients
 
 
-def _sum_rows(matrix: csr_array, blocks: Int64Array, count: int) -> csr_array:
+def _sum_rows(matrix: csr_array, blocks: Int64Array) -> csr_array:
     """Return the sum of the rows of each block."""
     from scipy.sparse import csr_array
 
-    ones = csr_array((np.ones(len(blocks)), (blocks, np.arange(len(blocks)))), shape=(count, len(blocks)))
-    return ones @ matrix
+    return csr_array((np.ones(len(blocks)), (blocks, np.arange(len(blocks))))) @ matrix
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -280,11 +278,11 @@ def _jackknife(measure: Callable[[BoolArray], Float64Array], num_blocks: int) ->
         return [Interval(x, -np.inf, np.inf) for x in whole.tolist()]
     parts = np.stack([measure(np.arange(num_blocks) != block) for block in range(num_blocks)])
     pseudo = num_blocks * whole - (num_blocks - 1) * parts
-    found = []
+    intervals = []
     for value, column in zip(whole.tolist(), pseudo.T, strict=True):
         low, high = -np.inf, np.inf
         if np.isfinite(column).all():
             spread = interval_from_seeds(column.tolist())
             low, high = spread.low + (value - spread.mean), spread.high + (value - spread.mean)
-        found.append(Interval(value, low, high))
-    return found
+        intervals.append(Interval(value, low, high))
+    return intervals

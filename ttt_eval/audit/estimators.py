@@ -9,6 +9,7 @@ episodes form a group. The arrays of CleanRL and Stable-Baselines3 have the same
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -270,41 +271,6 @@ def per_turn_return(batch: Batch) -> Float64Array:
 # Names
 
 
-class BuiltIn(NamedTuple):
-    """A built-in estimator."""
-
-    function: Callable[..., Float64Array]
-    estimates: Literal["advantage", "return"]
-    about: str
-    settings: Mapping[str, type] = {}
-    """type of each setting"""
-    uses_groups: bool = False
-
-
-_LAM = {"lam": float}
-ESTIMATORS: Mapping[str, BuiltIn] = {
-    "monte-carlo": BuiltIn(monte_carlo, "return", "return of the rest of the episode", {"baseline": float}),
-    "return-minus-value": BuiltIn(return_minus_value, "advantage", "return minus the value of the position"),
-    "n-step": BuiltIn(n_step, "advantage", "n-step return minus the value", {"n": int}),
-    "td-lambda": BuiltIn(td_lambda, "return", "lambda-return", _LAM),
-    "gae": BuiltIn(gae, "advantage", "generalised advantage estimation", {**_LAM, "bootstrap": bool}),
-    "gae-finite": BuiltIn(gae_finite, "advantage", "GAE with weights normalised over the decisions left", _LAM),
-    "v-trace": BuiltIn(v_trace, "advantage", "V-trace, off policy", {"max_rho": float, "max_c": float}),
-    "importance-sampling": BuiltIn(importance_sampling, "advantage", "per-decision importance sampling"),
-    "rloo": BuiltIn(rloo, "advantage", "return minus the mean of the other episodes of a group", {}, True),
-    "grpo": BuiltIn(
-        grpo, "advantage", "return minus the mean of a group, over its standard deviation", {"scale": bool}, True
-    ),
-    "per-turn": BuiltIn(
-        per_turn, "advantage", "rewards centred turn by turn, then summed", {"scale": bool, "leave_one_out": bool}, True
-    ),
-    "per-turn-return": BuiltIn(
-        per_turn_return, "advantage", "returns from each turn on minus those of the group", {}, True
-    ),
-}
-"""Built-in estimators by name."""
-
-
 class Estimator(NamedTuple):
     """An advantage estimator with its settings."""
 
@@ -313,6 +279,19 @@ class Estimator(NamedTuple):
     estimates: Literal["advantage", "return"] = "advantage"
     uses_groups: bool = False
     """whether it compares the episodes of a group"""
+    about: str = ""
+    """what it returns, in words"""
+
+    @classmethod
+    def from_function(cls, name: str, function: Callable[[Batch], Any]) -> Estimator:
+        """Return the estimator of a function of one's own."""
+        return cls(name, function, uses_groups=bool(getattr(function, "uses_groups", False)))
+
+    @property
+    def settings(self) -> dict[str, type]:
+        """Types of the settings: of the defaults of keyword arguments."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {each.name: type(each.default) for each in parameters if each.kind is each.KEYWORD_ONLY}
 
     def estimate(self, batch: Batch) -> Float64Array:
         """Return the estimates of advantages, float64[E, T], 0 where there is no decision.
@@ -346,6 +325,28 @@ class Estimator(NamedTuple):
         return np.where(batch.mask, answer, 0.0)
 
 
+ESTIMATORS: Mapping[str, Estimator] = {
+    estimator.name: estimator
+    for estimator in (
+        Estimator("monte-carlo", monte_carlo, "return", about="return of the rest of the episode"),
+        Estimator("return-minus-value", return_minus_value, about="return minus the value of the position"),
+        Estimator("n-step", n_step, about="n-step return minus the value"),
+        Estimator("td-lambda", td_lambda, "return", about="lambda-return"),
+        Estimator("gae", gae, about="generalised advantage estimation"),
+        Estimator("gae-finite", gae_finite, about="GAE with weights normalised over the decisions left"),
+        Estimator("v-trace", v_trace, about="V-trace, off policy"),
+        Estimator("importance-sampling", importance_sampling, about="per-decision importance sampling"),
+        Estimator("rloo", rloo, "advantage", True, "return minus the mean of the other episodes of a group"),
+        Estimator("grpo", grpo, "advantage", True, "return minus the mean of a group, over its standard deviation"),
+        Estimator("per-turn", per_turn, "advantage", True, "rewards centred turn by turn, then summed"),
+        Estimator(
+            "per-turn-return", per_turn_return, "advantage", True, "returns from each turn on, centred in a group"
+        ),
+    )
+}
+"""Built-in estimators by name."""
+
+
 def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     """Return the estimator that a spec string or a function names.
 
@@ -358,10 +359,10 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     """
     if isinstance(spec, Estimator):
         return spec
+    if callable(spec):
+        return Estimator.from_function(getattr(spec, "__name__", type(spec).__name__), spec)
     if not isinstance(spec, str):
-        if not callable(spec):
-            raise TypeError(f"{spec!r} is no estimator: {GRAMMAR}")
-        return Estimator(getattr(spec, "__name__", type(spec).__name__), spec, uses_groups=_uses_groups(spec))
+        raise TypeError(f"{spec!r} is no estimator: {GRAMMAR}")
     try:
         name, unkeyed, given = parse_spec(spec)
     except ValueError:
@@ -372,19 +373,14 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
         function = load_object(name)
         if not callable(function) or unkeyed or given:
             raise ValueError(f"{spec[:80]!r} is no function: write module:function, without settings")
-        return Estimator(spec, function, uses_groups=_uses_groups(function))
+        return Estimator.from_function(spec, function)
     if name not in ESTIMATORS:
         raise ValueError(f"there is no estimator {name!r}: {closest_names(name, ESTIMATORS)}")
     builtin, settings = ESTIMATORS[name], {}
-    for key, value in (({} if unkeyed is None else {next(iter(builtin.settings), ""): unkeyed}) | given).items():
+    kinds = builtin.settings
+    for key, value in (({} if unkeyed is None else {next(iter(kinds), ""): unkeyed}) | given).items():
         setting = key.replace("-", "_")
-        if setting not in builtin.settings:
-            raise ValueError(f"{name} has no setting {key!r}: {closest_names(key, builtin.settings)}")
-        settings[setting] = convert_value(name, key, value, builtin.settings[setting])
-        if not np.isfinite(settings[setting]):
-            raise ValueError(f"{name}: {key}={value!r} is not finite")
-    return Estimator(spec, functools.partial(builtin.function, **settings), builtin.estimates, builtin.uses_groups)
-
-
-def _uses_groups(function: object) -> bool:
-    return bool(getattr(function, "uses_groups", False))
+        if setting not in kinds:
+            raise ValueError(f"{name} has no setting {key!r}: {closest_names(key, kinds)}")
+        settings[setting] = convert_value(name, key, value, kinds[setting])
+    return builtin._replace(name=spec, function=functools.partial(builtin.function, **settings))

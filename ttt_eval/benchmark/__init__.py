@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ttt_eval.benchmark.scoring import References as References
 from ttt_eval.benchmark.scoring import TaskScore as TaskScore
-from ttt_eval.benchmark.scoring import best_policies as best_policies
 from ttt_eval.benchmark.scoring import combine_scores as combine_scores
-from ttt_eval.benchmark.scoring import random_policies as random_policies
 from ttt_eval.benchmark.scoring import references as references
 from ttt_eval.benchmark.scoring import score_policies as score_policies
 from ttt_eval.benchmark.tasks import TASKS as TASKS

@@ -6,38 +6,20 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import gymnasium
-import numpy as np
-
-from learners import LEARNERS
-from learners.config import load_learner
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, RandomState, load_algorithm, sign_buffer
-from learners.training import Decisions, make_initial_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import NOT_OVER
-from ttt_eval.benchmark.episodes import (
-    OBSERVATION,
-    combine_learners,
-    episode_skip_chance,
-    games_to_learn,
-    read_boards,
-)
-from ttt_eval.benchmark.illegal_moves import Unmasked
-from ttt_eval.benchmark.scoring import PolicyWithValues
-from ttt_eval.benchmark.tasks import Task
+from ttt_eval.benchmark.learner_agents import AlphaZeroAgent, LearnerAgent
+from ttt_eval.benchmark.scoring import PolicyWithValues, Unmasked
+from ttt_eval.benchmark.tasks import Task, TaskEnv
 
-Env = gymnasium.Env[Any, Any]
 SB3_ALGORITHMS = {config.name: config.algorithm for config in (PPOConfig, DQNConfig, MaskablePPOConfig)}
 """Maps the name of an agent to its algorithm, "package:Class"."""
 POLICIES = ("random", "win-or-block")
@@ -64,11 +46,11 @@ class Agent(Protocol):
     - ``library``: name of the package that it is of, whose version the submission reports.
     """
 
-    def learn(self, env: Env, steps: int) -> object:
+    def learn(self, env: TaskEnv, steps: int) -> object:
         """Learn from so many steps of the environment.
 
         The environment counts the steps and stores policies between two of them; further steps raise
-        :class:`~ttt_eval.benchmark.runs.BudgetSpent`, which ends the run.
+        :class:`~ttt_eval.benchmark.tasks.BudgetSpent`, which ends the run.
         """
         ...
 
@@ -91,29 +73,20 @@ def load_agent(name: str) -> MakeAgent:
     if name in LEARNER_NAMES:
         return functools.partial(LearnerAgent, name)
     if name == ALPHA_ZERO:
-        from ttt_eval.benchmark.alpha_zero_agent import AlphaZeroAgent
-
         return AlphaZeroAgent
-    if name in SB3_ALGORITHMS:
-        return functools.partial(_make_sb3_baseline, name)
+    if name in SB3_ALGORITHMS:  # with its own default settings, but for the discount, which games do not have
+        return functools.partial(SB3Agent, load_algorithm(name, SB3_ALGORITHMS[name]), gamma=1.0)
     if ":" not in name:
         near = closest_names(name[:80], AGENTS)
         raise ValueError(f"there is no agent {name[:80]!r}: {near}, or write module:make of your own")
     make: MakeAgent = load_object(name)
-    if not callable(make) or not _takes_two_arguments(make):
-        raise ValueError(f"{name} is no function of a task and a seed: write make(task, seed), which returns an agent")
-    return make
-
-
-def _takes_two_arguments(make: Callable[..., Any]) -> bool:
-    """Return whether a function can be called with two arguments, as far as its signature is known."""
     try:
         inspect.signature(make).bind(None, None)
-    except ValueError:  # of a function in C that has none
-        return True
     except TypeError:
-        return False
-    return True
+        raise ValueError(
+            f"{name} is no function of a task and a seed: write make(task, seed), which returns an agent"
+        ) from None
+    return make
 
 
 def source_hash(name: str) -> str:
@@ -140,22 +113,12 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     shown |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
     policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), **shown)
-    values = _value_function(agent, model, game, shown)
-    if task.hides_masks:
-        policy = Unmasked(policy)
-    return policy if values is None else PolicyWithValues(policy, values)
-
-
-def _value_function(
-    agent: Agent, model: Any, game: Game, shown: Mapping[str, Any]
-) -> Callable[[Boards], Float64Array] | None:
-    critic = getattr(agent, "critic", None)
-    if critic is not None:
-        return as_value_function(critic, game, **shown)
-    for owner in (agent, model):
-        if callable(getattr(owner, "values", None)):
-            return as_value_function(owner, game)
-    return None
+    policy = Unmasked(policy) if task.hides_masks else policy
+    owners = [owner for owner in (agent, model) if callable(getattr(owner, "values", None))]
+    for critic in (getattr(agent, "critic", None), *owners):
+        if critic is not None:
+            return PolicyWithValues(policy, as_value_function(critic, game, **shown))
+    return policy
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,59 +138,8 @@ class PolicyAgent:
         self.model = make_policy(spec, task.games[0])
         self.hyperparameters: dict[str, Any] = {}
 
-    def learn(self, env: Env, steps: int) -> None:
+    def learn(self, env: TaskEnv, steps: int) -> None:
         """Take no step."""
-
-
-class LearnerAgent:
-    """A learner of this package, which learns game by game from a Gymnasium environment.
-
-    In a task that shows the skip chance there is a learner for each value of it. In a game with another skip chance
-    the agent plays by action values that are interpolated between them.
-
-    Args:
-        name: of the learner.
-        task: the task.
-        seed: of the learner.
-        settings: those that are not the default ones, of self-play in a task of self-play.
-
-    Raises:
-        ValueError: there is no such learner, it trains in a loop of its own, or a setting is invalid.
-    """
-
-    def __init__(self, name: str, task: Task, seed: int, **settings: Any) -> None:
-        kind = load_learner(name)
-        defaults = kind.self_play if task.opponent == SELF else {}
-        config = kind(**{**defaults, **settings})
-        if config.own_loop:
-            raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
-        self.env_options = {"observation": OBSERVATION}
-        self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-        self._task = task
-        self.learners: dict[float, Any] = {
-            game.skip_chance: config.build(game, make_initial_rng(seed)) for game in games_to_learn(task)
-        }
-        self._decisions = {skip: Decisions(learner, 1, rng) for skip, learner in self.learners.items()}
-
-    def learn(self, env: Env, steps: int) -> None:
-        """Play and learn until so many steps are taken."""
-        only = np.zeros(1, np.int64)
-        observation, info = env.reset()
-        for _ in range(steps):
-            decisions = self._decisions[episode_skip_chance(self._task, self._decisions, observation)]
-            begun = info["result"] == NOT_OVER  # else the opponent has won before the first move
-            action = int(decisions.act(only, read_boards(self._task, observation, info))[0]) if begun else 0
-            observation, reward, terminated, truncated, info = env.step(action)
-            if terminated or truncated:
-                if begun:
-                    last = np.array([info["seat"]], np.int8)
-                    decisions.end(only, last, np.array([reward], np.float64))
-                observation, info = env.reset()
-
-    def policy_for(self, game: Game) -> Policy:
-        """Return the policy in a game."""
-        return combine_learners(game, self.learners)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -262,54 +174,18 @@ class SB3Agent:
         self.hyperparameters = {"policy": policy, **settings}
         self.model: Any = None
         self.critic: Any = None
-        self._make = functools.partial(algorithm, policy, seed=seed, device="cpu", verbose=0, **settings)
-        self._both = task.opponent == SELF
-        # without masks a distribution shows how often it errs; DQN has values, and errs where the best is illegal
-        self._distribution = task.hides_masks
         self.returns: Returns = "actions"
+        self._task = task
+        self._make = functools.partial(algorithm, policy, seed=seed, device="cpu", verbose=0, **settings)
 
-    def learn(self, env: Env, steps: int) -> None:
+    def learn(self, env: TaskEnv, steps: int) -> None:
         """Learn; the algorithm may ask for more steps than there are."""
         with RandomState(threads=1):
             if self.model is None:
-                self._begin(SignedEnv(env))
+                self.model = self.critic = self._make(env=env)
+                if self._task.opponent == SELF:
+                    sign_buffer(env, getattr(self.model, "rollout_buffer", None) or self.model.replay_buffer)
+                # a distribution shows how often it errs; DQN has values, and errs where the best action is illegal
+                if self._task.hides_masks and hasattr(self.model.policy, "get_distribution"):
+                    self.returns = "probabilities"
             self.model.learn(steps, reset_num_timesteps=False)
-
-    def _begin(self, env: SignedEnv) -> None:
-        self.model = self.critic = self._make(env=env)
-        if self._both:
-            sign_buffer(env, getattr(self.model, "rollout_buffer", None) or self.model.replay_buffer)
-        if self._distribution and hasattr(self.model.policy, "get_distribution"):
-            self.returns = "probabilities"
-
-
-class SignedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Shows after each step the sign of the next position's value, which buffers of self-play need.
-
-    Attributes:
-        discount: float32[1]: 0 if the game is over, +1 if the same player moves again, -1 if the other one does.
-    """
-
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
-        self.discount = np.ones(1, np.float32)
-        self._mover = 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """See :class:`gymnasium.Env`."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._mover = info["mover"]
-        return observation, info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """See :class:`gymnasium.Env`."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        over = terminated or truncated
-        self.discount = np.array([0 if over else 1 if info["mover"] == self._mover else -1], np.float32)
-        self._mover = info["mover"]
-        return observation, reward, terminated, truncated, info
-
-
-def _make_sb3_baseline(name: str, task: Task, seed: int) -> SB3Agent:
-    """Return an algorithm with its own default settings, but for the discount, which games do not have."""
-    return SB3Agent(load_algorithm(name, SB3_ALGORITHMS[name]), task, seed, gamma=1.0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+import hashlib
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ STORED = np.float16
 MAX_SHARE = 255
 """Share of the most probable move, of type uint8, on large boards."""
 MAX_VALUE = 1.0
+PARTS = ("probabilities", "values")
+"""arrays of a table"""
 SUM_TOLERANCE = 0.02
 """Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11 bits."""
 ROWS_PER_CHECK = 1 << 18
@@ -57,19 +60,27 @@ class PolicyTable(Policy):
         self.game, self.masked = game, masked
         self.codes = position_codes(game, seats)
         count = len(self.codes)
-        if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
-            raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
+        self._arrays = [probabilities] if values is None else [probabilities, values]
+        rules = (PARTS[0], (count, game.cells), "fu"), (PARTS[1], (count,), "f")
+        for array, (name, shape, kinds) in zip(self._arrays, rules, strict=False):
+            if array.shape != shape or array.dtype.kind not in kinds:
+                raise ValueError(f"a table of {count:,} positions needs {name} float{list(shape)}")
         self._weights = probabilities
         for start in range(0, count, ROWS_PER_CHECK):
             self._check_rows(slice(start, start + ROWS_PER_CHECK))
-        self._values = None
         if values is not None:
-            if values.shape != (count,) or values.dtype.kind != "f":
-                raise ValueError(f"a table of {count:,} positions needs values float[{count}]")
-            self._values = values.astype(np.float64)
-            if not (np.abs(self._values) <= MAX_VALUE).all():
+            if not (np.abs(values) <= MAX_VALUE).all():
                 raise ValueError("a table has values outside [-1, 1]")
-            self.values = self._read_values  # an attribute of tables with values alone
+            stored = values.astype(np.float64)
+            self.values = lambda boards: stored[self._rows(boards)]  # an attribute of tables with values alone
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the arrays."""
+        digest = hashlib.sha256()
+        for array in self._arrays:
+            digest.update(repr((array.dtype.str, array.shape)).encode() + np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def _check_rows(self, rows: slice) -> None:
         """Raise ValueError if a row is no distribution over legal moves."""
@@ -93,11 +104,6 @@ class PolicyTable(Policy):
         weights: Float64Array = self._weights[self._rows(boards)].astype(np.float64)
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
-
-    def _read_values(self, boards: Boards) -> Float64Array:
-        """Return values for the mover, float64[B]."""
-        assert self._values is not None
-        return np.asarray(self._values[self._rows(boards)])
 
     def _rows(self, boards: Boards) -> Int64Array:
         rows = find_sorted(self.codes, keys(boards.own_first()))
@@ -147,17 +153,13 @@ def tabulate(
         ValueError: a policy that is not pure, or whose probabilities have another shape.
     """
     pure, is_large = make_pure(policy, game), game.cells > MAX_CELLS_OF_CHECKPOINTS
-    boards, probabilities = list_positions(game, seats), []
-    for chunk in boards.chunks(QUERY_SIZE):
+    parts: dict[str, list[NDArray[Any]]] = {"probabilities": []}
+    for chunk in list_positions(game, seats).chunks(QUERY_SIZE):
         p: NDArray[Any] = query_policy(pure, chunk).astype(dtype)
         if is_large:
             weights = p.astype(np.float64)
             p = np.rint(weights * (MAX_SHARE / weights.max(axis=1, keepdims=True))).astype(np.uint8)
-        probabilities.append(p)
-    arrays = {"probabilities": np.concatenate(probabilities)}
-    if pure.values is not None and not is_large:
-        values: list[NDArray[Any]] = [
-            np.asarray(pure.values(chunk)).astype(dtype) for chunk in boards.chunks(QUERY_SIZE)
-        ]
-        arrays["values"] = np.concatenate(values)
-    return arrays
+        elif pure.values is not None:
+            parts.setdefault("values", []).append(np.asarray(pure.values(chunk)).astype(dtype))
+        parts["probabilities"].append(p)
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}

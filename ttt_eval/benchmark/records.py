@@ -76,10 +76,6 @@ class TrainingReturns(Struct, frozen=True):
         if not len(self.steps) == len(self.episodes) == len(self.returns):
             raise ValueError("steps, episodes and returns have different lengths")
 
-    def extend(self, steps: int, episodes: int, returns: float) -> TrainingReturns:
-        """Return this with one more checkpoint."""
-        return TrainingReturns((*self.steps, steps), (*self.episodes, episodes), (*self.returns, returns))
-
     def mean(self, after: int, until: int) -> float | None:
         """Return the mean return of the episodes that end between two checkpoints, of which 0 is the beginning.
 
@@ -101,14 +97,23 @@ class RunRecord(Struct, frozen=True):
     returns: TrainingReturns | None = None
 
 
-class CheckpointScore(Struct, frozen=True):
-    """Score of the policy of a run at a checkpoint."""
+class ScoreOnTask(Struct, frozen=True):
+    """A score of a run of a task."""
 
     task: str
     seed: Seed
     steps: Count
+    """environment steps"""
     score: Score
     """0 for random play, 1 for the best possible"""
+
+    def __post_init__(self) -> None:
+        find_task(self.task)
+
+
+class CheckpointScore(ScoreOnTask, frozen=True):
+    """Score of the policy of a run at a checkpoint."""
+
     value: Number
     """the measure, see ``Task.measure``"""
     sha256: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=10)]
@@ -118,27 +123,16 @@ class CheckpointScore(Struct, frozen=True):
     best: Number | None = None
     """the measure that scores 1"""
 
-    def __post_init__(self) -> None:
-        find_task(self.task)
 
-
-class RunScore(Struct, frozen=True):
+class RunScore(ScoreOnTask, frozen=True):
     """Score of a run: of its last checkpoint, or where the opponent changes the mean over its checkpoints."""
 
-    task: str
-    seed: Seed
-    steps: Count
-    """environment steps of the run"""
-    score: Score
     complete: bool = False
     """whether all checkpoints of the task are there"""
     win_random: Share | None = None
     """exact probability that the last policy wins against random play, the mean over games and seats; None in the task
     without masks, where a table has illegal moves"""
     cost: Cost | None = None
-
-    def __post_init__(self) -> None:
-        find_task(self.task)
 
 
 class SubmissionScores(Submission, frozen=True, kw_only=True):

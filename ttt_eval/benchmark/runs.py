@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
+import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import delete_temporary_files, read_bounded, subfolder
+from ttt_envs.core.files import read_bounded, subfolder, write_atomically
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.envs.config import SELF
-from ttt_eval.benchmark.agents import Agent, Env, agent_policy, load_agent
+from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.policy_table import tabulate
 from ttt_eval.benchmark.records import MAX_SEED, Cost, RunRecord, Submission, TrainingReturns
-from ttt_eval.benchmark.submission import (
-    FILE,
-    MAX_FILE_BYTES,
-    Run,
-    encode_record,
-    join_runs,
-    open_submission,
-    write_run,
-)
-from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task, find_tasks
-from ttt_eval.cost import Usage
+from ttt_eval.benchmark.submission import FILE, MAX_FILE_BYTES, Run, encode_record, join_runs, open_submission
+from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
+from ttt_eval.cost import Meter
 from ttt_eval.result_store import Unit, do_units
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS, QUICK_SEEDS = 20_000, 2
 MIN_STEPS = 200
 """Minimum steps of a run, which has its first checkpoint after one step or more."""
-
-
-class BudgetSpent(Exception):  # noqa: N818  # what happened
-    """The steps of a run are taken: this ends the agent's ``learn``."""
 
 
 @dataclass(frozen=True)
@@ -92,67 +79,6 @@ def shorten(task: Task, max_steps: int) -> Task:
     return replace(task, steps=min(task.steps, max_steps)) if max_steps else task
 
 
-class CountedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Counts steps, and stores policies between two of them.
-
-    A policy is stored when the step after a checkpoint begins, so that the agent has learned from all steps before.
-    Seeds are ignored: the task has seeded the environment.
-
-    Args:
-        env: the environment.
-        checkpoints: ascending numbers of steps, the last of which is the budget.
-        store: called with each of them.
-        both: whether the agent moves for both players.
-
-    Attributes:
-        steps: those taken.
-        episodes: number of finished episodes.
-        returned: sum of all rewards; if the agent moves for both players, those of player 0, where the other's count
-            negatively.
-    """
-
-    def __init__(
-        self, env: Env, checkpoints: Sequence[int], store: Callable[[int], None], *, both: bool = False
-    ) -> None:
-        super().__init__(env)
-        self.steps = self.episodes = 0
-        self.returned = 0.0
-        self.budget = checkpoints[-1]
-        self._both = both
-        self._checkpoints = list(checkpoints)
-        self._store = store
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; ``seed`` is ignored.
-
-        Raises:
-            ValueError: ``options`` are given, and there are none.
-        """
-        if options:
-            raise ValueError("an agent has no options of reset: the task determines how episodes begin")
-        return self.env.reset()
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """See :class:`gymnasium.Env`.
-
-        Raises:
-            BudgetSpent: all steps are taken.
-        """
-        self.store_due()
-        if self.steps >= self.budget:
-            raise BudgetSpent(f"all {self.budget:,} steps are taken")
-        self.steps += 1
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self.episodes += bool(terminated or truncated)
-        self.returned += -float(reward) if self._both and info["seat"] == 1 else float(reward)
-        return observation, reward, terminated, truncated, info
-
-    def store_due(self, *, all_left: bool = False) -> None:
-        """Store policies whose checkpoint is reached, or with ``all_left`` those of all that are left."""
-        while self._checkpoints and (all_left or self.steps >= self._checkpoints[0]):
-            self._store(self._checkpoints.pop(0))
-
-
 def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> tuple[dict[str, NDArray[Any]], RunRecord]:
     """Train an agent, and return the arrays of its run by name, and the run's record.
 
@@ -170,40 +96,30 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> tuple[di
     if not isinstance(agent, Agent):
         raise TypeError(f"{type(agent).__name__} is no agent: it has no method learn(env, steps)")
     arrays: dict[str, NDArray[Any]] = {}
-    run, returns = Run(task, seed, task.checkpoints[::-every][::-1]), TrainingReturns()
-    spent_on_tables = 0.0, 0.0
+    run, meter = Run(task, seed, task.checkpoints[::-every][::-1]), Meter()
+    totals: list[tuple[int, int, float]] = []
 
     def store(steps: int) -> None:
-        nonlocal spent_on_tables, returns
-        returns = returns.extend(steps, env.episodes, env.returned)
-        before = Usage.now()
+        meter.end("learning")
+        totals.append((steps, env.episodes, env.returned))
         for name, game in run.tables(steps).items():
             table = tabulate(game, agent_policy(agent, task, game), task.seats)
             arrays.update({f"{name}/{part}": array for part, array in table.items()})
-        cpu, wall = _elapsed(before, Usage.now())
-        spent_on_tables = spent_on_tables[0] + cpu, spent_on_tables[1] + wall
+        meter.end("tables")
 
-    begun = Usage.now()
-    options = dict(getattr(agent, "env_options", {}))
-    env = CountedEnv(task.make_env(seed, **options), run.checkpoints, store, both=task.opponent == SELF)
-    with suppress(BudgetSpent):
-        while env.steps < env.budget:
+    env = task.make_env(seed, **getattr(agent, "env_options", {}))
+    env.checkpoints, env.budget, env.store = list(run.checkpoints), task.steps, store
+    taken = -1
+    with closing(env), suppress(BudgetSpent):
+        while taken < env.steps < task.steps:
             taken = env.steps
-            agent.learn(env, env.budget - env.steps)
-            if env.steps == taken:
-                break
-    env.store_due(all_left=True)
-    end = Usage.now()
-    cpu, wall = _elapsed(begun, end)
-    times = max(cpu - spent_on_tables[0], 0.0), max(wall - spent_on_tables[1], 0.0)
-    record = RunRecord(Cost(*times, end.peak_rss_bytes, env.steps), returns)
-    env.close()
+            agent.learn(env, task.steps - taken)
+    env.store_due(at_end=True)
+    meter.end("learning")
+    used = meter.phases["learning"]
+    cost = Cost(used["cpu_user_s"] + used["cpu_system_s"], used["wall_s"], used["peak_rss_bytes"], env.steps)
+    record = RunRecord(cost, TrainingReturns(*zip(*totals, strict=True)))
     return {run.record: encode_record(record), **arrays}, record
-
-
-def _elapsed(before: Usage, after: Usage) -> tuple[float, float]:
-    """Return CPU and wall seconds."""
-    return after.user_s + after.system_s - before.user_s - before.system_s, after.wall_s - before.wall_s
 
 
 def run_unit(unit: Unit) -> dict[str, NDArray[Any]]:
@@ -217,14 +133,12 @@ def describe_agent(settings: RunSettings) -> tuple[Mapping[str, Any], str]:
     unit = settings.units()[0]
     agent = load_agent(settings.agent)(find_task(unit["task"]), unit["seed"])
     try:
-        found: Mapping[str, Any] = json.loads(
-            json.dumps(getattr(agent, "hyperparameters", {}), default=str, allow_nan=False)
-        )
+        text = json.dumps(getattr(agent, "hyperparameters", {}), default=str, allow_nan=False)
     except (RecursionError, ValueError) as problem:  # such as of a number that is not finite
         raise ValueError(
             f"the hyperparameters of {settings.agent} cannot be written: {problem}; report flat ones of finite numbers"
         ) from None
-    return found, str(getattr(agent, "library", ""))
+    return json.loads(text), str(getattr(agent, "library", ""))
 
 
 def run_benchmark(
@@ -254,41 +168,32 @@ def run_benchmark(
     encode_record(submission)  # refuses what cannot be read again before the first run
     if (folder / FILE).exists():
         with open_submission(folder) as stored:
-            if stored.submission.name != submission.name:
-                name = stored.submission.name
+            if (name := stored.submission.name) != submission.name:
                 raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another one")
-    for unit in units:
-        _run_file(folder, unit)  # refuses links before the first run
+
+    save: Any = np.savez_compressed  # whose named arrays have no type
+
+    def file_of(unit: Unit) -> Path:
+        return subfolder(folder, f"{unit['task']}/seed-{unit['seed']}.npz")
 
     def write(unit: Unit, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
-        path = _run_file(folder, unit)
-        write_run(path, arrays)
-        return {"sha256": _hash(path)}
+        write_atomically(file_of(unit), lambda file: save(file, **arrays), durable=False)
+        return {"sha256": _hash(file_of(unit))}
 
+    paths = [file_of(unit) for unit in units]  # refuses links before the first run
+    settings_of_runs = {"agent_name": settings.agent, "max_steps": settings.max_steps, "every": settings.every}
+    own_files = (FILE, "*/seed-*.npz")
     progress(0, len(units))
-    own = {"agent_name": settings.agent, "max_steps": settings.max_steps, "every": settings.every}
-    with closing(
-        do_units(run_unit, units, folder, {**provenance, **own}, jobs=jobs, other_files=(FILE,), postprocess=write)
-    ) as results:
+    work = do_units(
+        run_unit, units, folder, {**provenance, **settings_of_runs}, jobs=jobs, other_files=own_files, postprocess=write
+    )
+    with closing(work) as results:
         for done, (number, result) in enumerate(results, start=1):
-            path = _run_file(folder, units[number])
-            if not path.exists() or _hash(path) != result["sha256"]:
-                raise ValueError(f"{path} is missing or was changed: remove {folder} and run again")
+            if not paths[number].exists() or _hash(paths[number]) != result["sha256"]:
+                raise ValueError(f"{paths[number]} is missing or was changed: remove {folder} and run again")
             progress(done, len(units))
-    for task in TASKS:
-        delete_temporary_files(subfolder(folder, task.name), ("seed-*.npz",))
-    seeds = range(MAX_SEED + 1)
-    paths = [folder / task.name / f"seed-{seed}.npz" for task in TASKS for seed in seeds]
-    join_runs(folder / FILE, submission, [path for path in paths if path.exists()])
-
-
-def _run_file(folder: Path, unit: Unit) -> Path:
-    """Return the file of a run in a folder.
-
-    Raises:
-        ValueError: it is in a link.
-    """
-    return subfolder(folder, f"{unit['task']}/seed-{unit['seed']}.npz")
+    all_paths = (folder / task.name / f"seed-{seed}.npz" for task in TASKS for seed in range(MAX_SEED + 1))
+    join_runs(folder / FILE, submission, [path for path in all_paths if path.exists()])
 
 
 def _hash(path: Path) -> str:

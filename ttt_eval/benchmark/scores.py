@@ -9,11 +9,11 @@ from typing import TypeVar
 from msgspec.structs import asdict, replace
 
 from ttt_envs.agents.policy import Policy
+from ttt_eval.benchmark.policy_table import PolicyTable
 from ttt_eval.benchmark.records import CheckpointScore, RunScore, SubmissionScores
-from ttt_eval.benchmark.scoring import TaskScore, combine_scores, large_queries, score_policies
-from ttt_eval.benchmark.submission import Run, StoredTable, open_submission
+from ttt_eval.benchmark.scoring import TaskScore, combine_scores, result_against, score_policies
+from ttt_eval.benchmark.submission import Run, SubmissionFile, open_submission
 from ttt_eval.benchmark.tasks import TASKS, Task
-from ttt_eval.exact.dynamic_programming import outcome
 
 Row = TypeVar("Row", CheckpointScore, RunScore)
 
@@ -40,34 +40,34 @@ def score_submission(
     scores: list[RunScore] = []
     known: dict[tuple[str, ...], TaskScore] = {}
     with open_submission(path) as stored:
-        submission = stored.submission
-        # the last table alone determines the score of a run of one stage: see combine_scores
-        chosen = [
-            (run, run.checkpoints[-1:] if last and run.task.num_stages <= 1 else run.checkpoints) for run in stored.runs
-        ]
-        total, done = sum(len(marks) for _, marks in chosen), 0
-        progress(done, total)
-        for run, marks in chosen:
-            rows: list[CheckpointScore] = []
-            tables: list[StoredTable] = []
-            for steps in marks:
-                tables = stored.read_tables(run, steps)
-                try:
-                    rows += _score_tables(run, steps, tables, known)
-                except ValueError as problem:
-                    raise ValueError(
-                        f"{stored.path}, {run.record}, {steps} steps, cannot be scored: {problem}"
-                    ) from None
-                done += 1
-                progress(done, total)
-            cost, wins = stored.read_run(run).cost, _win_rate(run, tables)
-            for task in _tasks_measured_by(run.task):
-                if found := [row for row in rows if row.task == task.name]:
-                    complete = run.checkpoints == run.task.checkpoints and len(found) == len(marks)
-                    score = combine_scores(task, [row.score for row in found])
-                    scores.append(RunScore(task.name, run.seed, found[-1].steps, score, complete, wins, cost))
-            checkpoints += rows
-    return SubmissionScores(**asdict(submission), runs=_sort_rows(scores), checkpoints=_sort_rows(checkpoints))
+        is_whole = {run: not last or len(run.task.stages) > 1 for run in stored.runs}  # see combine_scores
+        marks = [(run, steps) for run in stored.runs for steps in run.checkpoints[0 if is_whole[run] else -1 :]]
+        progress(0, len(marks))
+        for done, (run, steps) in enumerate(marks, start=1):
+            tables = stored.read_tables(run, steps)
+            try:
+                checkpoints += _score_tables(run, steps, tables, known)
+            except ValueError as problem:
+                raise ValueError(f"{stored.path}, {run.record}, {steps} steps, cannot be scored: {problem}") from None
+            progress(done, len(marks))
+            if steps == run.checkpoints[-1]:
+                scores += _score_run(stored, run, checkpoints, tables)
+        submission = asdict(stored.submission)
+    return SubmissionScores(**submission, runs=_sort_rows(scores), checkpoints=_sort_rows(checkpoints))
+
+
+def _score_run(
+    stored: SubmissionFile, run: Run, checkpoints: Sequence[CheckpointScore], tables: Sequence[PolicyTable]
+) -> Iterator[RunScore]:
+    """Yield the scores of a run on all tasks that it measures; ``tables`` are those of its last checkpoint."""
+    cost, wins, is_whole = stored.read_run(run).cost, _win_rate(run, tables), run.checkpoints == run.task.checkpoints
+    own = [row for row in checkpoints if row.seed == run.seed]
+    rows_of = {task: [row for row in own if row.task == task.name] for task in _tasks_measured_by(run.task)}
+    for task, rows in rows_of.items():
+        if rows:  # the task critic has none where there are no values
+            complete = is_whole and len(rows) == len(rows_of[run.task])
+            score = combine_scores(task, [row.score for row in rows])
+            yield RunScore(task.name, run.seed, rows[-1].steps, score, complete, wins, cost)
 
 
 def _sort_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -78,11 +78,11 @@ def _sort_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 def _tasks_measured_by(task: Task) -> list[Task]:
     """Return the tasks that are measured by runs of a task: itself first."""
-    return [task, *(other for other in TASKS if other.uses_runs_of == task.name)]
+    return [other for other in TASKS if task.name in (other.name, other.uses_runs_of)]
 
 
 def _score_tables(
-    run: Run, steps: int, tables: Sequence[StoredTable], known: dict[tuple[str, ...], TaskScore]
+    run: Run, steps: int, tables: Sequence[PolicyTable], known: dict[tuple[str, ...], TaskScore]
 ) -> Iterator[CheckpointScore]:
     """Yield the scores of a checkpoint on all tasks that measure the run.
 
@@ -90,7 +90,7 @@ def _score_tables(
     """
     hashes = tuple(table.sha256 for table in tables)
     for task in _tasks_measured_by(run.task):
-        if task.measure == "critic-error" and tables[0].policy.values is None:
+        if task.measure == "critic-error" and tables[0].values is None:
             continue
         key = task.name, str(task.stage(steps)), *hashes
         if key not in known:
@@ -99,23 +99,19 @@ def _score_tables(
         yield CheckpointScore(task.name, run.seed, steps, known[key].score, value, hashes, random, best)
 
 
-def _policies(task: Task, tables: Sequence[StoredTable]) -> list[Policy]:
+def _policies(task: Task, tables: Sequence[PolicyTable]) -> list[Policy]:
     """Return a policy for each of the task's games: of an agent that is not shown which one it is, the same."""
-    policies: list[Policy] = [table.policy for table in tables]
+    policies: list[Policy] = list(tables)
     return policies if len(policies) == len(task.games) else policies * len(task.games)
 
 
-def _win_rate(run: Run, tables: Sequence[StoredTable]) -> float | None:
+def _win_rate(run: Run, tables: Sequence[PolicyTable]) -> float | None:
     """See ``RunScore.win_random``; ``tables`` are those of the last checkpoint."""
     if run.task.hides_masks:
         return None
-    won = []
-    for game, policy in zip(run.task.games, _policies(run.task, tables), strict=True):
-        for seat in run.task.seats:
-            players = (policy, "random") if seat == 0 else ("random", policy)
-            result = outcome(game, *players, work=large_queries(game))
-            won.append(result.win if seat == 0 else result.loss)
-    return sum(won) / len(won)
+    pairs = zip(run.task.games, _policies(run.task, tables), strict=True)
+    wins = [result_against(game, policy, "random", seat).win for game, policy in pairs for seat in run.task.seats]
+    return sum(wins) / len(wins)
 
 
 def add_runs(scores: SubmissionScores, earlier: Sequence[SubmissionScores]) -> SubmissionScores:

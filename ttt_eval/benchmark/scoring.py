@@ -6,9 +6,8 @@ from anywhere, also from tables that somebody has submitted: nothing is sampled 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -18,18 +17,17 @@ from baselines.exact import solve
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import load_or_compute
-from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.boards import Boards, keys
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_eval.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
+from ttt_envs.graph.layers import Traversal
+from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
-from ttt_eval.exact.best_response_values import BestResponsePolicy
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
-from ttt_eval.exact.policy_evaluation import evaluate_policy
+from ttt_eval.exact.results import OutcomeProbabilities
 from ttt_eval.result_store import RESULT_VERSION
 
 
@@ -80,17 +78,18 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
         raise ValueError(f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each")
     for policy, game in zip(policies, task.games, strict=True):
         make_pure(policy, game)
-    stage = task.stage(task.steps if steps is None else steps)
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
+    stage = task.stage(task.steps if steps is None else steps)
     return TaskScore(_measure(task, policies, stage), references(task, stage))
 
 
 def combine_scores(task: Task, scores: Sequence[float]) -> float:
     """Return the score of a run from those of its checkpoints: the last, or the mean if the opponent changes."""
-    return float(np.mean(scores)) if task.num_stages > 1 else scores[-1]
+    return float(np.mean(scores)) if len(task.stages) > 1 else scores[-1]
 
 
+@cache
 def references(task: Task, stage: int = 0) -> References:
     """Return the measures of random and of best play, computed once and cached on disk.
 
@@ -99,16 +98,13 @@ def references(task: Task, stage: int = 0) -> References:
     """
     if task.measure == "critic-error":
         raise ValueError(f"the references of the task {task.name} depend on the policy whose values are measured")
-    return _references(task, stage)
-
-
-@cache
-def _references(task: Task, stage: int) -> References:
-    content = {"version": VERSION, "results": RESULT_VERSION, "task": dataclasses.asdict(task), "stage": stage}
+    content = {"version": VERSION, "results": RESULT_VERSION, "task": asdict(task), "stage": stage}
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
 
     def measure() -> Float64Array:
-        return np.array([_measure(task, random_policies(task), stage), _best(task, stage)])
+        is_masked = task.measure != "illegal-moves"
+        random = [make_policy("random", game) if is_masked else UniformOverCells() for game in task.games]
+        return np.array([_measure(task, random, stage), _best(task, stage)])
 
     return References(*map(float, load_or_compute(name, content, (2,), measure, min_bytes=0)))
 
@@ -119,24 +115,23 @@ def _references(task: Task, stage: int) -> References:
 
 def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     """Return the measure of ``policies``, one for each game."""
-    pairs = list(zip(task.games, policies, strict=True))
-    if task.measure == "opening-regret":
-        found = [_opening_regret(game, policy) for game, policy in pairs]
-    elif task.measure == "regret":
-        found = [regret(game, policy) for game, policy in pairs]
-    elif task.measure == "exploitability":
-        found = [exploitability(game, policy, work=large_queries(game)) for game, policy in pairs]
-    elif task.measure == "illegal-moves":
-        opponent = task.opponent_at(stage)
-        found = [
-            probability_of_illegal_move(game, Unmasked(policy), opponent, seat)
-            for game, policy in pairs
-            for seat in task.seats
-        ]
+    pairs, opponent = list(zip(task.games, policies, strict=True)), task.stages[stage][0]
+    if task.measure in ("value", "illegal-moves"):
+        measure = _value if task.measure == "value" else probability_of_illegal_move
+        results = [measure(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats]
     else:
-        opponent = task.opponent_at(stage)
-        found = [_value(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats]
-    return sum(found) / len(found)
+        measures = {"opening-regret": _opening_regret, "regret": _regret, "exploitability": _exploitability}
+        results = [measures[task.measure](game, policy) for game, policy in pairs]
+    return sum(results) / len(results)
+
+
+def _best(task: Task, stage: int) -> float:
+    """Return the best possible measure."""
+    if task.measure != "value":
+        return 0.0
+    opponent = task.stages[stage][0]
+    results = [best_response(game, opponent, seat).value for game in task.games for seat in task.seats]
+    return sum(results) / len(results)
 
 
 def large_queries(game: Game) -> Work:
@@ -144,11 +139,45 @@ def large_queries(game: Game) -> Work:
     return DEFAULT_WORK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else Work(chunk=1 << 17)
 
 
-def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
-    """Return the expected result of ``policy`` in this seat."""
+def result_against(game: Game, policy: Policy, opponent: str, seat: int) -> OutcomeProbabilities:
+    """Return the probabilities of the results of ``policy`` in a seat."""
+    work = large_queries(game)
     if seat == 0:
-        return outcome(game, policy, opponent, work=large_queries(game)).value
-    return outcome(game, opponent, policy, work=large_queries(game)).reversed().value
+        return outcome(game, policy, opponent, work=work)
+    return outcome(game, opponent, policy, work=work).reversed()
+
+
+def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
+    return result_against(game, policy, opponent, seat).value
+
+
+def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Policy, seat: int) -> float:
+    """Return the exact probability that a game ends by an illegal action of ``policy``.
+
+    Args:
+        game: the game.
+        policy: a pure policy that reports ``illegal_mass``, or whose ``probabilities`` over all cells are those before
+            masking.
+        opponent: a spec string or a pure policy, which plays by the rules.
+        seat: of the policy: 0 moves first, 1 second.
+
+    Raises:
+        ValueError: a policy that is not pure, or probabilities that are negative or do not sum to 1.
+    """
+    own, other = Unmasked(policy), make_pure(opponent, game)
+    players = (own, other) if seat == 0 else (other, own)
+    results = np.zeros(4)
+    for _ in forward(Traversal(game, players, masked=False), results):
+        pass
+    return float(results[ILLEGAL])
+
+
+def _regret(game: Game, policy: Policy) -> float:
+    return regret(game, policy)
+
+
+def _exploitability(game: Game, policy: Policy) -> float:
+    return exploitability(game, policy, work=large_queries(game))
 
 
 def _opening_regret(game: Game, policy: Policy) -> float:
@@ -172,44 +201,47 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
     if policy.values is None:
         raise TypeError(f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)")
     [game] = task.games
-    found = critic_error(game, policy, task.opponent_at(0), policy)
-    of_zeros = replace(found, predicted=np.zeros(len(found.predicted)))
-    return TaskScore(found.root_mean_square, References(of_zeros.root_mean_square, 0.0))
+    error = critic_error(game, policy, task.stages[0][0], policy)
+    of_zeros = replace(error, predicted=np.zeros(len(error.predicted)))
+    return TaskScore(error.root_mean_square, References(of_zeros.root_mean_square, 0.0))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# References
+class UniformOverCells(Policy):
+    """A uniformly random action among all cells, legal or not."""
+
+    def __str__(self) -> str:
+        return "uniform over cells"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]."""
+        return np.full(boards.cells.shape, 1.0 / boards.cells.shape[1])
 
 
-def _best(task: Task, stage: int) -> float:
-    """Return the best possible measure."""
-    if task.measure != "value":
-        return 0.0
-    opponent = task.opponent_at(stage)
-    found = [best_response(game, opponent, seat).value for game in task.games for seat in task.seats]
-    return sum(found) / len(found)
+class Unmasked(Policy):
+    """A policy before masking: its illegal mass is spread evenly over the occupied cells.
 
+    Which occupied cell is chosen makes no difference, for any of them ends the game.
 
-def random_policies(task: Task) -> list[Policy]:
-    """Return the policies that score 0."""
-    if task.measure == "illegal-moves":
-        return [UniformOverCells() for _ in task.games]
-    policies = [make_policy("random", game) for game in task.games]
-    if task.measure == "critic-error":
-        return [PolicyWithValues(policy, _zero_values) for policy in policies]
-    return policies
+    Args:
+        policy: a policy that reports ``illegal_mass``, such as those of ``as_policy``; any other never moves illegally.
+    """
 
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.pure = policy, policy.pure
 
-def best_policies(task: Task, steps: int | None = None) -> list[Policy]:
-    """Return policies that score 1; ``steps`` as in :func:`score_policies`."""
-    if task.measure == "critic-error":
-        [game] = task.games
-        optimal = make_policy("optimal", game)
-        return [PolicyWithValues(optimal, _exact_values(game, optimal, task.opponent_at(0)))]
-    if task.measure == "value":
-        opponent = task.opponent_at(task.stage(task.steps if steps is None else steps))
-        return [BestResponsePolicy(game, opponent) for game in task.games]
-    return [make_policy("optimal", game) for game in task.games]
+    def __str__(self) -> str:
+        return f"{self.policy} without masks"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], over all cells."""
+        masked = self.policy.probabilities(boards, rng)
+        if self.policy.illegal_mass is None:
+            return masked
+        mass = self.policy.illegal_mass(boards)[:, None]
+        occupied = boards.cells != 0
+        count = occupied.sum(axis=1, keepdims=True)
+        unmasked: Float64Array = masked * (1 - mass) + mass * occupied / np.maximum(count, 1)
+        return unmasked
 
 
 class PolicyWithValues(Policy):
@@ -236,21 +268,3 @@ class PolicyWithValues(Policy):
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], from -1 to 1."""
         return np.clip(self._values(boards), -1.0, 1.0)
-
-
-def _zero_values(boards: Boards) -> Float64Array:
-    return np.zeros(len(boards.mover))
-
-
-def _exact_values(game: Game, policy: Policy, opponent: str) -> Callable[[Boards], Float64Array]:
-    """Return a policy's exact values against an opponent, both colour-blind; 0 in positions that it does not reach."""
-    exact = evaluate_policy(game, policy, opponent)
-    codes, first = np.unique(keys(exact.boards.own_first()), return_index=True)
-
-    def values(boards: Boards) -> Float64Array:
-        out = _zero_values(boards)
-        rows = find_sorted(codes, keys(boards.own_first()))
-        out[rows >= 0] = exact.values[first[rows[rows >= 0]]]
-        return out
-
-    return values

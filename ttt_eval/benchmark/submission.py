@@ -15,11 +15,9 @@ nothing is executed, links are refused, and sizes are bounded.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +31,7 @@ from numpy.typing import NDArray
 from ttt_envs.core.checks import quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.game.game import Game
-from ttt_eval.benchmark.policy_table import PolicyTable, position_codes
+from ttt_eval.benchmark.policy_table import PARTS, PolicyTable, position_codes
 from ttt_eval.benchmark.records import RunRecord, Submission
 from ttt_eval.benchmark.tasks import TASKS, Task, find_task
 
@@ -75,14 +73,6 @@ class Run(NamedTuple):
         return f"{self.task.name}/seed-{self.seed}/{RECORD}"
 
 
-class StoredTable(NamedTuple):
-    """A table that was read."""
-
-    policy: PolicyTable
-    sha256: str
-    """of its arrays"""
-
-
 @dataclass(frozen=True)
 class SubmissionFile:
     """An open submission; its arrays are read when they are asked for.
@@ -112,20 +102,18 @@ class SubmissionFile:
     @cached_property
     def runs(self) -> Sequence[Run]:
         """Its runs, by task and seed; their arrays are not read."""
-        marks: dict[tuple[str, int], set[int]] = {}
-        for name in self._entries.keys() - {HEAD}:
-            match = _ARRAY.fullmatch(name)
-            if match is None:
-                raise ValueError(f"{self.path} has {quote(name)}, which is no array of a submission: remove it")
-            marks.setdefault((match[1], int(match[2])), set()).update([int(match[3])] if match[3] else [])
-        order = [task.name for task in TASKS]
-        runs = [Run(find_task(task), seed, tuple(sorted(steps))) for (task, seed), steps in marks.items()]
+        steps: dict[tuple[str, int], set[int]] = {}
+        for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
+            steps.setdefault((match[1], int(match[2])), set()).update([int(match[3])] if match[3] else [])
+        runs = [Run(find_task(task), seed, tuple(sorted(marks))) for (task, seed), marks in steps.items()]
+        allowed = {HEAD}
         for run in runs:
             self._check_run(run)
-        allowed = {HEAD, *(name for run in runs for name in _names(run))}
-        for name in self._entries.keys() - allowed:
-            raise ValueError(f"{self.path} has {quote(name)}, and the task scores other skip chances: remove it")
-        return sorted(runs, key=lambda run: (order.index(run.task.name), run.seed))
+            tables = (name for marks in run.checkpoints for name in run.tables(marks))
+            allowed |= {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
+        if others := self._entries.keys() - allowed:
+            raise ValueError(f"{self.path} has {quote(min(others))}, which is no array of a submission: remove it")
+        return sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
 
     def _check_run(self, run: Run) -> None:
         """Raise ValueError if it has no checkpoint, too many, later ones than its task, or lacks a table of one."""
@@ -149,7 +137,7 @@ class SubmissionFile:
         """
         return self._read_record(run.record, RunRecord) if run.record in self._entries else RunRecord()
 
-    def read_tables(self, run: Run, steps: int) -> list[StoredTable]:
+    def read_tables(self, run: Run, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
 
         Raises:
@@ -157,18 +145,14 @@ class SubmissionFile:
         """
         return [self._read_table(run.task, name, game) for name, game in run.tables(steps).items()]
 
-    def _read_table(self, task: Task, name: str, game: Game) -> StoredTable:
+    def _read_table(self, task: Task, name: str, game: Game) -> PolicyTable:
         most = len(position_codes(game, task.seats)) * game.cells * BYTES_PER_NUMBER
-        parts = {part: f"{name}/{part}" for part in ("probabilities", "values") if f"{name}/{part}" in self._entries}
-        arrays = {part: self._read_array(full, most) for part, full in parts.items()}
+        stored = [part for part in PARTS if f"{name}/{part}" in self._entries]
+        arrays = {part: self._read_array(f"{name}/{part}", most) for part in stored}
         try:
-            policy = PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
+            return PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
         except ValueError as problem:
             raise ValueError(f"{name} of {self.path} is no table of a policy: {problem}") from None
-        digest = hashlib.sha256()
-        for array in arrays.values():
-            digest.update(repr((array.dtype.str, array.shape)).encode() + np.ascontiguousarray(array).data)
-        return StoredTable(policy, digest.hexdigest())
 
     def _read_record(self, name: str, kind: type[Record]) -> Record:
         if name not in self._entries:
@@ -189,20 +173,11 @@ class SubmissionFile:
             if entry.file_size > most + MAX_TEXT_BYTES:
                 raise ValueError(f"it unpacks to {entry.file_size:,} bytes, and at most {most:,} are read")
             with self.archive.open(entry) as part:
-                if np.lib.format.read_magic(part) != (1, 0):
-                    raise ValueError("it is an array of another format than 1.0 of NumPy")
-                shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(part)
-                array: NDArray[Any] = np.frombuffer(part.read(), dtype)  # numbers alone, and as many as there are
-            return array.reshape(shape, order="F" if is_fortran else "C")
+                array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
+            return array
         except Exception as problem:  # a malformed zip or array header can raise many exceptions
             why = str(problem).partition("\n")[0][:200] or type(problem).__name__
             raise ValueError(f"{name} of {self.path} cannot be read: {why}") from None
-
-
-def _names(run: Run) -> list[str]:
-    """Return the names of all arrays that a run may have."""
-    tables = [name for steps in run.checkpoints for name in run.tables(steps)]
-    return [run.record, *(f"{name}/{part}" for name in tables for part in ("probabilities", "values"))]
 
 
 @contextmanager
@@ -262,30 +237,17 @@ def encode_record(record: Submission | RunRecord) -> NDArray[np.uint8]:
     return np.frombuffer(text, np.uint8)
 
 
-def write_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays of a run, for :func:`join_runs`."""
-    write: Any = np.savez_compressed  # whose named arrays have no type
-    write_atomically(path, lambda file: write(file, **arrays), durable=False)
-
-
 def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
     """Write a submission of the arrays in the files of runs."""
 
     def write(file: Any) -> None:
-        head = io.BytesIO()
-        np.lib.format.write_array(head, encode_record(submission), allow_pickle=False)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_entry(f"{HEAD}.npy"), head.getvalue())
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:  # entries opened here have no date
+            with archive.open(f"{HEAD}.npy", "w") as entry:
+                np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
                 with zipfile.ZipFile(run) as part:
                     for name in part.namelist():
-                        archive.writestr(_entry(name), part.read(name))
+                        with archive.open(name, "w") as entry:
+                            entry.write(part.read(name))
 
     write_atomically(path, write)
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    """Return the entry of an array, with the same date always: the same arrays give the same bytes."""
-    entry = zipfile.ZipInfo(name)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry

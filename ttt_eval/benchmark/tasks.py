@@ -6,7 +6,7 @@ never change: a change makes a new version.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -16,7 +16,7 @@ import numpy as np
 
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
-from ttt_envs.envs.config import SELF, IllegalAction, SeatChoice
+from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -78,8 +78,13 @@ class Task:
     @property
     def games(self) -> tuple[Game, ...]:
         """The games in which policies are measured."""
-        trained = self.skip_chance if isinstance(self.skip_chance, tuple) else (self.skip_chance,)
-        return tuple(Game(*self.size, self.win_length, skip) for skip in self.scored_skip_chances or trained)
+        skips = self.scored_skip_chances or self.skip_chances
+        return tuple(Game(*self.size, self.win_length, skip) for skip in skips)
+
+    @property
+    def skip_chances(self) -> tuple[float, ...]:
+        """The skip chances of the environment."""
+        return self.skip_chance if isinstance(self.skip_chance, tuple) else (self.skip_chance,)
 
     @property
     def seats(self) -> tuple[int, ...]:
@@ -94,28 +99,20 @@ class Task:
         """
         if self.size[0] * self.size[1] > MAX_CELLS_OF_CHECKPOINTS:
             return (self.steps,)
-        if self.num_stages > 1:
+        if len(self.stages) > 1:
             marks = np.linspace(self.steps / NUM_CHECKPOINTS, self.steps, NUM_CHECKPOINTS)
         else:
             marks = np.geomspace(self.steps * FIRST_CHECKPOINT_SHARE, self.steps, NUM_CHECKPOINTS)
         return tuple(np.unique(marks.round().astype(np.int64)).tolist())
 
     @property
-    def num_stages(self) -> int:
-        """Number of opponents, one after another."""
-        return len(self.opponent) if isinstance(self.opponent, tuple) else 1
+    def stages(self) -> tuple[tuple[str, int], ...]:
+        """The opponents, one after another, as spec strings, and the steps at which they begin."""
+        return self.opponent if isinstance(self.opponent, tuple) else ((self.opponent, 0),)
 
     def stage(self, steps: int) -> int:
-        """Return the stage of the schedule of opponents at the end of ``steps`` environment steps."""
-        if not isinstance(self.opponent, tuple):
-            return 0
-        return int(np.searchsorted([start for _, start in self.opponent], max(steps, 1), side="left")) - 1
-
-    def opponent_at(self, stage: int) -> str:
-        """Return the spec string of the opponent of a stage."""
-        if isinstance(self.opponent, str):
-            return self.opponent
-        return self.opponent[stage][0]
+        """Return the number of the opponent at the end of ``steps`` environment steps."""
+        return int(np.searchsorted([start for _, start in self.stages], max(steps, 1), side="left")) - 1
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -133,8 +130,8 @@ class Task:
             settings["openings"] = [to_text(boards.position(row), self.games[0]) for row in range(len(boards.mover))]
         return settings
 
-    def make_env(self, seed: int, **choices: Any) -> gymnasium.Env[Any, Any]:
-        """Return the environment, seeded: the first ``reset`` needs no seed.
+    def make_env(self, seed: int, **choices: Any) -> TaskEnv:
+        """Return the environment, seeded.
 
         Args:
             seed: of the environment.
@@ -148,37 +145,90 @@ class Task:
                 raise TypeError(
                     f"the task {self.name} determines {name}: an agent chooses {', '.join(AGENT_CHOICES)} alone"
                 )
-        illegal_action: IllegalAction = "lose"
-        env = SingleEnv(**{"illegal_action": illegal_action, **self.settings, **choices})
+        arguments: dict[str, Any] = {"illegal_action": "lose", **self.settings, **choices}
+        env = SingleEnv(**arguments)
         env.reset(seed=seed)
-        return HiddenMasks(env) if self.hides_masks else env
+        return TaskEnv(env, self)
 
 
 AGENT_CHOICES = ("observation", "dtype", "illegal_action", "symmetry")
 """arguments of an environment that an agent chooses"""
 
 
-class HiddenMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Shows all actions as legal, in infos and by ``action_masks``."""
+class BudgetSpent(Exception):  # noqa: N818  # what happened
+    """The steps of a run are taken: this ends the agent's ``learn``."""
+
+
+class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Counts steps, stores policies between two of them, and hides which actions are legal if the task does.
+
+    A policy is stored when the step after a checkpoint begins, so that the agent has learned from all steps before.
+    Seeds of ``reset`` are ignored: the task has seeded the environment.
+
+    Attributes:
+        steps: those taken.
+        episodes: number of finished episodes.
+        returned: sum of all rewards; in self-play those of player 0, where the other's count negatively.
+        discount: float32[1], of the last step: 0 if the game is over, +1 if the same player moves again, -1 if the
+            other one does.
+        checkpoints: numbers of steps after which to store, ascending; those that are reached are removed.
+        budget: maximum number of steps; None for any.
+        store: called with each checkpoint.
+    """
+
+    def __init__(self, env: SingleEnv, task: Task) -> None:
+        super().__init__(env)
+        self.steps = self.episodes = 0
+        self.returned = 0.0
+        self.discount = np.ones(1, np.float32)
+        self.checkpoints: list[int] = []
+        self.budget: int | None = None
+        self.store: Callable[[int], None] = lambda steps: None
+        self._hides_masks, self._is_self_play = task.hides_masks, task.opponent == SELF
+        self._mover = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """See :class:`gymnasium.Env`."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return observation, self._hide(info)
+        """Begin an episode; ``seed`` is ignored.
+
+        Raises:
+            ValueError: ``options`` are given, and there are none.
+        """
+        if options:
+            raise ValueError("an agent has no options of reset: the task determines how episodes begin")
+        observation, info = self.env.reset()
+        self._mover = info["mover"]
+        return observation, self._shown(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """See :class:`gymnasium.Env`."""
+        """See :class:`gymnasium.Env`.
+
+        Raises:
+            BudgetSpent: all steps are taken.
+        """
+        self.store_due()
+        if self.steps == self.budget:
+            raise BudgetSpent(f"all {self.budget:,} steps are taken")
+        self.steps += 1
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated, truncated, self._hide(info)
+        over = terminated or truncated
+        self.episodes += over
+        self.returned += -float(reward) if self._is_self_play and info["seat"] == 1 else float(reward)
+        self.discount = np.array([0 if over else 1 if info["mover"] == self._mover else -1], np.float32)
+        self._mover = info["mover"]
+        return observation, reward, terminated, truncated, self._shown(info)
+
+    def store_due(self, *, at_end: bool = False) -> None:
+        """Store policies whose checkpoint is reached, or at the end all others."""
+        while self.checkpoints and (at_end or self.steps >= self.checkpoints[0]):
+            self.store(self.checkpoints.pop(0))
 
     def action_masks(self) -> BoolArray:
-        """Return bool[cells], all True."""
-        size = self.env.get_wrapper_attr("game").cells
-        return np.ones(size, np.bool_)
+        """Return bool[cells]: which actions are legal, all of them where that is hidden."""
+        masks: BoolArray = self.env.get_wrapper_attr("action_masks")()
+        return masks | self._hides_masks
 
-    @staticmethod
-    def _hide(info: dict[str, Any]) -> dict[str, Any]:
-        return {**info, "action_mask": np.ones_like(info["action_mask"])}
+    def _shown(self, info: dict[str, Any]) -> dict[str, Any]:
+        return {**info, "action_mask": info["action_mask"] | self._hides_masks}
 
 
 @cache
@@ -234,10 +284,10 @@ def find_task(name: str) -> Task:
     Raises:
         ValueError: there is none; the message gives the closest name.
     """
-    for task in TASKS:
-        if task.name == name:
-            return task
-    raise ValueError(f"there is no task {name[:80]!r}: {closest_names(name, [task.name for task in TASKS])}")
+    by_name = {task.name: task for task in TASKS}
+    if name not in by_name:
+        raise ValueError(f"there is no task {name[:80]!r}: {closest_names(name, by_name)}")
+    return by_name[name]
 
 
 def find_tasks(names: Sequence[str] = ()) -> list[Task]:

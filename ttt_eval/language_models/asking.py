@@ -128,9 +128,8 @@ def _read_line(line: bytes) -> tuple[str, Answer] | None:
     except ValueError:
         return None
     match data:
-        case {"custom_id": str(key), "text": str(text)}:
-            counts = [data.get(name) for name in ("prompt_tokens", "completion_tokens")]
-            return key, _answer(text, counts, data.get("truncated") is True)
+        case {"custom_id": str(key), "text": str(text), **rest}:
+            return key, _make_answer(text, rest, rest.get("truncated") is True)
         case {"custom_id": str(key), "response": {"body": body}} if (answer := read_completion(body)) is not None:
             return key, answer
     return None
@@ -140,18 +139,17 @@ def read_completion(data: object) -> Answer | None:
     """Return the answer in a chat completion; None if it is none."""
     match data:
         case {"choices": [{"message": dict(message)} as choice, *_], **rest}:
-            text, usage = message.get("content"), rest.get("usage")
-            counts = [
-                usage.get(name) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")
-            ]
-            return _answer(text if isinstance(text, str) else "", counts, choice.get("finish_reason") == "length")
+            return _make_answer(message.get("content"), rest.get("usage"), choice.get("finish_reason") == "length")
     return None
 
 
-def _answer(text: str, counts: list[object], truncated: bool) -> Answer:
-    """Return an answer of text that can be written, and of counts that are counts."""
-    prompt, completion = (count if isinstance(count, int) and count > 0 else 0 for count in counts)
-    return Answer(text[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(), prompt, completion, truncated)
+def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
+    """Return an answer of text that can be written, and of numbers of tokens that are numbers."""
+    counts = usage if isinstance(usage, dict) else {}
+    tokens = (counts.get(name) for name in ("prompt_tokens", "completion_tokens"))
+    prompt, completion = (count if isinstance(count, int) and count > 0 else 0 for count in tokens)
+    content = text if isinstance(text, str) else ""
+    return Answer(content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(), prompt, completion, truncated)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -162,7 +160,7 @@ def make_ask(url: str, sampling: Sampling, concurrency: int) -> Ask:
     """Return what asks a model at an endpoint with OpenAI's chat completions, through the client ``openai``.
 
     The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests after failures that may
-    pass; if nothing answers at the address, there is one attempt.
+    pass.
 
     Args:
         url: address of the endpoint, before ``/chat/completions``.
@@ -170,7 +168,7 @@ def make_ask(url: str, sampling: Sampling, concurrency: int) -> Ask:
         concurrency: maximum number of requests at a time.
 
     Raises:
-        ValueError: ``openai`` is not installed, an address that is none or holds a password, or no endpoint there.
+        ValueError: ``openai`` is not installed, or an address that is none or holds a password.
     """
     try:
         import openai
@@ -185,22 +183,18 @@ def make_ask(url: str, sampling: Sampling, concurrency: int) -> Ask:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     client = openai.OpenAI(base_url=url, api_key=key, max_retries=RETRIES)
 
-    def failed(problem: openai.OpenAIError) -> ValueError:
-        reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
-        return ValueError(
-            f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct it, and run the same "
-            "command again"
-        )
-
     def complete(question: Question) -> Answer:
         try:
-            reply = client.post("/chat/completions", body=sampling.body(question), cast_to=object)
+            answer = read_completion(client.post("/chat/completions", body=sampling.body(question), cast_to=object))
         except openai.OpenAIError as problem:
-            raise failed(problem) from None
-        answer = read_completion(reply)
+            reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
+            raise ValueError(
+                f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct it, and run the same "
+                "command again"
+            ) from None
         if answer is None:
             raise ValueError(f"the endpoint {url} sent a reply that is no chat completion: choose another endpoint")
-        return answer._replace(text=answer.text.replace(key, "[key]") if len(key) > 8 else answer.text)
+        return answer
 
     def ask(questions: Mapping[str, Question]) -> Iterator[tuple[str, Answer]]:
         with ThreadPoolExecutor(concurrency) as pool:
@@ -211,10 +205,4 @@ def make_ask(url: str, sampling: Sampling, concurrency: int) -> Ask:
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    try:
-        client.with_options(max_retries=0).models.list()
-    except openai.APIConnectionError as problem:
-        raise failed(problem) from None
-    except openai.OpenAIError:  # it need not list its models
-        pass
     return ask

@@ -14,11 +14,9 @@ import numpy as np
 
 from baselines.exact import solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.core.jit import Int64Array, UInt64Array
-from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.game import Game
+from ttt_envs.game.boards import to_text
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_envs.text import Presentation, present
+from ttt_envs.text import present
 from ttt_eval.language_models.player import TextSettings, reachable_positions
 from ttt_eval.puzzles import natural_moves
 
@@ -41,49 +39,32 @@ def make_rows(text: TextSettings, held_out: float = 0.2, every: bool = False) ->
         raise ValueError(f"held_out={held_out:g} is no share of the classes: choose from 0 to 1")
     game, presentation = text.game, text.make_presentation()
     boards = reachable_positions(game)
-    classes, first = position_classes(game, boards)
-    rows = np.arange(len(boards.mover)) if every else np.sort(first)
-    for start in range(0, len(rows), CHUNK):
-        part = rows[start : start + CHUNK]
-        yield from _make_part(text, presentation, boards.take(part), classes[part], held_out)
-
-
-def position_classes(game: Game, boards: Boards) -> tuple[UInt64Array, Int64Array]:
-    """Return the class of each position, uint64[B, words], and the first row of each class, int64[C].
-
-    Two positions are of one class if a symmetry of the board maps them to each other, also with both players exchanged.
-    """
+    # two positions are of one class if a symmetry maps them to each other, also with both players exchanged
     least, _ = canonical_keys(boards.own_first(), symmetries(game))
-    words = least.reshape(len(least), -1)
-    _, first = np.unique(words, axis=0, return_index=True)
-    return words, first.astype(np.int64)
-
-
-def _make_part(
-    text: TextSettings, presentation: Presentation, boards: Boards, classes: UInt64Array, held_out: float
-) -> Iterator[dict[str, Any]]:
-    """Yield rows of positions of these classes."""
-    game = text.game
-    values = solve(game).action_values(boards)
-    best = values >= np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE
-    _, kinds = natural_moves(game, boards)
-    for row, kind in enumerate(kinds):
-        position, cells = boards.position(row), np.flatnonzero(~np.isnan(values[row])).tolist()
-        words = {cell: presentation.move_name(cell) for cell in cells}
-        name = hashlib.sha256(f"{game.slug} {classes[row].tobytes().hex()}".encode()).hexdigest()[:16]
-        yield {
-            "prompt": present(game, position, presentation, show_legal=text.show_legal),
-            "legal": list(words.values()),
-            "values": {word: float(values[row, cell]) + 0.0 for cell, word in words.items()},
-            "best": [word for cell, word in words.items() if best[row, cell]],
-            "split": "held-out" if is_held_out(name, held_out, text.seed) else "train",
-            "class": name,
-            "kind": kind,
-            "stones": int(np.count_nonzero(position.cells)),
-            "position": to_text(position, game),
-            "game": game.to_dict(),
-            "presentation": presentation.name,
-        }
+    classes = least.reshape(len(least), -1)
+    _, first = np.unique(classes, axis=0, return_index=True)
+    rows = np.arange(len(boards.mover)) if every else np.sort(first)
+    names = [hashlib.sha256(f"{game.slug} {key.tobytes().hex()}".encode()).hexdigest()[:16] for key in classes[rows]]
+    for start in range(0, len(rows), CHUNK):
+        part = boards.take(rows[start : start + CHUNK])
+        values = solve(game).action_values(part)
+        best = values >= np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE
+        for row, (name, kind) in enumerate(zip(names[start:], natural_moves(game, part)[1], strict=False)):
+            position = part.position(row)
+            words = {cell: presentation.move_name(cell) for cell in np.flatnonzero(~np.isnan(values[row])).tolist()}
+            yield {
+                "prompt": present(game, position, presentation, show_legal=text.show_legal),
+                "legal": list(words.values()),
+                "values": {word: float(values[row, cell]) + 0.0 for cell, word in words.items()},
+                "best": [word for cell, word in words.items() if best[row, cell]],
+                "split": "held-out" if is_held_out(name, held_out, text.seed) else "train",
+                "class": name,
+                "kind": kind,
+                "stones": int(np.count_nonzero(position.cells)),
+                "position": to_text(position, game),
+                "game": game.to_dict(),
+                "presentation": presentation.name,
+            }
 
 
 def is_held_out(name: str, share: float, seed: int) -> bool:

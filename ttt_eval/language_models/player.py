@@ -84,20 +84,19 @@ class Interview:
             ValueError: a request has failed for good, or an answer cannot be stored.
         """
         results: dict[int, Result] = {}
-        waiting: list[tuple[str, Question, int, Task[Result]]] = []
-
-        def advance(number: int, task: Task[Result], answer: Any) -> None:
-            try:
-                question = task.send(answer)
-            except StopIteration as end:
-                results[number] = end.value
-            else:
-                waiting.append((self.sampling.key(question), question, number, task))
-
-        for number, task in enumerate(tasks):
-            advance(number, task, None)
-        while waiting:
-            missing = {key: question for key, question, _, _ in waiting if key not in self.answers}
+        active: list[tuple[int, Task[Result], Any]] = [(number, task, None) for number, task in enumerate(tasks)]
+        while active:
+            waiting: list[tuple[str, int, Task[Result]]] = []
+            missing: dict[str, Question] = {}
+            for number, task, text in active:
+                try:
+                    question = task.send(text)
+                except StopIteration as end:
+                    results[number] = end.value
+                else:
+                    key = self.sampling.key(question)
+                    waiting.append((key, number, task))
+                    missing |= {} if key in self.answers else {key: question}
             for key, answer in self.ask(missing) if self.ask is not None else ():
                 self.answers.add(key, answer)
                 self.new.add(key)
@@ -105,9 +104,7 @@ class Interview:
             self.missing |= {key: question for key, question in missing.items() if key not in self.answers}
             answered = [row for row in waiting if row[0] in self.answers]
             self.used |= {key for key, *_ in answered}
-            waiting.clear()
-            for key, _, number, task in answered:
-                advance(number, task, self.answers[key].text)
+            active = [(number, task, self.answers[key].text) for key, number, task in answered]
         return results
 
 

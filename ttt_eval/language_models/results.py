@@ -143,23 +143,18 @@ def describe_turns(game: Game, turns: Sequence[ModelTurn]) -> dict[str, Any]:
     for row in np.flatnonzero(named).tolist():
         rows_of.setdefault(to_text(turns[row].position, game), []).append(row)
     costs = Counter({text: float(loss[rows].sum()) for text, rows in rows_of.items()})
-    blunders = [
-        {
-            "position": text,
-            "moves": {str(cell): count / len(rows) for cell, count in sorted(Counter(actions[rows].tolist()).items())},
-            "best": np.flatnonzero(losses[rows[0]] <= VALUE_TOLERANCE).tolist(),
-            "loss": cost / len(rows),
-            "times": len(rows),
-        }
-        for text, cost in costs.most_common(MAX_BLUNDERS)
-        if cost > VALUE_TOLERANCE
-        for rows in (rows_of[text],)
-    ]
-    total = count(np.ones(len(turns), bool))
-    return {
-        "moves": {**total, "problems": dict(sorted(problems.items())), "by_stones": by_stones},
-        "blunders": blunders,
-    }
+    blunders = []
+    for text, cost in costs.most_common(MAX_BLUNDERS):
+        rows = rows_of[text]
+        cells, counts = np.unique(actions[rows], return_counts=True)
+        moves = dict(zip(map(str, cells.tolist()), (counts / len(rows)).tolist(), strict=True))
+        best = np.flatnonzero(losses[rows[0]] <= VALUE_TOLERANCE).tolist()
+        if cost > VALUE_TOLERANCE:
+            blunders.append(
+                {"position": text, "moves": moves, "best": best, "loss": cost / len(rows), "times": len(rows)}
+            )
+    total = {**count(np.ones(len(turns), bool)), "problems": dict(sorted(problems.items())), "by_stones": by_stones}
+    return {"moves": total, "blunders": blunders}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -209,15 +204,15 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Expe
         correction: the value function.
         known: the draws of the opponent, if they are known: then their luck counts too.
     """
-    moved = [turn for turn in text.turns if turn.action >= 0]
-    if not moved:
+    turns = [turn for turn in text.turns if turn.action >= 0]
+    if not turns:
         return 0.0
-    _, moves, _ = account_moves([(turn.position, turn.action, turn.skip) for turn in moved], correction)
+    moves = account_moves([(turn.position, turn.action, turn.skip) for turn in turns], correction)[1]
     luck = sum(move.luck for move in moves)
-    drawn = [move for turn, move in zip(moved, moves, strict=True) if turn.by == "opponent"]
+    drawn = [move for turn, move in zip(turns, moves, strict=True) if turn.by == "opponent"]
     if drawn and known is not None:
-        before = Boards.from_positions([move.position for move in drawn])
-        luck += sum(move.change for move in drawn) + (correction.values(before) - known.expected(before)).sum()
+        boards = Boards.from_positions([move.position for move in drawn])
+        luck += sum(move.change for move in drawn) + (correction.values(boards) - known.expected(boards)).sum()
     return float(luck) * (1 - 2 * seat)
 
 
@@ -234,20 +229,20 @@ def describe_positions(game: Game, boards: Boards, turns: Sequence[ModelTurn], p
     counts, exact = describe_turns(game, turns), None
     if pure:
         policy = answered_policy(game, boards, actions)
-        known = strength(game, policy, EXACT_OPPONENTS)
+        measured = strength(game, policy, EXACT_OPPONENTS)
         exact = {
-            **known.measures,
-            "gains": dict(zip(("first", "second"), known.gains or (), strict=True)),
-            "results": {opponent: result._asdict() for opponent, result in known.results.items()},
+            **measured.measures,
+            "gains": dict(zip(("first", "second"), measured.gains or (), strict=True)),
+            "results": {opponent: result._asdict() for opponent, result in measured.results.items()},
         }
         counts["blunders"] = [
             {
-                "position": to_text(mistake.choice.position, game),
-                "moves": {str(cell): float(mistake.choice.probabilities[cell]) for cell in mistake.choice.played},
-                "best": mistake.choice.best.tolist(),
-                "loss": mistake.loss,
-                "likely": mistake.likely,
+                "position": to_text(choice.position, game),
+                "moves": {str(cell): float(choice.probabilities[cell]) for cell in choice.played},
+                "best": choice.best.tolist(),
+                "loss": loss,
+                "likely": likely,
             }
-            for mistake in worst_positions(game, policy, "random", MAX_BLUNDERS)
+            for choice, loss, likely in worst_positions(game, policy, "random", MAX_BLUNDERS)
         ]
     return {"positions": len(turns), "without_move": int((actions < 0).sum()), **counts, "exact": exact}
