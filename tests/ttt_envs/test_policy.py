@@ -65,33 +65,17 @@ class AtFault(Scripted):
         return self.given(boards, rng)
 
 
-FAULTS = {
-    "asks for more": (
-        lambda boards, rng: rng.integers(9, size=1),
-        AttributeError,
-        "with pure=True asked its rng for 'in",
-    ),
-    "draws too many": (
-        lambda boards, rng: rng.random(3),
-        ValueError,
-        "must draw one uniform number per position: 1, not 3",
-    ),
-    "moves to a stone": (
-        lambda boards, rng: (boards.cells != 0).argmax(axis=1),
-        ValueError,
-        "moved to a cell that is illegal",
-    ),
-    "leaves the board": (
-        lambda boards, rng: np.array([9]),
-        ValueError,
-        "moved to a cell that is illegal",
-    ),
-}
-
-
-@pytest.mark.parametrize(("act_at_fault", "error", "message"), FAULTS.values(), ids=FAULTS)
-def test_errors_of_opponents_name_the_opponent(act_at_fault, error, message):
+@pytest.mark.parametrize(
+    ("act_at_fault", "error"),
+    [
+        (lambda boards, rng: rng.integers(9, size=1), AttributeError),  # a pure one may draw uniform numbers only
+        (lambda boards, rng: rng.random(3), ValueError),  # and one for each position
+        (lambda boards, rng: (boards.cells != 0).argmax(axis=1), ValueError),  # a stone is there
+        (lambda boards, rng: np.array([9]), ValueError),
+    ],
+)
+def test_an_opponent_at_fault_is_an_error(act_at_fault, error):
     env = SingleEnv(opponent=AtFault(act_at_fault))
     env.reset(seed=0)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         env.step(0)
