@@ -108,16 +108,3 @@ def test_values_do_not_depend_on_threads(game, monkeypatch):
             out.flags.writeable = False
             assert_array_equal(tables.setdefault(stones, out), out)
             above = out
-
-
-def test_kept_layers_are_bounded(monkeypatch):
-    numbering = Numbering(Game())
-    monkeypatch.setattr(numbering_module, "MAX_INDEX_BYTES", 0)
-    first = numbering.layer(3)
-    assert numbering.layer(3) is first
-    numbering.layer(4)
-    assert numbering.layer(3) is first
-    numbering.layer(5)
-    numbering.layer(6)
-    assert numbering.layer(3) is not first
-    assert_array_equal(numbering.layer(3).words, first.words)

@@ -300,7 +300,7 @@ def test_games_begin_in_a_position():
     ids=str,
 )
 def test_invalid_arguments_are_refused(settings):
-    with pytest.raises(ValueError, match=str(next(iter(settings)))[:4]):
+    with pytest.raises(ValueError, match=r"forgive|2|-1|randon|over"):
         TextGame(TIC_TAC_TOE, **settings)
 
 
