@@ -5,9 +5,6 @@ import textwrap
 import pytest
 from processes import ROOT, python_path, run_python
 
-from ttt_envs import Game
-from ttt_envs.agents.specs import Spec, make_policy, parse_spec
-
 # Python imports sitecustomize when it starts, in worker processes too. What is hidden there is hidden from us alone:
 # other libraries have code of their own for each system.
 POORER = """
@@ -121,14 +118,3 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
     done = run_python("-c", textwrap.dedent(lines), cwd=tmp_path, **poorer)
     in_use = "another process is writing in folder: wait, or choose another folder"
     assert done.stdout.splitlines() == [in_use, "here", "[]", "True True True", "done"]
-
-
-@pytest.mark.parametrize("path", [r"C:\runs\x", "C:/runs/x"])
-def test_spec_values_may_be_windows_paths(path):
-    assert parse_spec(f"run:{path}") == parse_spec(f"run:({path})") == Spec("run", path, {})
-    assert parse_spec(f"book:path={path},then=(run:{path})") == Spec(
-        "book", None, {"path": path, "then": f"run:{path}"}
-    )
-    assert parse_spec(f"mine:Class:{path}") == Spec("mine:Class", path, {})
-    with pytest.raises(ValueError, match="there is no policy 'C'"):
-        make_policy(path, Game())

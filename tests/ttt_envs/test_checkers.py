@@ -4,7 +4,7 @@ import warnings
 
 import gymnasium
 import pytest
-from environment_contract import OPENINGS, SCHEDULE, SEVERAL
+from environment_contract import OPENINGS, SEVERAL
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
@@ -28,7 +28,7 @@ BOARDS = [
     {"openings": OPENINGS, "skip_chance": (0, 0.5)},
     {"first_player": "random"},
 ]
-OPPONENTS = [{"opponent": "self"}, {"opponent": "random", "seat": "random"}, {"opponent": SCHEDULE}]
+OPPONENTS = [{"opponent": "self"}, {"opponent": "random", "seat": "random"}, {"opponent": [("random", 0), ("win-or-block", 9)]}]
 OBSERVATIONS = ("flat", "planes", "channels", "dict")
 PLAYED = [board | OPPONENTS[n % 2 if "phantom" in board else n % 3] for n, board in enumerate(BOARDS)]
 
