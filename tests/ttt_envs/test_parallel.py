@@ -168,6 +168,12 @@ def test_interrupts_while_workers_start_print_no_traceback(delay_s, tmp_path):
 
 
 @pytest.mark.needs("ray")
+def test_a_missing_cluster_is_an_error():
+    with pytest.raises(ValueError, match=r"127\.0\.0\.1:1"):
+        list(map_blocks(square, [(1,)], "127.0.0.1:1"))
+
+
+@pytest.mark.needs("ray")
 def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     assert sorted(map_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
     assert list(results_in_order(map_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
@@ -177,8 +183,6 @@ def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     work = map_blocks(square, ((n,) for n in itertools.count()), cluster)
     assert next(work)[1] in SQUARES
     work.close()
-    with pytest.raises(ValueError, match=r"127\.0\.0\.1:1"):
-        list(map_blocks(square, [(1,)], "127.0.0.1:1"))
     for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
         with pytest.raises(ValueError, match="jobs=1"):
             list(map_blocks(function, [block], cluster))
