@@ -28,7 +28,11 @@ BOARDS = [
     {"openings": OPENINGS, "skip_chance": (0, 0.5)},
     {"first_player": "random"},
 ]
-OPPONENTS = [{"opponent": "self"}, {"opponent": "random", "seat": "random"}, {"opponent": [("random", 0), ("win-or-block", 9)]}]
+OPPONENTS = [
+    {"opponent": "self"},
+    {"opponent": "random", "seat": "random"},
+    {"opponent": [("random", 0), ("win-or-block", 9)]},
+]
 OBSERVATIONS = ("flat", "planes", "channels", "dict")
 PLAYED = [board | OPPONENTS[n % 2 if "phantom" in board else n % 3] for n, board in enumerate(BOARDS)]
 

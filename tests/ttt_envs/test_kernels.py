@@ -19,12 +19,11 @@ from environment_contract import SEATS
 from gymnasium.vector import AutoresetMode
 
 from baselines.exact import solve
-from baselines.expectiminimax import Expectiminimax, Search
+from baselines.expectiminimax import Search
 from baselines.mcts import MCTS, MCTSSearch, gumbel_search
 from baselines.proof_number import prove
 from baselines.search.transpositions import MIN_ROWS
 from learners import LEARNERS
-from learners.pettingzoo_loop import train_in
 from learners.training import Trainer
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
@@ -46,6 +45,14 @@ TAUGHT = (
     ("q-learning", {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"}),
 )
 """learners with a table, and settings"""
+SEARCHES = (
+    {"pruning": "none"},
+    {"pruning": "alpha-beta", "memory": 0},
+    {"pruning": "star1", "memory": 64 * MIN_ROWS},
+    {"pruning": "star1", "every_move": False},
+    {"width": 2},
+)
+"""settings of a search of positions"""
 
 
 def play_games():
@@ -91,42 +98,28 @@ def play_games():
 
 def search_everything():
     """Searches of every kind, of one position and of many, from the start and from what is kept."""
-    rng = np.random.default_rng(0)
-    skips = Game(skip_chance=0.25)
+    rng, skips = np.random.default_rng(0), Game(skip_chance=0.25)
     for game in (Game(), skips, Game(6, 6, 4)):
-        batch = plain.positions_of_random_play(game, 5)
-        for heuristic in ("count", "consecutive", "all-diagonals"):
-            for settings in (
-                {"pruning": "none"},
-                {"pruning": "alpha-beta", "memory": 0},
-                {"pruning": "star1", "memory": 64 * MIN_ROWS},
-                {"pruning": "star1", "every_move": False},
-                {"width": 2},
-            ):
-                keys = np.arange(5, dtype=np.uint64)
-                search = Search(game, batch, heuristic=heuristic, **settings, random_keys=keys)
-                for depth in (1, 2):
-                    search.run(depth)
-        for some in ("random", MCTS(game, simulations=2)):
-            for settings in ({}, {"decisive": False}, {"c": 0.5}):
-                player = MCTS(game, simulations=20, rollout=some, **settings).player()
-                for _ in range(2):
-                    player.act(batch, np.arange(5), rng)
+        batch, keys = plain.positions_of_random_play(game, 5), np.arange(5, dtype=np.uint64)
+        for heuristic, settings in product(("count", "consecutive", "all-diagonals"), SEARCHES):
+            search = Search(game, batch, heuristic=heuristic, **settings, random_keys=keys)
+            for depth in (1, 2):
+                search.run(depth)
         net = load_object(LEARNERS["alpha-zero"])(hidden=(4,)).build(game, rng)
         net.probabilities(batch)
-        MCTS(game, simulations=20).values(batch)
         gumbel_search(game, batch, net, simulations=20)
-        MCTS(game, simulations=20, rollout=net).player().act(batch, np.arange(5), rng)
+        for rollout, settings in product(("random", MCTS(game, simulations=2), net), ({}, {"decisive": False})):
+            player = MCTS(game, simulations=20, rollout=rollout, **settings).player()
+            for _ in range(2):
+                player.act(batch, np.arange(5), rng)
         MCTS(game, simulations=20).action_values(batch)
-        search = MCTSSearch(game, batch, np.arange(5, dtype=np.uint64))
+        search = MCTSSearch(game, batch, keys)
         search.run(20)
         search.variation(0)
-    batch = plain.positions_of_random_play(skips, 5)
     for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
-        policy = make_policy(f"expectiminimax:{spec}", skips)
+        policy, batch = make_policy(f"expectiminimax:{spec}", skips), plain.positions_of_random_play(skips, 5)
         policy.analyse_all(batch, rng)
         policy.probabilities(batch, rng)
-    Expectiminimax(skips, 2).analyse(batch.position(0))
     for game in (Game(), Game(4, 5, 4), Game(5, 6, 3)):
         prove(game)
 
@@ -142,10 +135,6 @@ def teach_everything():
             for values in {"values", "action_values"} & set(dir(one)):
                 getattr(one, values)(Boards.start(game, 3))
             Trainer(one, "self", 4, batch=1).run()
-        if game == Game(skip_chance=0.25):
-            train_in(
-                mnk_v0.env(), load_object(LEARNERS[name])(**settings).build(Game(), np.random.default_rng(0)), "self", 2
-            )
 
 
 @contextmanager

@@ -9,19 +9,16 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import phantoms
 import plain
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from phantoms import JointViews, attempt_rows
 
-from ttt_envs import Boards, Game, PhantomGame, Position, chance_outcomes, from_text, make_policy
+from ttt_envs import Game, PhantomGame, Position, chance_outcomes, from_text, make_policy
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game import bits, reference, rules
 from ttt_envs.game import lines as game_lines
-from ttt_envs.game.attempts import FOUND
 from ttt_envs.game.boards import check_opening, winning_line_cells
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import game_from_dict
@@ -300,52 +297,6 @@ def test_a_stone_in_the_air_is_no_position():
     check_opening(game, from_text(".../.../.o. x", game), "the opening")
     with pytest.raises(ValueError, match=r"action 3 is illegal.*\(4, 6, 8\)"):
         chance_outcomes(game, from_text(".../.../.o. x"), 3)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Phantom games
-
-
-def check_phantom_games(game, count, seed):
-    """Compare every step of random games, played side by side, with plain Python."""
-    rng, states = np.random.default_rng(seed), [phantoms.start(game) for _ in range(count)]
-    boards = Boards.start(game, count)
-    joint = JointViews(boards.cells, np.zeros_like(boards.cells), boards.mover)
-    stones, keys, rows = np.zeros(count, np.int64), rng.integers(0, 2**63, count).astype(np.uint64), np.arange(count)
-    while len(rows):
-        legal = joint.legal()
-        cells = np.argmax(rng.random(legal.shape) * legal, axis=1)
-        outcome, plies = np.empty(len(rows), np.int8), stones.copy()
-        attempt_rows(*joint, stones, keys, cells, game.kind == "abrupt", game.game.parameters, outcome)
-        for i, row in enumerate(rows.tolist()):
-            skipped = game.skip_chance > 0 and uniform(keys[i], rules.STREAM_SKIP, plies[i]) < game.skip_chance
-            states[row], observation = phantoms.plain_attempt(game, states[row], int(cells[i]), skipped)
-            assert (outcome[i] == FOUND) == (observation == "failed")
-            assert tuple(joint.cells[i]) == states[row].cells
-            if states[row].winner is not None:
-                assert outcome[i] == states[row].winner
-            else:
-                assert joint.mover[i] == states[row].mover
-        for player in (0, 1):
-            assert_array_equal(joint.player_view(player), [states[row].view(player) for row in rows.tolist()])
-        on = (outcome == rules.NOT_OVER) | (outcome == FOUND)
-        rows, stones, keys, joint = rows[on], stones[on], keys[on], JointViews(*(array[on] for array in joint))
-    assert all(state.winner is not None for state in states)
-
-
-@pytest.mark.parametrize("shape", [(3, 3, 3, 0.25), (2, 4, 3, 0.5), (5, 4, 3, 0.1)], ids=str)
-def test_phantom_games_are_those_of_plain_python(hidden, shape):
-    check_phantom_games(PhantomGame(Game(*shape), hidden), 200, 0)
-
-
-def test_known_cells_are_illegal_and_nothing_changes():
-    cells, found = np.array([[[1, 2, 2] + 6 * [0]], [[0, 1] + 7 * [0]]], np.int8)
-    joint = JointViews(cells, found, np.zeros(1, np.int8))
-    for cell in (-1, 0, 1, 9):
-        outcome, stones, before = np.zeros(1, np.int8), np.full(1, 3), [array.copy() for array in joint]
-        attempt_rows(*joint, stones, np.zeros(1, np.uint64), np.array([cell]), False, T3.parameters, outcome)
-        assert outcome[0] == rules.ILLEGAL
-        assert all(map(np.array_equal, before, joint))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

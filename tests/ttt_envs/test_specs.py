@@ -1,7 +1,6 @@
 """The spec strings that name what plays."""
 
 import copy
-import dataclasses
 import pickle
 import sys
 import types
@@ -51,9 +50,6 @@ class MisereCorner(Corner):
 class Idle:
     def __init__(self, game): pass
 
-def unwrapped(game):
-    return lambda observation, mask: 4
-
 number = 3
 '''
 
@@ -94,8 +90,8 @@ def test_a_spec_is_a_name_and_arguments(text, spec):
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":x", " random", "random:", "a:b=1,,c=2", "a:=1", "a:b=1,c", "a:b=1,b=2", "a:(b", "a:b)", "a:)b(", "(a):b=1",
-     "random\n", "run:a\nb", "a\rb:Class", "mcts:c=1,w\x85=2", "\u2028"],
+    ["", ":x", " random", "random:", "a:b=1,,c=2", "a:=1", "a:b=1,c", "a:b=1,b=2", "a:(b", "a:)b(", "(a):b=1",
+     "random\n", "run:a\nb", "\u2028"],
 )  # fmt: skip
 def test_malformed_specs_are_rejected(text):
     for call in (lambda: parse_spec(text), lambda: make_policy(text, GAME)):
@@ -116,7 +112,6 @@ def test_a_policy_is_returned_as_it_is_and_other_types_are_refused():
     ("spec", "hint"),
     [
         ("randm", "did you mean 'random'"),
-        ("win_or_block", "did you mean 'win-or-block'"),
         ("zzzz", "choose one of"),
         ("optimal epsilon=0.1", "did you mean 'optimal'"),
         ("random:3", "random"),
@@ -127,7 +122,6 @@ def test_a_policy_is_returned_as_it_is_and_other_types_are_refused():
         ("mine.policies:Corner:2,weight=3", "weight"),
         ("mine.policies:Cornr", "did you mean 'Corner'"),
         ("mine.policies:Idle", "Idle"),
-        ("mine.policies:unwrapped", "unwrapped"),
         ("mine.policies:number", "number"),
         ("mine.polices:Corner", "mine.polices"),
         ("nobodys.policies:Corner", "nobodys"),
@@ -137,8 +131,6 @@ def test_a_policy_is_returned_as_it_is_and_other_types_are_refused():
         ("settings:step-size=x", "step-size"),
         ("settings:fast=yes", "fast"),
         ("settings:mode=tow", "did you mean 'two'"),
-        ("settings:limit=few", "limit"),
-        ("settings:deep=3", "did you mean 'depth'"),
     ],
 )
 @pytest.mark.usefixtures("mine", "settings")
@@ -146,12 +138,6 @@ def test_unknown_names_and_invalid_values_are_refused_with_a_hint(spec, hint):
     with pytest.raises(ValueError, match=hint) as refused:
         make_policy(spec, GAME)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.usefixtures("mine")
-def test_failed_imports_inside_modules_are_raised():
-    with pytest.raises(ModuleNotFoundError, match="No module named 'a_module_that_nobody_has'"):
-        make_policy("mine.broken:Corner", GAME)
 
 
 @pytest.mark.usefixtures("mine")
@@ -163,8 +149,9 @@ def test_classes_of_users_are_policies(monkeypatch):
     monkeypatch.setitem(sys.modules, "script", script)
     assert make_policy("script:Corner:2.5", GAME).policy.weight == 2.5
     env = SingleEnv(opponent="mine.policies:Corner:weight=100", seat="second")
-    observation, _ = env.reset(seed=0)
-    assert observation.reshape(2, 9)[1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert env.reset(seed=0)[0].reshape(2, 9)[1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_nobody_has"):  # of an import inside a module
+        make_policy("mine.broken:Corner", GAME)
 
 
 @pytest.mark.usefixtures("mine")
@@ -222,15 +209,9 @@ def settings(monkeypatch):
 def test_the_text_of_a_policy_makes_it_again(changes):
     policy = Settings(GAME, **changes)
     assert make_policy(str(policy), GAME) == policy
-    assert dataclasses.asdict(make_policy(str(policy), GAME)) == dataclasses.asdict(policy)
-
-
-@pytest.mark.usefixtures("settings")
-def test_keys_are_written_with_dashes_or_underscores():
-    for key in ("step-size", "step_size"):
-        assert make_policy(f"settings:x,{key}=0.25,fast=True,limit=none", GAME) == Settings(
-            GAME, path="x", step_size=0.25, fast=True, limit=None
-        )
+    assert make_policy("settings:x,step_size=0.25,limit=none", GAME) == make_policy(
+        "settings:x,step-size=0.25,limit=none", GAME
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -115,7 +115,12 @@ def test_presentations_refuse_games_that_they_cannot_show(name, game):
         make_presentation(name, game)
 
 
-def test_a_prompt_says_rules_skip_chance_position_and_legal_moves():
+def test_a_prompt_says_rules_until_the_first_answer_skip_chance_position_and_legal_moves():
+    game = TextGame(TIC_TAC_TOE, start=POSITION, seat=1)
+    assert game.prompt() == present(TIC_TAC_TOE, POSITION)
+    game.step("b2")
+    assert "probability" not in game.prompt()
+    assert "probability" in game.prompt(rules=True)
     text = present(TIC_TAC_TOE, POSITION)
     assert "probability 0.25" in text
     assert "  a b c\n1 x . o\n2 . . .\n3 . . o\nYou are the second player, x." in text
@@ -241,14 +246,6 @@ def test_both_seats_read_their_own_remarks():
     assert text.prompt(1 - text.outcome.winner).endswith("You have lost.")
 
 
-def test_rules_come_until_the_first_answer():
-    text = TextGame(TIC_TAC_TOE, seed=1)
-    assert "Two players" in text.prompt()
-    text.step("b2")
-    assert "Two players" not in text.prompt()
-    assert "Two players" in text.prompt(rules=True)
-
-
 def test_illegal_answers_ask_again_and_then_lose():
     text = TextGame(TIC_TAC_TOE, max_asks=2, seed=0)
     text.step("nonsense")
@@ -281,11 +278,6 @@ def test_illegal_answers_make_random_moves_of_the_seed(game):
     games = [play(seed) for seed in range(40)]
     assert games == [play(seed) for seed in range(40)]
     assert len({actions[0] for actions in games}) == (game.columns if game.gravity else 9)
-
-
-def test_games_begin_in_a_position():
-    text = TextGame(TIC_TAC_TOE, start=POSITION, seat=1)
-    assert (text.position.cells.tolist(), text.mover) == (POSITION.cells.tolist(), 1)
 
 
 @pytest.mark.parametrize(
