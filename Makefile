@@ -33,6 +33,8 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not exact_mean and not openspiel and (not test_solver or (expectimax and [2))
 
+FUZZ_SCALE ?= 1
+
 DEMO_LEARNERS := naive-mc q-learning q-net alpha-zero
 
 # $(call count_lines,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
@@ -98,6 +100,7 @@ endif
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow
+	TTT_ENVS_FUZZ_SCALE=$(FUZZ_SCALE) $(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/test_fuzzing.py
 
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: $(VENV)/.dev

@@ -1,9 +1,10 @@
 """Fixtures and hooks of all tests, and what belongs to which tier. The environment is set before numba is imported.
 
 Three tiers, by two markers. Tests without one are those of ``make test``: they tell whether the project works, in this
-process, within seconds a file. ``more``, run by ``make test-more``: browsers, kills, fuzzing, other processes, blocks of
-documents, other libraries, and TensorFlow and torch beyond a smoke test. ``slow``, run by ``make slow``: studies and full
-sizes. A file is ``more`` by what it uses, see ``tier_of``; a marker stands on a test or a case only if that says it worse.
+process, within seconds a file. ``more``, run by ``make test-more``: browsers, kills, fuzzing, other processes, blocks
+of documents, other libraries, and TensorFlow and torch beyond a smoke test. ``slow``, run by ``make slow``: studies and
+full sizes. A file is ``more`` by what it uses, see ``tier_of``; a marker stands on a test or case where that is not
+enough.
 """
 
 import gc
@@ -37,7 +38,17 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
-HARNESSES = {"clients", "damage", "documents", "explorers", "kills", "pages", "processes", "stub_endpoint", "subprocess"}
+HARNESSES = {
+    "clients",
+    "damage",
+    "documents",
+    "explorers",
+    "kills",
+    "pages",
+    "processes",
+    "stub_endpoint",
+    "subprocess",
+}
 """modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
 MORE = (
     "tests/baselines/test_tablebase.py",
@@ -87,7 +98,9 @@ def pytest_ignore_collect(collection_path, config):
 def has_harness(module):
     """Return whether a file of tests uses one of ``HARNESSES``."""
     values = vars(module).values()
-    return bool(HARNESSES & {value.__name__ if ismodule(value) else getattr(value, "__module__", "") for value in values})
+    return bool(
+        HARNESSES & {value.__name__ if ismodule(value) else getattr(value, "__module__", "") for value in values}
+    )
 
 
 def tier_of(item, packages):

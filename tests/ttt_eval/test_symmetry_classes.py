@@ -1,6 +1,5 @@
 """Exact results over symmetry classes and with cached answers, compared with results over single boards."""
 
-
 import numpy as np
 import plain
 import pytest
