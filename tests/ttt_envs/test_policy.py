@@ -1,24 +1,17 @@
 """Drawing moves."""
 
 import numpy as np
-import plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from players import Impure, Scripted
+from players import Scripted
 
-from ttt_envs import Game, act
+from ttt_envs import Game
 from ttt_envs.agents.policy import sample
 from ttt_envs.envs.single_env import SingleEnv
 
 GAME = Game(skip_chance=0.25)
-
-
-def state_after(seed, count):
-    rng = np.random.default_rng(seed)
-    rng.random(count)
-    return rng.bit_generator.state
 
 
 def test_moves_are_drawn_with_their_probabilities():
@@ -36,23 +29,6 @@ def test_a_move_without_probability_is_never_drawn(weights, u):
     p = np.array([weights]) / sum(weights)
     for number in (u, 0.0, np.nextafter(1, 0)):
         assert p[0, sample(p, np.array([number]))[0]] > 0
-
-
-def test_a_draw_takes_one_uniform_number_per_position():
-    boards = plain.positions_of_random_play(GAME, 50)
-    rng = np.random.default_rng(1)
-    actions = act(Scripted(), boards, rng)
-    assert actions.dtype == np.int64
-    assert_array_equal(actions, (boards.cells == 0).argmax(axis=1))
-    assert rng.bit_generator.state == state_after(1, 50)
-
-
-def test_a_policy_that_is_not_pure_gets_the_generator():
-    boards = plain.positions_of_random_play(GAME, 50)
-    actions = act(Impure(), boards, np.random.default_rng(1))
-    assert (boards.cells[np.arange(50), actions] == 0).all()
-    assert_array_equal(actions, act(Impure(), boards, np.random.default_rng(1)))
-    assert (actions != act(Impure(), boards, np.random.default_rng(2))).any()
 
 
 class AtFault(Scripted):
