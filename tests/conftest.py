@@ -51,11 +51,15 @@ HARNESSES = {
 }
 """modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
 MORE = (
+    "tests/baselines/test_layers.py",
     "tests/baselines/test_tablebase.py",
     "tests/studies/*",
+    "tests/ttt_envs/test_numbering.py",
     "tests/ttt_eval/test_audit.py",
     "tests/ttt_eval/test_benchmark_*.py",
+    "tests/ttt_eval/test_cost.py",
     "tests/ttt_eval/test_elo.py",
+    "tests/ttt_eval/test_luck.py",
 )
 """other files with tests of seconds, which ``make test`` can spare"""
 SMOKE = "tests/learners/test_learner_conformance.py"
