@@ -38,7 +38,7 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
-HARNESSES = {*"damage documents explorers kills pages processes stub_endpoint subprocess".split()}
+HARNESSES = {"damage", "documents", "explorers", "kills", "pages", "processes", "stub_endpoint", "subprocess"}
 """modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
 MORE = (
     "tests/baselines/test_layers.py",
