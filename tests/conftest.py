@@ -54,7 +54,7 @@ MORE = (
 """other files with tests of seconds, which ``make test`` can spare"""
 SMOKE = "tests/learners/test_learner_conformance.py"
 """the file in which ``make test`` trains with TensorFlow and torch; all other tests that need them are ``more``"""
-TIMEOUT_S = {"slow": 3600, "more": 900}
+TIMEOUT_S = {"slow": 3600, "more": 1200}
 """s of a test, against hanging, for its cores may be shared; all others have that of setup.cfg"""
 
 TESTS = ("", "ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")

@@ -81,18 +81,29 @@ def compare(env, referee, kind, rng, seed, episodes, illegal):
 
 
 SB3 = pytest.param("sb3", marks=pytest.mark.needs("torch", "stable_baselines3"))
+SEATED = [{"opponent": "win-or-block", "seat": seat, "skip_chance": 0.25} for seat in SEATS]
+VIEWED = [
+    *({"phantom": rule, "skip_chance": (0, 0.5), "symmetry": "random"} for rule in ("classic", "abrupt")),
+    {"size": (8, 9), "win_length": 3, "skip_chance": 0.25, "gravity": True, "symmetry": "random"},
+    {"openings": OPENINGS, "skip_chance": 0.25},
+]
+"""settings that are played whatever is drawn"""
 
 
 @pytest.mark.parametrize("kind", [*BOTH, "text", SB3])
 def test_games_are_those_of_the_reference(kind):
     """Stones, masks, rewards, ends and infos, with every rule and view, and with opponents in every seat."""
 
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
     @given(any_settings(kind), st.integers(1, 10**6))
     def check(chosen, seed):
         illegal = 0.1 * ("illegal_action" in chosen)
-        compare(KINDS[kind](**chosen), Referee(**chosen), kind, np.random.default_rng(seed), seed, 3, illegal)
+        compare(KINDS[kind](**chosen), Referee(**chosen), kind, np.random.default_rng(seed), seed, 4, illegal)
 
+    for chosen in {"aec": VIEWED, "text": [row for row in SEATED if row["seat"] != "random"]}.get(
+        kind, SEATED + VIEWED
+    ):
+        compare(KINDS[kind](**chosen), Referee(**chosen), kind, np.random.default_rng(0), 5, 8, 0)
     check()
 
 

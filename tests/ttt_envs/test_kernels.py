@@ -181,7 +181,7 @@ def compare_tiers():
 
 
 def signatures_of_kernels():
-    """Return the number of signatures of each loaded kernel."""
+    """Return the number of signatures of each loaded kernel that is called from Python."""
     from numba.core.dispatcher import Dispatcher
     from numba.types import unliteral
 
@@ -190,7 +190,7 @@ def signatures_of_kernels():
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] in PACKAGES
         for value in vars(module).values()
-        if isinstance(value, Kernel | Dispatcher)
+        if isinstance(value, Kernel | Dispatcher) and not value.targetoptions.get("no_cpython_wrapper")
     ]
     return {
         f"{kernel.__module__}.{kernel.__name__}": len({tuple(map(unliteral, types)) for types in kernel.signatures})
@@ -248,7 +248,7 @@ TWICE = (
 def test_half_of_the_kernels_is_compiled_for_one_type_of_arguments(fresh, part):
     """Two halves, so that two workers compile them at once, for all other tests."""
     counts = counted_after(fresh, part)
-    assert len(counts) > 30
+    assert len(counts) > 20
     assert {name for name, count in counts.items() if count > 1} <= TWICE
 
 
