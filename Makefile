@@ -1,5 +1,7 @@
 # The two commands: `make demo` and `make test`. Both set up .venv on a fresh machine with Python 3.11. Another Python:
-# `make test PYTHON=python3.13`, beside what is there already with `VENV=.venv-3.13`.
+# `make test PYTHON=python3.13`, beside what is there already with `VENV=.venv-3.13`. `make test-more` is for what has
+# browsers, other processes, other libraries and the lowest versions in it, `make slow` for studies and full sizes:
+# tests/conftest.py says which test belongs where.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
@@ -23,21 +25,22 @@ export OPENBLAS_NUM_THREADS ?= 1
 # a worker for each core; who has which tests is said in tests/conftest.py
 SIDE_BY_SIDE := -n logical --dist loadgroup
 
-# Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: one is slow there,
-# and for another the mover in an info is a number of numpy
-PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_environments.py \
-	ttt_envs/test_mnk_v0.py ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_engine.py \
-	ttt_envs/test_simple.py)
+# Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: for one the
+# mover in an info is a number of numpy, and others play thousands of games
+PLAIN_TESTS := $(addprefix tests/ttt_envs/,test_boards.py test_environments.py test_mnk_v0.py test_policy.py test_rules.py \
+	test_specs.py)
 OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_cache.py ttt_envs/test_adapters.py \
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
-PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
+PLAIN := not infos_have_one_structure and not exact_mean and not openspiel and (not test_solver or (expectimax and [2))
+
+FUZZ_SCALE ?= 1
 
 DEMO_LEARNERS := naive-mc q-learning q-net alpha-zero
 
 # $(call count_lines,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
 count_lines = test ! -e .git || $(1)/python tools/count_lines.py
 
-.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions bench-scores \
+.PHONY: demo test test-more lint unit more quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions bench-scores \
 	docs notebooks play-page pictures clean check-venv check-quick
 
 demo: $(VENV)/.demo
@@ -46,7 +49,11 @@ demo: $(VENV)/.demo
 	$(BIN)/python evaluate.py compare $(addprefix runs/demo/,$(DEMO_LEARNERS)) --out runs/demo/report.html
 	$(BIN)/python evaluate.py match run:runs/demo/naive-mc run:runs/demo/q-net --games 10000 --seed 1
 
-test: lint unit oldest
+# side by side: mypy has one core
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j 2 lint unit
+
+test-more: more oldest
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -56,7 +63,10 @@ lint: $(VENV)/.dev
 	$(call count_lines,$(BIN))
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not more and not slow"
+
+more: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "more and not slow"
 
 # Without torch and TensorFlow, which are most of what `make test` installs: lint, types, environments and solver. Kernels
 # run as plain Python, so that none is compiled.
@@ -72,7 +82,7 @@ quick-lint:
 	$(QUICK)/bin/mypy --ignore-missing-imports --allow-subclassing-any --no-warn-unused-ignores
 
 quick-unit:
-	NUMBA_DISABLE_JIT=1 $(QUICK)/bin/python -m pytest -q -m "not slow" $(PLAIN_TESTS) tests/baselines/test_solver.py -k "$(PLAIN)"
+	NUMBA_DISABLE_JIT=1 $(QUICK)/bin/python -m pytest -q -m "not more and not slow" $(PLAIN_TESTS) tests/baselines/test_solver.py -k "$(PLAIN)"
 
 # The lowest version of all that setup.cfg requires: that these versions work together, not the rules once more. Interfaces
 # are tested as plain Python; a few kernels are compiled, for every version of numba takes the other's as out of date.
@@ -90,6 +100,7 @@ endif
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow
+	TTT_ENVS_FUZZ_SCALE=$(FUZZ_SCALE) $(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/test_fuzzing.py
 
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: $(VENV)/.dev

@@ -1,11 +1,20 @@
-"""Fixtures and hooks of all tests. The environment is set before numba is imported."""
+"""Fixtures and hooks of all tests, and what belongs to which tier. The environment is set before numba is imported.
+
+Three tiers, by two markers. Tests without one are those of ``make test``: they tell whether the project works, in this
+process, within seconds a file. ``more``, run by ``make test-more``: browsers, kills, fuzzing, other processes, blocks
+of documents, other libraries, and TensorFlow and torch beyond a smoke test. ``slow``, run by ``make slow``: studies and
+full sizes. A file is ``more`` by what it uses, see ``tier_of``; a marker stands on a test or case where that is not
+enough.
+"""
 
 import gc
 import importlib.util
 import json
 import os
 import signal
+from fnmatch import fnmatch
 from functools import cache
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -23,12 +32,30 @@ FIRST = (
     "tests/test_documents.py",
     "tests/studies/test_studies.py",
     "tests/test_conformance.py",
-    "tests/ttt_eval/test_run_page.py",
-    "tests/ttt_apps/test_play_page.py",
-    "tests/ttt_envs/test_vector_env.py",
+    "tests/ttt_envs/test_environments.py",
+    "tests/ttt_eval/test_exact.py",
 )
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
+
+HARNESSES = {"damage", "documents", "explorers", "kills", "pages", "processes", "stub_endpoint", "subprocess"}
+"""modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
+MORE = (
+    "tests/baselines/test_layers.py",
+    "tests/baselines/test_tablebase.py",
+    "tests/studies/*",
+    "tests/ttt_envs/test_numbering.py",
+    "tests/ttt_eval/test_audit.py",
+    "tests/ttt_eval/test_benchmark_*.py",
+    "tests/ttt_eval/test_cost.py",
+    "tests/ttt_eval/test_elo.py",
+    "tests/ttt_eval/test_luck.py",
+)
+"""other files with tests of seconds, which ``make test`` can spare"""
+SMOKE = "tests/learners/test_learner_conformance.py"
+"""the file in which ``make test`` trains with TensorFlow and torch; all other tests that need them are ``more``"""
+TIMEOUT_S = {"slow": 3600, "more": 1200}
+"""s of a test, against hanging, for its cores may be shared; all others have that of setup.cfg"""
 
 TESTS = ("", "ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 FOLDERS = [ROOT, *(ROOT / "tests" / name for name in TESTS)]
@@ -57,14 +84,31 @@ def is_here(package):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """The tests of clients are all slow, and import large libraries before they are left out."""
-    return True if collection_path == ROOT / "tests" / "clients" and config.option.markexpr == "not slow" else None
+    """The tests of clients are all ``more``, and import large libraries before they are left out."""
+    return True if collection_path == ROOT / "tests" / "clients" and "not more" in config.option.markexpr else None
+
+
+@cache
+def has_harness(module):
+    """Return whether a file of tests uses one of ``HARNESSES``."""
+    values = vars(module).values()
+    return bool(
+        HARNESSES & {value.__name__ if ismodule(value) else getattr(value, "__module__", "") for value in values}
+    )
+
+
+def tier_of(item, packages):
+    """Return the marker of a test that has none of its own: ``more``, or nothing for one of ``make test``."""
+    path = item.location[0]
+    is_large = bool(packages - LIGHT) and path != SMOKE
+    chosen = is_large or {"browser", "cluster"} & set(item.fixturenames) or any(fnmatch(path, of) for of in MORE)
+    return "more" if chosen or has_harness(item.module) else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after
 def pytest_collection_modifyitems(config, items):
-    """Leave out what needs a package that is not here; one worker has all that needs TensorFlow, torch or other large
-    packages, or a whole file."""
+    """Give every test its tier, and leave out what needs a package that is not here; one worker has all that needs
+    TensorFlow, torch or other large packages, or a whole file."""
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         if needed & {"stable_baselines3", "sb3_contrib"}:
@@ -72,6 +116,11 @@ def pytest_collection_modifyitems(config, items):
         missing = sorted(name for name in needed if not is_here(name))
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
+        marker = "slow" if item.get_closest_marker("slow") else "more" if item.get_closest_marker("more") else None
+        if marker is None and (marker := tier_of(item, needed)):
+            item.add_marker(marker)
+        if marker is not None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S[marker]))
         large = needed - LIGHT
         if large or item.get_closest_marker("xdist_group") is None:
             apart = next((name for name in ("tensorflow", "torch") if name in large), "large")

@@ -5,10 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs import Boards, Policy
-from ttt_envs.core.jit import kernel
-from ttt_envs.game.attempts import FOUND, attempt
 from ttt_envs.game.boards import keys
-from ttt_envs.game.rules import ILLEGAL
 
 VARIANTS = ("classic", "abrupt")
 
@@ -100,34 +97,6 @@ class ViewPolicy(Policy):
     def _of(self, state):
         boards = Boards(np.array([state.view(state.mover)], np.int8), np.array([state.mover], np.int8))
         return self.probabilities(boards)[0].tolist()
-
-
-class JointViews(NamedTuple):
-    """B states of a phantom game: the position, int8[B, cells] with 1 for found stones, and the movers."""
-
-    cells: np.ndarray
-    found: np.ndarray
-    mover: np.ndarray
-
-    def legal(self):
-        return self.player_view(self.mover) == 0
-
-    def player_view(self, player):
-        """int8[B, cells]: the board as a player knows it."""
-        own = self.cells == np.reshape(player, (-1, 1)) + 1
-        return np.where(own | (self.found == 1), self.cells, 0)
-
-
-@kernel
-def attempt_rows(cells, found, mover, stones, episode_keys, actions, abrupt, parameters, outcomes):
-    """Attempt a cell in each of B games, in place."""
-    skip = parameters.skip_chance
-    for b in range(len(cells)):
-        board, known, key = cells[b], found[b], episode_keys[b]
-        outcomes[b], after = attempt(board, known, mover[b], actions[b], stones[b], key, abrupt, parameters, skip)
-        if outcomes[b] != ILLEGAL:
-            mover[b] = after
-            stones[b] += outcomes[b] != FOUND
 
 
 def result(state, player):

@@ -54,41 +54,6 @@ def play_variant(game, actions, u):
     return cells, state.mover, state.winner, reference.legal_cells(game, own | other)
 
 
-class Reading:
-    """One game read from the whole board after every stone, with the methods of an OpenSpiel state."""
-
-    def __init__(self, game, lines, key):
-        self.game, self.key = game, key
-        self.lines = [sum(1 << cell for cell in set(line)) for line in lines]
-        self.stones = [0, 0]  # one bit a cell
-        self.mover, self.winner, self.count, self.skips = 0, None, 0, 0
-
-    def legal_actions(self):
-        taken = self.stones[0] | self.stones[1]
-        return [] if self.is_terminal() else [cell for cell in range(self.game.cells) if not taken >> cell & 1]
-
-    def current_player(self):
-        return self.mover
-
-    def is_terminal(self):
-        return self.winner is not None or self.count == self.game.cells
-
-    def returns(self):
-        return [0.0, 0.0] if self.winner is None else [1.0 - 2.0 * self.winner, 2.0 * self.winner - 1.0]
-
-    def apply_action(self, cell):
-        self.stones[self.mover] |= 1 << cell
-        own = self.stones[self.mover]
-        u = (splitmix64(self.key, self.count) >> 11) * 2.0**-53
-        self.count += 1
-        if any(own & line == line for line in self.lines):
-            self.winner = self.mover
-        elif not self.is_terminal():
-            skipped = u < self.game.skip_chance
-            self.skips += skipped
-            self.mover = self.mover if skipped else 1 - self.mover
-
-
 def games(longest=19, skip=False):
     """Hypothesis: any game with edges up to ``longest``."""
     chance = st.sampled_from([0.0, 0.1, 0.25, 0.9]) if skip else st.just(0.0)

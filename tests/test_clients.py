@@ -1,10 +1,8 @@
 """The runner of the client matrix, without the clients; their tests are in tests/clients."""
 
-import subprocess
 import sys
 from pathlib import Path
 
-import numpy
 import pytest
 from clients import run
 
@@ -39,9 +37,6 @@ def test_rows_show_the_worst_result_of_tests_with_the_same_description():
     cases += [case("a", "not run", "no checkout"), case("b", "failed", "assert 1 == 2"), case("b", "not run", "x")]
     rows = run.result_rows({"reason": "", "cases": cases})
     assert [result for *_, result in rows] == ["**not run**: no checkout", "**failed**: assert 1 == 2"]
-    assert run.result_rows({"reason": "no environment, pip said no", "cases": []}) == [
-        ("", "", "**not run**: no environment, pip said no")
-    ]
 
 
 REPORT = """<testsuites><testsuite>
@@ -62,83 +57,30 @@ def test_pytest_reports_are_parsed(tmp_path):
     ]
 
 
-def test_only_the_marked_part_of_the_page_is_rewritten(tmp_path, monkeypatch):
+def test_only_the_marked_part_of_the_page_is_rewritten_and_other_clients_keep_their_rows(tmp_path, monkeypatch):
     page = tmp_path / "clients.md"
     page.write_text(f"# Clients\n\nBefore.\n\n{run.BEGIN}\nold\n{run.END}\n\nAfter.\n")
     monkeypatch.setattr(run, "PAGE", page)
     record = {"versions": {"ray": "9.9", "numpy": "2.0"}, "reason": "", "cases": [case("a | b")]}
-    run.write_page({"RLlib": record})
-    first, second = page.read_text(), run.write_page({"RLlib": record}) or page.read_text()
-    assert first == second
-    assert first.startswith("# Clients\n\nBefore.\n")
-    assert first.endswith("After.\n")
-    assert "old" not in first
-    assert "| **RLlib** (ray 9.9) | a \\| b |  | passed |" in first
-    assert "| **OpenSpiel** |  |  | **not run**: not yet |" in first
-    assert "- `rllib`: numpy 2.0" in first
+    for _ in range(2):
+        run.write_page({"RLlib": record})
+        text = page.read_text()
+        assert text.startswith("# Clients\n\nBefore.\n")
+        assert text.endswith("After.\n")
+        assert "| **RLlib** (ray 9.9) | a \\| b |  | passed |" in text
+        assert "| **OpenSpiel** |  |  | **not run**: not yet |" in text
+        assert "- `rllib`: numpy 2.0" in text
+    before = page.read_text()
+    run.write_page({"GEM": {**record, "cases": [case("c")]}})
+    assert set(page.read_text().splitlines()) >= {"| **GEM** | c |  | passed |", "- `rllib`: numpy 2.0"}
+    assert len(page.read_text().splitlines()) == len(before.splitlines())
 
 
-def test_clients_without_a_record_keep_their_rows():
-    records = {
-        name: {"versions": {"numpy": "1.0"}, "reason": "", "cases": [case("a", speed=100.0), case("b")]}
-        for name in ("RLlib", "OpenSpiel", "Tianshou 0.5")
-    }
-    page = run.results_table(records)
-    assert run.results_table({}, page) == page
-    newer = {"RLlib": {**records["RLlib"], "versions": {"numpy": "2.0"}, "cases": [case("c")]}}
-    changed = run.results_table(newer, page)
-    assert set(changed.splitlines()) ^ set(page.splitlines()) == {
-        "| **RLlib** | a | 100 | passed |",
-        "| **RLlib** | c |  | passed |",
-        "- `rllib`: numpy 1.0",
-        "- `rllib`: numpy 2.0",
-    }
-
-
-def test_clients_are_selected_by_name():
+def test_clients_are_selected_by_name_and_a_failing_command_raises_its_last_line(tmp_path):
     assert [client.name for client in run.select_clients(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
     assert run.select_clients(()) == list(run.CLIENTS)
-    with pytest.raises(ValueError, match=r"^--only nobody is no client: choose from pettingzoo, gymnasium, "):
+    with pytest.raises(ValueError, match="nobody is no client"):
         run.select_clients(("nobody",))
-
-
-def test_failing_commands_raise_their_last_line(tmp_path):
     code = "print('first'); raise SystemExit('the disk is full')"
     with pytest.raises(run.CommandError, match=r"^the disk is full$"):
         run.call(sys.executable, "-c", code, log=tmp_path / "logs" / "log.txt")
-    assert (tmp_path / "logs" / "log.txt").read_text().startswith(("first", "the disk"))
-
-
-def test_checkouts_have_the_tag_of_the_installed_version(tmp_path, monkeypatch):
-    def git(*words):
-        who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
-        subprocess.run(["git", *who, *words], cwd=theirs, check=True, capture_output=True)
-
-    theirs, url = tmp_path / "theirs", (tmp_path / "theirs").as_uri()
-    theirs.mkdir()
-    git("init")
-    for text in ("released", "newer"):
-        (theirs / "file").write_text(text)
-        git("add", "file")
-        git("commit", "-m", text)
-        if text == "released":
-            git("tag", f"v{numpy.__version__}")
-    monkeypatch.setattr(run, "CACHE", tmp_path / "cache")
-    monkeypatch.setattr(
-        run,
-        "CHECKOUTS",
-        {
-            "tagged": (url, "numpy", "v{}"),
-            "untagged": (url, "numpy", "no-such-tag-{}"),
-            "newest": (url, None, ""),
-            "lost": ((tmp_path / "nothing").as_uri(), None, ""),
-        },
-    )
-    for name, text in (("tagged", "released"), ("untagged", "newer"), ("newest", "newer")):
-        run.fetch(name, Path(sys.executable))
-        assert (tmp_path / "cache" / "sources" / name / "file").read_text() == text
-    run.fetch("lost", Path(sys.executable))
-    assert not (tmp_path / "cache" / "sources" / "lost").exists()
-    (tmp_path / "cache" / "sources" / "newest" / "file").write_text("here already")
-    run.fetch("newest", Path(sys.executable))
-    assert (tmp_path / "cache" / "sources" / "newest" / "file").read_text() == "here already"

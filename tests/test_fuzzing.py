@@ -1,4 +1,7 @@
-"""Any spec string, file or command line gives a result or a one-line error: slow."""
+"""Any spec string, file or command line gives a result or a one-line error.
+
+In the twentieth part of the examples; ``make slow`` has all of them.
+"""
 
 import io
 import json
@@ -18,26 +21,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines.exact import build
-from learners import LEARNERS, OtherGameWarning
+from learners import OtherGameWarning
 from learners.checkpoint import (
     RunPolicy,
-    build_config,
     load_arrays,
 )
 from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
-from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
+from ttt_envs.agents.specs import POLICIES, TRUST, FromFile
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from ttt_eval.result_store import UNITS, collect_results
 from ttt_eval.run_files import RunDirectory
 
-pytestmark = pytest.mark.slow
-
 SEEDS = st.integers(0, 2**32 - 1)
-SCALE = float(os.environ.get("TTT_ENVS_FUZZ_SCALE", "1"))
+SCALE = float(os.environ.get("TTT_ENVS_FUZZ_SCALE", "0.05"))
 """multiplies the number of examples of every test here"""
 
 
@@ -80,8 +80,7 @@ KEYS = [
 ]
 WORDS = ["0", "1", "2", "-1", "0.5", "nan", "inf", "-inf", "1e308", "none", "true", "False", "9" * 30, "9" * 5000]
 WORDS += ["", "x", "..", "results", "children", "٣", "0x10", "1_0"]
-MODULES = ["uuid:uuid4", "joblib.numpy_pickle:dump", "importlib.util:find_spec", "no_such:A"]
-NAMES = [*POLICIES, "pool", "teacher", *MODULES]
+NAMES = [*POLICIES, "pool", "teacher", "joblib.numpy_pickle:dump", "importlib.util:find_spec", "no_such:A"]
 
 
 def spec_of(values):
@@ -112,19 +111,6 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
             assert spec.partition(":")[0] in POLICIES or not from_file
 
 
-VALUES = st.sampled_from([value for value in damage.VALUES if value is not damage.HUGE])
-
-
-@examples(2_000)
-@given(st.data())
-def test_any_settings_are_accepted_or_rejected(data):
-    learner = data.draw(st.sampled_from(sorted(LEARNERS)))
-    names = list(load_object(LEARNERS[learner]).__dataclass_fields__)
-    chosen = data.draw(st.dictionaries(st.sampled_from(names), VALUES, min_size=1, max_size=2))
-    with one_line_errors():
-        build_config(learner, chosen)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Files of runs
 
@@ -135,11 +121,9 @@ LEARNED = {
     "q-learning": ["--games=40"],
     "naive-mc": ["--games=40"],
     "alpha-zero": ["--games=20", "--simulations=2", "--gradient-steps=2", "--batch-size=4", *NET],
-    "q-net": ["--games=20", *NET],
-    "value-net": ["--games=4", "--teacher=optimal", "--preset=20", "--iterations=2", "--jobs=1"],
     "sb3-dqn": ["--games=20", *NET],
 }
-NEEDS = {"alpha-zero": "tensorflow", "q-net": "tensorflow", "value-net": "tensorflow", "sb3-dqn": "stable_baselines3"}
+NEEDS = {"alpha-zero": "tensorflow", "sb3-dqn": "stable_baselines3"}
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +195,8 @@ DAMAGES = {
     damage_zip: ("*.npz",),
 }
 """Maps each kind of damage to the files of a run that it applies to."""
-# TensorFlow builds every network again, in a tenth of a second
-EXAMPLES = {"q-net": 40, "value-net": 200, "sb3-dqn": 200}
+# torch builds every network again
+EXAMPLES = {"sb3-dqn": 200}
 
 
 @pytest.mark.parametrize("kind", DAMAGES, ids=lambda kind: kind.__name__)
@@ -241,24 +225,14 @@ def test_damaged_files_of_a_run_are_read_or_rejected(runs, learner, kind):
         check()
 
 
-RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30, "value-net": 30}
-
-
-def is_costly(new, data):
-    """Return whether a changed config is valid, and would train for long or in other processes."""
-    if not isinstance(new, dict):
-        return False
-    names = ("games", "batch", "log_every", "checkpoint_seconds", "exact_every", "learner")
-    changed = [new.get(name) for name in names if new.get(name) != data.get(name)]
-    if any(isinstance(value, (int, float, str)) and not isinstance(value, bool) for value in changed):
-        return True
-    return isinstance(new.get("settings"), dict) and new["settings"].get("jobs") in (-1, 2, 5)
+RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30}
 
 
 @pytest.mark.parametrize("learner", RESUMED)
 def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
     run = shutil.copytree(runs[learner], tmp_path / "whole")
-    names = [*JSON_FILES, *(path.name for path in sorted(run.rglob("*.npz")))]
+    # a changed config.json may be valid, and train for long
+    names = [*JSON_FILES[2:], *(path.name for path in sorted(run.rglob("*.npz")))]
     games = str(int(LEARNED[learner][0].partition("=")[2]) + 4)
 
     @examples(RESUMED[learner])
@@ -269,10 +243,6 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
         shutil.copytree(run, copy)
         path = next(copy.rglob(name))
         damaged = (damage_bytes if path.suffix == ".npz" else damage_json)(path, rng)
-        if path.suffix == ".json":
-            with one_line_errors():
-                if is_costly(json.loads(damaged), json.loads(path.read_text())):
-                    return
         path.write_bytes(damaged)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OtherGameWarning)
@@ -355,51 +325,8 @@ def test_damaged_logs_of_games_are_read_or_rejected(games, tmp_path):
     check_damaged([path], 1_500, verify, tmp_path)
 
 
-def test_damaged_notation_is_read_or_rejected(games):
-    whole = "\n".join(map(to_notation, games[:3])).encode()
-
-    @examples(1_500)
-    @given(SEEDS)
-    def check(seed):
-        text = damage.damaged_bytes(whole, np.random.default_rng(seed)).decode(errors="replace")
-        with one_line_errors():
-            for played in from_notation(text):
-                to_notation(played)
-
-    check()
-
-
-def test_damaged_sb3_models_are_read_or_rejected(tmp_path, monkeypatch):
-    """Trusted, because untrusted pickles are not read."""
-    sb3 = pytest.importorskip("stable_baselines3")
-    from ttt_envs.envs.single_env import SingleEnv
-
-    monkeypatch.setenv(TRUST, "1")
-    path = tmp_path / "dqn.zip"
-    sb3.DQN("MlpPolicy", SingleEnv((2, 3), 2, 0.25), policy_kwargs={"net_arch": [4]}, buffer_size=1).save(path)
-
-    def verify():
-        with one_line_errors(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            make_policy(f"sb3:{path},algorithm=dqn", GAME).probabilities(Boards.start(GAME))
-
-    check_damaged([path], 150, verify, tmp_path, (damage_bytes,))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Command lines
-
-
-def test_the_guard_reports_access_to_other_folders(tmp_path):
-    inside, outside = tmp_path / "inside", tmp_path / "outside"
-    inside.mkdir()
-    outside.write_text("precious")
-    with damage.guarded(inside):
-        (inside / "file").write_text(Path(damage.__file__).read_text())
-        shutil.rmtree(inside)
-    for touch in (outside.read_text, outside.unlink, lambda: outside.write_text("x"), lambda: outside.rename(inside)):
-        with pytest.raises(AssertionError, match="outside"), damage.guarded(inside):
-            touch()
 
 
 def run_command(main, words, typed=""):
@@ -477,11 +404,9 @@ def players(data):
     return SOME[: 9 if data.draw(st.integers(0, 2)) else None]
 
 
-PLAUSIBLE = {"1", "2", "3", "5", "7", "12", "1e1", "2x3", "1x7", "0.25", "0.5", "50", "1000", "0.1", "x.o/.../..o x",
-             "random", "win-or-block", "optimal", "optimal:epsilon=0.5", "table", "expectiminimax:depth=1", "run:run",
-             "mcts:simulations=3", "pool:every=5,size=2", "self", "svd:rank=2", "svd", "tt", "equation", "run", "new",
-             "new/deeper", "cut", "games.jsonl", "torn.jsonl", "new.jsonl", "first", "second", "alternate",
-             "q-learning", "naive-mc", "all", "none", "ply"}  # fmt: skip
+PLAUSIBLE = {"1", "2", "3", "5", "12", "2x3", "0.25", "0.5", "50", "x.o/.../..o x", "random", "win-or-block", "optimal",
+             "table", "expectiminimax:depth=1", "run:run", "mcts:simulations=3", "self", "run", "new", "games.jsonl",
+             "first", "alternate", "q-learning", "naive-mc", "all", "none"}  # fmt: skip
 
 
 def options_of(data, table, most=5):
@@ -493,12 +418,7 @@ def options_of(data, table, most=5):
             for name, values in table.items()
         }
     for name in data.draw(st.lists(st.sampled_from(sorted(table)), max_size=most, unique=True)):
-        if table[name] is None:
-            words.append(f"--{name}")
-        elif data.draw(st.booleans()):
-            words.append(f"--{name}={data.draw(st.sampled_from(table[name]))}")
-        else:
-            words += [f"--{name}", data.draw(st.sampled_from(table[name]))]
+        words += [f"--{name}"] if table[name] is None else [f"--{name}", data.draw(st.sampled_from(table[name]))]
     if data.draw(st.integers(0, 7)) == 0:
         words.insert(data.draw(st.integers(0, len(words))), data.draw(st.sampled_from(ANYWHERE)))
     return words

@@ -5,9 +5,6 @@ import textwrap
 import pytest
 from processes import ROOT, python_path, run_python
 
-from ttt_envs import Game
-from ttt_envs.agents.specs import Spec, make_policy, parse_spec
-
 # Python imports sitecustomize when it starts, in worker processes too. What is hidden there is hidden from us alone:
 # other libraries have code of their own for each system.
 POORER = """
@@ -95,7 +92,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         import sys
         from pathlib import Path
         from baselines.gomocup.program import Program
-        from ttt_eval.cost import Usage, measure_usage
+        from ttt_eval.cost import Usage
         from ttt_apps.signals import Interrupt, block_signals, interrupt_on_signals
         from ttt_envs.core.files import locked
 
@@ -112,23 +109,10 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         program.close()
         print(list(program.ask([], until=1e9)))
 
-        work = "import time; held = bytearray(10**8)\\nwhile time.process_time() < 1: pass"
-        used = measure_usage([sys.executable, "-c", work])
-        print(used.user_s + used.system_s > 0.5, used.peak_rss_bytes > 10**8, Usage.now().peak_rss_bytes > 10**7)
+        print(Usage.now().peak_rss_bytes > 10**7)
         with Interrupt(), interrupt_on_signals(), block_signals():
             print("done")
     """
     done = run_python("-c", textwrap.dedent(lines), cwd=tmp_path, **poorer)
     in_use = "another process is writing in folder: wait, or choose another folder"
-    assert done.stdout.splitlines() == [in_use, "here", "[]", "True True True", "done"]
-
-
-@pytest.mark.parametrize("path", [r"C:\runs\x", "C:/runs/x"])
-def test_spec_values_may_be_windows_paths(path):
-    assert parse_spec(f"run:{path}") == parse_spec(f"run:({path})") == Spec("run", path, {})
-    assert parse_spec(f"book:path={path},then=(run:{path})") == Spec(
-        "book", None, {"path": path, "then": f"run:{path}"}
-    )
-    assert parse_spec(f"mine:Class:{path}") == Spec("mine:Class", path, {})
-    with pytest.raises(ValueError, match="there is no policy 'C'"):
-        make_policy(path, Game())
+    assert done.stdout.splitlines() == [in_use, "here", "[]", "True", "done"]

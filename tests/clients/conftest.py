@@ -25,15 +25,15 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # nets here are sma
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: a study of minutes; its quick form runs by default")
+    config.addinivalue_line("markers", "more: tests of other libraries")
 
 
-@pytest.hookimpl(tryfirst=True)  # before those that are slow are chosen or left out
+@pytest.hookimpl(tryfirst=True)  # before those that are more are chosen or left out
 def pytest_collection_modifyitems(items):
-    """Mark all tests of clients as slow; warnings of other libraries are no errors."""
+    """Mark all tests of clients as ``more``; warnings of other libraries are no errors."""
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.more)
             item.add_marker(pytest.mark.filterwarnings("default"))
 
 

@@ -1,4 +1,4 @@
-"""TorchRL: its checkers, masks, both wrappers, and PPO."""
+"""TorchRL: its checkers, masks, both wrappers, and PPO in an example and as an agent of the benchmark."""
 
 import shutil
 
@@ -8,23 +8,16 @@ pytest.importorskip("torchrl")
 
 import gymnasium
 import torch
-from tensordict.nn import TensorDictModule
-from torch import nn
-from torchrl.collectors import Collector
 from torchrl.envs import (
     ActionMask,
     Compose,
     DTypeCastTransform,
-    FlattenObservation,
     GymEnv,
     GymWrapper,
     PettingZooWrapper,
     TransformedEnv,
     check_env_specs,
 )
-from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
-from torchrl.objectives import ClipPPOLoss
-from torchrl.objectives.value import GAE
 
 from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PRESETS
@@ -52,15 +45,6 @@ def test_checker(name):
 def test_vectors_of_its_own():
     """`check_env_specs` of `GymEnv` with `num_envs=2`, which also reads infos"""
     check_env_specs(GymEnv(ID, num_envs=2))
-
-
-def test_vectors():
-    """`GymWrapper` of `make_vec` with 8 games, autoreset in the same step"""
-    mode = gymnasium.vector.AutoresetMode.SAME_STEP
-    envs = gymnasium.make_vec(ID, num_envs=8, autoreset_mode=mode)
-    rollout = GymWrapper(envs, categorical_action_encoding=True).rollout(50, break_when_any_done=False)
-    assert rollout.batch_size == (8, 50)
-    assert rollout["next", "done"].any()
 
 
 def test_masked_vectors(timed):
@@ -96,44 +80,6 @@ def test_its_own_test(checkout, their_tests, tmp_path):
     """its `test/libs/test_multiagent.py` of tic-tac-toe, unchanged, on `mnk_v0`"""
     shutil.copytree(checkout("rl") / "test", tmp_path / "test")
     their_tests(tmp_path / "test", "libs/test_multiagent.py", "-k", "test_envs_one_group_aec and tictactoe")
-
-
-def test_ppo(timed):
-    """PPO with `MaskedCategorical`, `Collector`, `GAE` and `ClipPPOLoss`, 16,384 frames: better than random"""
-    torch.manual_seed(0)
-    env = masked(illegal_action="raise", opponent="random")
-    env.append_transform(FlattenObservation(-3, -1, in_keys=["observation"]))
-    env.set_seed(0)
-
-    def net(outputs):
-        return nn.Sequential(nn.Linear(18, 64), nn.Tanh(), nn.Linear(64, outputs))
-
-    actor = ProbabilisticActor(
-        TensorDictModule(net(9), in_keys=["observation"], out_keys=["logits"]),
-        in_keys={"logits": "logits", "mask": "action_mask"},
-        distribution_class=MaskedCategorical,
-        return_log_prob=True,
-    )
-    critic = ValueOperator(net(1), in_keys=["observation"])
-    advantage = GAE(gamma=1.0, lmbda=0.95, value_network=critic)
-    loss = ClipPPOLoss(actor, critic)
-    optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
-    means = []
-    with timed(16_384):
-        collector = Collector(env, actor, frames_per_batch=1024, total_frames=16_384)
-        for data in collector:
-            for _ in range(4):
-                advantage(data)
-                for batch in data.reshape(-1)[torch.randperm(1024)].split(256):
-                    losses = loss(batch)
-                    total = sum(value for name, value in losses.items() if name.startswith("loss_"))
-                    optimizer.zero_grad()
-                    total.backward()
-                    optimizer.step()
-            rewards, done = data["next", "reward"], data["next", "done"]
-            means.append(rewards[done].mean().item())
-        collector.shutdown()
-    assert sum(means[-4:]) / 4 > sum(means[:2]) / 2 + 0.1
 
 
 def test_example(example, timed):

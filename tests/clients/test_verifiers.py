@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -57,53 +56,6 @@ def test_validate(tmp_path):
     assert summary["outcomes"]["error"] == summary["outcomes"]["invalid"] == 0
 
 
-class FakeAgent:
-    """An agent in the place of the library's, for the speed of the environment alone."""
-
-    class Trace:
-        def __init__(self):
-            self.rewards, self.metrics, self.info = {}, {}, {}
-
-        def record_reward(self, name, value, weight=1.0):
-            self.rewards[name] = value * weight
-
-        def record_metrics(self, values):
-            self.metrics.update(values)
-
-    class Segment:
-        terminated = False
-
-    @asynccontextmanager
-    async def interaction(self, task):
-        self.trace = self.Trace()
-        yield self
-
-    async def turn(self, prompt):
-        segment = self.Segment()
-        segment.last_reply = fake_answer(prompt)
-        return segment
-
-
-class FakeAgents:
-    def __init__(self):
-        self.player, self.second = FakeAgent(), FakeAgent()
-
-
-def test_speed(timed):
-    """`Env.run` of 300 games with a fake agent against `win-or-block`, with all credit (steps are games)"""
-    env = make_env("win-or-block")
-
-    async def play(count):
-        for task in itertools.islice(env.taskset, count):
-            agents = FakeAgents()
-            await env.run(task, agents)
-            assert agents.player.trace.info["finished"]
-
-    asyncio.run(play(30))
-    with timed(300):
-        asyncio.run(play(300))
-
-
 class StubModel(BaseHTTPRequestHandler):
     """An OpenAI-compatible endpoint of :func:`fake_answer`."""
 
@@ -112,16 +64,9 @@ class StubModel(BaseHTTPRequestHandler):
         prompt = request["messages"][-1]["content"]
         prompt = prompt if isinstance(prompt, str) else "".join(part["text"] for part in prompt)
         message = {"role": "assistant", "content": fake_answer(prompt)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        body = {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "stub",
-            "choices": [choice],
-            "usage": usage,
-        }
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "stub"}
+        body["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        body["usage"] = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         data = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

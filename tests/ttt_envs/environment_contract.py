@@ -1,20 +1,175 @@
-"""The three environments behind one interface, for tests of what all of them promise: see test_environments.py."""
+"""All environments behind one interface, and one game of theirs in plain Python, for tests of what all of them promise.
+
+The referee reads the rules from ``ttt_envs.game.reference`` and knows how random numbers are addressed; boards, views,
+masks, rewards and infos are its own.
+"""
 
 import numpy as np
+import plain
+from gymnasium.utils import seeding
 
-from ttt_envs import mnk_v0
+from ttt_envs import Boards, Game, PhantomGame, make_policy, mnk_v0
+from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_envs.game.game import Game
+from ttt_envs.game import reference, rules
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import visible
+from ttt_envs.game.symmetry import symmetries
+from ttt_envs.text.text_env import TextEnv
+
+SEATS = ("first", "second", "random", "alternate")
+OPENINGS = ("o../.../... x", ".../.o./..x o", "ox./.../..o x")
+SEVERAL = {"skip_chance": (0, 0.5), "observe_skip_chance": True}
+SCHEDULE = [("random", 0), ("win-or-block", 20), ("optimal", 40)]
+LEGAL_MOVE = -1
+"""the result of a game in progress"""
 
 
-def own_and_other(observation):
-    """Return own and other stones [2, cells] from planes [rows, columns, 2]."""
-    return np.moveaxis(observation, -1, 0).reshape(2, -1).astype(int).tolist()
+def u_of(key, stream, n=0):
+    """Number n of an episode's stream, in [0, 1)."""
+    return (plain.splitmix64(key, (stream << 32) + n) >> 11) * 2.0**-53
+
+
+class Referee:
+    """The games of one environment. ``reset`` and ``step`` return what the environment must show.
+
+    That is (own stones, other stones, mask, reward, whether the game is over, {mover, result, winner}) of the caller,
+    in self-play of the player to move. Boards are lists of 0 and 1 in the caller's view.
+    """
+
+    def __init__(
+        self, size=3, win_length=3, skip_chance=0.0, phantom=None, symmetry="none", openings=None,
+        first_player="player_0", opponent="self", seat="first", illegal_action="lose", **variants,
+    ):  # fmt: skip
+        self.chances = skip_chance if isinstance(skip_chance, tuple) else (skip_chance,)
+        self.games = [Game.of_size(size, win_length, chance, **variants) for chance in self.chances]
+        self.kind, self.openings, self.first_player = phantom, openings, first_player
+        self.images = symmetries(self.games[0], "all" if symmetry == "random" else "none")
+        self.opponent, self.seat_choice, self.illegal_action = opponent, seat, illegal_action
+
+    def reset(self, seed=None):
+        if seed is not None:
+            self.key = int(seeding.np_random(seed)[0].integers(0, 1 << 64, dtype=np.uint64))
+            self.episode = -1
+        self.episode += 1
+        self.episode_key = plain.splitmix64(self.key, self.episode)
+        self.image = self.images[self._draw(rules.STREAM_SYMMETRY, len(self.images))].tolist()
+        self.game = self.games[self._draw(rules.STREAM_CONTEXT, len(self.games))]
+        self.state = reference.State(mover=self._draw(rules.STREAM_OPENING, 2) * (self.first_player == "random"))
+        if self.openings is not None:
+            text = self.openings[self._draw(rules.STREAM_OPENING, len(self.openings))]
+            rows, mover = text.split()
+            stones = rows.replace("/", "")
+            own = (frozenset(cell for cell, stone in enumerate(stones) if stone == of) for of in "ox")
+            self.state = reference.State(tuple(own), "ox".index(mover))
+        drawn_seat = self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
+        self.seat = {"first": 0, "second": 1}.get(self.seat_choice, drawn_seat)
+        self.found, self.result, self.illegal = [set(), set()], LEGAL_MOVE, 0
+        self._reply()
+        return self.shown(0.0, False)
+
+    def _draw(self, stream, count):
+        return int(u_of(self.episode_key, stream) * count)
+
+    @property
+    def viewer(self):
+        return self.state.mover if self.opponent == "self" else self.seat
+
+    def known(self, player):
+        """The cells of own stones, and of the other's as far as the player knows them."""
+        own, other = self.state.stones[player], self.state.stones[1 - player]
+        return own, other if self.kind is None else other & self.found[player]
+
+    def view(self, player):
+        return [[int(cell in cells) for cell in self.image] for cells in self.known(player)]
+
+    def legal_cells(self):
+        return reference.legal_cells(self.game, frozenset.union(*map(frozenset, self.known(self.state.mover))))
+
+    def cell_of(self, action):
+        """The cell of the board on which an action of the caller's view puts a stone, or None."""
+        cells = [cell for cell in self.legal_cells() if self.action_of(cell) == action]
+        return cells[0] if cells else None
+
+    def action_of(self, cell):
+        place = self.image.index(cell)
+        return place % self.game.columns if self.game.gravity else place
+
+    def mask(self):
+        count = self.game.columns if self.game.gravity else self.game.cells
+        legal = set(map(self.action_of, self.legal_cells())) if self.result == LEGAL_MOVE else range(count)
+        return [int(action in legal) for action in range(count)]
+
+    def shown(self, reward, is_over):
+        winner = {0: 0, 1: 1, 3: 1, 4: 0}.get(self.result, -1)
+        info = {"mover": self.state.mover, "result": self.result, "winner": winner}
+        return *self.view(self.viewer), self.mask(), float(reward), is_over, info
+
+    def outcomes(self, action):
+        """[(probability, cells of the board, mover, winner)] of a legal action."""
+        cell, chance = self.cell_of(action), self.game.skip_chance
+        states = [reference.play(self.game, self.state, cell, u) for u in (1.0, 0.0)]
+        branches = [(1.0, states[0])]
+        if states[0].winner is None and chance > 0:
+            branches = [(1 - chance, states[0]), (chance, states[1])]
+        return [(p, self.cells_of(state), state.mover, state.winner) for p, state in branches]
+
+    def cells_of(self, state):
+        return [(cell in state.stones[0]) + 2 * (cell in state.stones[1]) for cell in range(self.game.cells)]
+
+    def step(self, action):
+        player, cell = self.viewer, self.cell_of(action)
+        if self.result != LEGAL_MOVE:  # lost before the caller's first move
+            return self.shown(self.reward(player), True)
+        if cell is None and self.illegal_action == "lose":
+            self.result = 3 + player
+            return self.shown(-1, True)
+        if cell is None:
+            self.illegal += 1
+            self.result = 5 if self.illegal == self.game.cells else LEGAL_MOVE
+            return self.shown(-1, self.result == 5)
+        self._move(cell)
+        self._reply()
+        return self.shown(self.reward(player), self.result != LEGAL_MOVE)
+
+    def reward(self, player):
+        return {player: 1, 1 - player: -1}.get(self.result, 0)
+
+    def _move(self, cell):
+        mover = self.state.mover
+        if cell in self.state.stones[1 - mover]:  # the attempt fails
+            self.found[mover].add(cell)
+            self.state = self.state._replace(mover=mover if self.kind == "classic" else 1 - mover)
+            return
+        stones = sum(map(len, self.state.stones))
+        self.state = reference.play(self.game, self.state, cell, u_of(self.episode_key, rules.STREAM_SKIP, stones))
+        self.result = LEGAL_MOVE if self.state.winner is None else self.state.winner
+
+    def _reply(self):
+        """Let the opponent move until the caller is to move."""
+        while self.opponent != "self" and self.result == LEGAL_MOVE and self.state.mover != self.seat:
+            own, other = self.known(1 - self.seat)
+            stone = 2 - self.seat
+            cells = [stone * (cell in own) + (3 - stone) * (cell in other) for cell in range(self.game.cells)]
+            boards = Boards(np.array([cells], np.int8), np.array([1 - self.seat], np.int8))
+            of = self.game if self.kind is None else PhantomGame(self.game, self.kind)
+            policy = self.opponent if isinstance(self.opponent, Policy) else make_policy(self.opponent, of)
+            taken = np.array([len(own) + len(other)])
+            episode, key = np.array([self.episode]), np.array([self.episode_key], np.uint64)
+            self._move(int(policy.act_in_games(boards, episode, key, taken)[0]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Environments
+
+
+def split_planes(planes):
+    """Return own and other stones [2][cells] from planes [rows, columns, 2]."""
+    return np.moveaxis(planes, -1, 0).reshape(2, -1).astype(int).tolist()
 
 
 def numbers(info):
-    """Return the mover, the result and the winner of an info."""
     return {name: int(info[name]) for name in ("mover", "result", "winner")}
 
 
@@ -24,16 +179,16 @@ class AEC:
     def __init__(self, **settings):
         self.env = mnk_v0.env(**settings)
 
-    def arrays(self):
-        """Return all arrays that the environment shows."""
-        return [*self.env.observe(self.env.agent_selection).values()]
+    def shown(self, reward=0.0):
+        env, info = self.env, self.env.infos["player_0"]
+        is_over = all(env.terminations.values())
+        observation = env.observe(f"player_{info['mover']}")
+        mask = np.ones_like(observation["action_mask"]) if is_over else observation["action_mask"]
+        assert env.legal_actions() == ([] if is_over else np.flatnonzero(mask).tolist())
+        return *split_planes(observation["observation"]), mask.tolist(), float(reward), is_over, numbers(info)
 
-    def shown(self, reward=0):
-        """Return what the mover sees: both players' stones, the mask and numbers of the game."""
-        info = self.env.infos["player_0"]
-        seen = self.env.observe(f"player_{info['mover']}")
-        mask = seen["action_mask"] if info["result"] == -1 else np.ones(self.env.action_space("player_0").n)
-        return own_and_other(seen["observation"]), mask.astype(int).tolist(), float(reward), numbers(info)
+    def view(self, player):
+        return split_planes(self.env.observe(f"player_{player}")["observation"])
 
     def reset(self, seed=None):
         self.env.reset(seed=seed)
@@ -58,20 +213,18 @@ class Single:
     def __init__(self, **settings):
         self.env = SingleEnv(**{"opponent": "self", "observation": "dict", **settings})
 
-    def arrays(self):
-        return [*self.observation.values(), self.info["action_mask"], self.env.action_masks()]
-
-    def shown(self, observation, info, reward=0):
-        self.observation, self.info = observation, info
-        mask = info["action_mask"].tolist()
-        return own_and_other(observation["observation"]), mask, float(reward), numbers(info)
+    def shown(self, observation, info, reward=0.0, is_over=False):
+        mask, self.info = info["action_mask"].tolist(), info
+        assert observation["action_mask"].tolist() == mask
+        return *split_planes(observation["observation"]), mask, float(reward), bool(is_over), numbers(info)
 
     def reset(self, seed=None):
         return self.shown(*self.env.reset(seed=seed))
 
     def step(self, action):
-        observation, reward, _, _, info = self.env.step(action)
-        return self.shown(observation, info, reward)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        assert self.env.action_masks().tolist() == info["action_mask"].tolist()
+        return self.shown(observation, info, reward, terminated or truncated)
 
     def restore(self, state, **seed):
         return self.shown(*self.env.restore_state(state, **seed))
@@ -85,90 +238,85 @@ class Row(Single):
 
     def __init__(self, **settings):
         settings = {"opponent": "self", "observation": "dict", "autoreset_mode": "Disabled", **settings}
-        self.env = MNKVectorEnv(3, **settings)
-        self.over = np.ones(3, bool)
+        self.env, self.over = MNKVectorEnv(3, **settings), np.ones(3, bool)
 
-    def shown(self, observation, info, reward=(0, 0, 0)):
-        self.all = [*observation.values(), *info.values()]
-        row = {name: array[1] for name, array in observation.items()}
-        return super().shown(row, {name: array[1] for name, array in info.items()}, reward[1])
-
-    def arrays(self):
-        return [array for array in self.all if array.dtype != np.bool_]  # the marks of infos are one array
+    def row(self, observation, info, *step):
+        of_row = ({name: array[1] for name, array in part.items()} for part in (observation, info))
+        return self.shown(*of_row, *step)
 
     def reset(self, seed=None):
-        some = np.ones(3, bool) if seed is not None or self.over.all() else np.arange(3) == 1
+        chosen = np.ones(3, bool) if seed is not None or self.over.all() else np.arange(3) == 1
         seeds = None if seed is None else [seed + 100, seed, seed + 200]
-        observation, info = self.env.reset(seed=seeds, options={"reset_mask": some})
-        self.over = np.where(some, info["result"] != -1, self.over)
-        return self.shown(observation, info)
+        observation, info = self.env.reset(seed=seeds, options={"reset_mask": chosen})
+        self.over &= ~chosen
+        return self.row(observation, info)
 
     def step(self, action):
         if self.over.any():  # others, or they would have to wait
             self.env.reset(options={"reset_mask": self.over})
         actions = self.env.action_masks().argmax(axis=1)
         actions[1] = action
-        observation, reward, _, _, info = self.env.step(actions)
-        self.over = info["result"] != -1
-        return self.shown(observation, info, reward)
+        observation, rewards, terminated, truncated, info = self.env.step(actions)
+        self.over = terminated | truncated
+        return self.row(observation, info, rewards[1], self.over[1])
 
     def restore(self, state, **seed):
         observation, info = self.env.restore_state(state, **seed)
         self.over = info["result"] != -1
-        return self.shown(observation, info)
+        return self.row(observation, info)
 
     def chance_outcomes(self, action):
         return self.env.chance_outcomes(1, action)
 
 
-KINDS = {"aec": AEC, "single": Single, "vector": Row}
+class VecEnv(Single):
+    """The second of three games of the environment for Stable-Baselines3, which resets games that are over."""
 
-BOARDS = [
-    {"size": 3},
-    {"size": 3, "skip_chance": 0.25},
-    {"size": (4, 6), "win_length": 4, "skip_chance": 0.1},
-    {"size": 15, "win_length": 5},
-]
-SKIPS = (0, 0.25, 0.6)
-OPENINGS = ("o../.../... x", ".../.o./..x o", "ox./.../..o x")
-SEVERAL = {"skip_chance": (0, 0.5), "observe_skip_chance": True}
-SCHEDULE = [("random", 0), ("win-or-block", 20), ("optimal", 40)]
-# what a game may draw for each episode, apart and together
-DRAWN = [
-    {"skip_chance": SKIPS},
-    SEVERAL,
-    {"openings": OPENINGS},
-    {**SEVERAL, "openings": OPENINGS, "symmetry": "random"},
-    {"skip_chance": SKIPS, "size": (8, 9)},
-    {"first_player": "random", "skip_chance": 0.5},
-]
-DRAWN_AGAINST = [
-    {**SEVERAL, "opponent": "random", "seat": "second"},
-    {**SEVERAL, "opponent": "optimal", "seat": "alternate"},
-    {**SEVERAL, "opponent": SCHEDULE, "seat": "random"},
-    {"opponent": SCHEDULE, "seat": "alternate", "openings": OPENINGS},
-    {"opponent": "optimal", "first_player": "random"},
-]
+    def __init__(self, **settings):
+        from ttt_envs.sb3 import make_vec_env  # which imports Stable-Baselines3
+
+        self.env = make_vec_env("ttt/MNK-v0", 3, **{"opponent": "self", "observation": "dict", **settings})
+        self.began = False
+
+    def reset(self, seed=None):
+        if seed is not None:
+            self.env.seed(seed - 1)
+        if seed is not None or not self.began:
+            self.observation, self.began = self.env.reset(), True
+        return self.shown({name: array[1] for name, array in self.observation.items()}, self.env.reset_infos[1])
+
+    def step(self, action):
+        actions = np.argmax(self.env.env_method("action_masks"), axis=1)
+        actions[1] = action
+        self.observation, rewards, dones, infos = self.env.step(actions)
+        observation = {name: array[1] for name, array in self.observation.items()}
+        return self.shown(infos[1].get("terminal_observation", observation), infos[1], rewards[1], dones[1])
 
 
-def play(game, shown, rng, episodes=3):
-    """Return what random legal play shows from here on, with resets."""
-    trace = []
-    for _ in range(episodes):
-        trace.append(shown)
-        while shown[-1]["result"] == -1:
-            assert len(trace) < 10_000, "games do not end"
-            taken = np.any(shown[0], axis=0)
-            shown = game.step(int(rng.choice(np.flatnonzero(shown[1]))))
-            if isinstance(game.env.game, Game):  # else each player sees other stones
-                assert np.any(shown[0], axis=0)[taken].all(), "stones have moved"
-            trace.append(shown)
-        shown = game.reset()
-    return trace
+class Text:
+    """The environment of text games; boards are read from the game behind the prompts."""
+
+    def __init__(self, **settings):
+        self.env = TextEnv(**{"opponent": "self", **settings})
+
+    def shown(self, info, reward=0.0, is_over=False):
+        text, game = self.env.text, visible(self.env.game)
+        viewer = info["mover"] if self.env.config.opponent == "self" else text.seats[0]
+        stones = [[int(stone == of) for stone in text.position.cells] for of in (viewer + 1, 2 - viewer)]
+        names = self.names = self.action_names(game)
+        mask = [int(text.over or name in text.legal_moves()) for name in names]
+        return *stones, mask, float(reward), bool(is_over), numbers(info)
+
+    def action_names(self, game):
+        return "abcdefghi"[: game.columns] if game.gravity else self.env.text.presentation.cell_names
+
+    def reset(self, seed=None):
+        return self.shown(self.env.reset(seed=seed)[1])
+
+    def step(self, action):
+        _, reward, terminated, truncated, info = self.env.step(f"<move>{self.names[action]}</move>")
+        return self.shown(info, reward, terminated or truncated)
 
 
-def same_copy(copy, original):
-    """Return a game around a copy of an environment, in the same state as the original."""
-    other = object.__new__(type(original))
-    other.__dict__ = {**original.__dict__, "env": copy(original.env)}
-    return other
+KINDS = {"aec": AEC, "single": Single, "vector": Row, "sb3": VecEnv, "text": Text}
+assert set(VARIANTS) == {"gravity", "overlines", "misere", "torus"}, "draw the new rule in test_environments.py"

@@ -6,16 +6,14 @@ from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
-import plain
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, regret
+from ttt_envs.game import actions
+from ttt_eval.exact.dynamic_programming import exploitability
 from ttt_eval.matches.match import play_pairs
 
 GAME = Game(2, 3, 2)
@@ -40,18 +38,13 @@ def rising(observation, mask):
     return np.arange(6.0)
 
 
-def stones(observation):
-    """The own stones and the opponent's [2, cells], of one game or of a batch."""
-    if isinstance(observation, dict):
-        observation = observation["observation"]
-    if observation.shape[-1] == 2:
-        observation = np.moveaxis(observation, -1, -3)
-    return observation.reshape(*observation.shape[: 1 if observation.ndim in (2, 4) else 0], 2, 6)
+def free(observation):
+    """The empty cells as flat observations, of one game or of a batch, show them."""
+    return 1 - observation.reshape(*observation.shape[:-1], 2, 6).sum(axis=-2)
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS)
-@pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(("batch", "dtype"), [(False, "float32"), (True, "int8")])
 def test_functions_get_the_observations_of_environments(observation, batch, dtype):
     seen = []
 
@@ -59,44 +52,30 @@ def test_functions_get_the_observations_of_environments(observation, batch, dtyp
         seen.append((observation, mask))
         return mask.argmax(axis=-1)
 
-    policy = as_policy(look, GAME, observation, batch=batch, dtype=dtype)
-    policy.probabilities(BOARDS)
-    env = SingleEnv((2, 3), 2, observation=observation, dtype=dtype)
-    own = BOARDS.own_first()
+    as_policy(look, GAME, observation, batch=batch, dtype=dtype).probabilities(BOARDS)
+    env = SingleEnv((2, 3), 2, skip_chance=0.1, observation=observation, dtype=dtype, opponent="self")
+    rows = [env.reset(seed=0, options={"position": text})[0] for text in ("o../x.. o", "o../..x x", ".../... o")]
     assert len(seen) == (1 if batch else 3)
-    for index, (shown, mask) in enumerate(seen):
-        assert batch or env.observation_space.contains(shown)
-        rows = slice(None) if batch else index
-        assert mask.dtype == np.int8
-        assert_array_equal(mask, LEGAL[rows])
-        assert_array_equal(stones(shown), np.stack([own == 1, own == 2], axis=1)[rows])
+    for index, row in enumerate(rows):
+        shown, mask = seen[0 if batch else index]
+        assert_array_equal(mask[index] if batch else mask, LEGAL[index].astype(np.int8), strict=True)
+        for name, array in row.items() if observation == "dict" else [(None, row)]:
+            part = shown if name is None else shown[name]
+            assert_array_equal(part[index] if batch else part, array, strict=True)
 
 
-def test_actions_logits_and_probabilities_are_accepted():
+def test_actions_logits_probabilities_and_values_are_accepted():
     assert str(as_policy(last_legal, GAME)) == "last_legal"
-    assert isinstance(as_policy(last_legal, GAME), Policy)
     assert_array_equal(as_policy(last_legal, GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
     for returns, weights in (("logits", np.exp(np.arange(6.0))), ("probabilities", np.arange(6.0))):
-        in_batches = as_policy(
-            lambda _, mask: np.tile(np.arange(6.0), (len(mask), 1)), GAME, returns=returns, batch=True
-        )
-        for policy in (as_policy(rising, GAME, returns=returns), in_batches):
+        many = as_policy(lambda _, mask: np.tile(np.arange(6.0), (len(mask), 1)), GAME, returns=returns, batch=True)
+        for policy in (as_policy(rising, GAME, returns=returns), many):
             assert_allclose(policy.probabilities(BOARDS), normalize(weights))
-    one = as_policy(lambda _, mask: np.where(mask, 1e9, -np.inf), GAME, returns="logits").probabilities(BOARDS)
-    assert_allclose(one, UNIFORM)
-
-
-def test_best_legal_value_is_played_and_ties_share():
-    values = np.array([3.0, 1.0, 2.0, 9.0, 2.0, 2.0])
+    p = as_policy(lambda _, mask: np.where(mask, 1e9, -np.inf), GAME, returns="logits").probabilities(BOARDS)
+    assert_allclose(p, UNIFORM)
+    values = np.array([3.0, 1.0, 2.0, 9.0, 2.0, 2.0])  # the best legal value is played, and ties share
     p = as_policy(lambda seen, mask: values, GAME, returns="values").probabilities(BOARDS)
     assert_allclose(p, [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0]])
-    some = as_policy(lambda seen, mask: np.where(values > 2, -np.inf, values), GAME, returns="values")
-    assert_allclose(some.probabilities(BOARDS.take(np.array([2]))), [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3]])
-
-
-def free(observation):
-    """The empty cells as an observation shows them."""
-    return 1 - stones(observation).sum(axis=-2)
 
 
 def test_masks_are_passed_to_functions_that_accept_them():
@@ -117,48 +96,30 @@ def test_masks_are_passed_to_functions_that_accept_them():
         def policy(self, observation):
             return free(observation)
 
-    functions = [alone, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]]
-    for function in functions:
+    for function in (alone, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]):
         for batch in (False, True):
-            p = as_policy(function, GAME, "planes", "probabilities", batch=batch).probabilities(BOARDS)
+            p = as_policy(function, GAME, returns="probabilities", batch=batch).probabilities(BOARDS)
             assert_allclose(p, UNIFORM)
     inside = as_policy(lambda seen: seen["action_mask"], GAME, "dict", "probabilities")
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
-@pytest.mark.parametrize("batch", [False, True])
-def test_no_positions_are_no_call(batch):
-    nothing = Boards(np.zeros((0, 6), np.int8), np.zeros(0, np.int8))
-    assert as_policy(last_legal, GAME, batch=batch).probabilities(nothing).shape == (0, 6)
-
-
 @pytest.mark.parametrize("spec", ["random", "win-or-block", "optimal:epsilon=0.3"])
-@given(
-    game=plain.games(longest=3, skip=True).filter(lambda game: game.cells <= 6),
-    returns=st.sampled_from(["values", "logits", "probabilities"]),
-)
-@settings(max_examples=12)
-def test_wrapped_policies_play_like_the_originals(spec, game, returns):
-    """Directly, and through a function of observations."""
+@pytest.mark.parametrize("returns", ["logits", "probabilities"])
+def test_wrapped_policies_play_like_the_originals(spec, returns):
+    game = Game(2, 3, 2, 0.25)
     policy = make_policy(spec, game)
     assert as_policy(policy, game) is policy
 
     def function(observation, mask):
         seen = observation.reshape(len(mask), 2, -1)
         boards = Boards((seen[:, 0] + 2 * seen[:, 1]).astype(np.int8), np.zeros(len(mask), np.int8))
-        p = policy.probabilities(boards)
         with np.errstate(divide="ignore"):
+            p = policy.probabilities(boards)
             return np.log(p) if returns == "logits" else p
 
     wrapped = as_policy(function, game, returns=returns, batch=True)
-    if returns == "values":
-        boards = plain.positions_of_random_play(game, 20)
-        p = policy.probabilities(boards)
-        assert_allclose(wrapped.probabilities(boards) > 0, p == p.max(axis=1, keepdims=True))
-    else:
-        assert_allclose(exploitability(game, wrapped), exploitability(game, policy), atol=1e-12)
-        assert_allclose(match_outcome(game, wrapped, "random"), match_outcome(game, policy, "random"), atol=1e-12)
-        assert_allclose(regret(game, wrapped), regret(game, policy), atol=1e-12)
+    assert_allclose(exploitability(game, wrapped), exploitability(game, policy), atol=1e-12)
 
 
 def test_adapters_are_sent_to_other_processes():
@@ -166,7 +127,7 @@ def test_adapters_are_sent_to_other_processes():
     here = play_pairs(Game(), policy, "random", 40, seed=1)
     assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)
     lock = threading.Lock()
-    with pytest.raises(ValueError, match="cannot be handed to other processes: choose jobs=1, or spec"):
+    with pytest.raises(ValueError, match="jobs=1"):
         play_pairs(Game(), as_policy(lambda seen, mask: [mask.argmax(), lock][0], Game()), "random", 40, jobs=2)
 
 
@@ -185,39 +146,23 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
             values = self.body(observation)
             return values if action_mask is None else torch.where(action_mask, values, -1e8)
 
-        def act(self, observation):
-            return torch.where(observation.reshape(-1, 2, 6).sum(dim=1) > 0, -1e8, self.body(observation)).argmax(dim=1)
-
     torch.manual_seed(0)
     net = Net()
     net.body[0].eval()  # somebody has frozen it
     with torch.no_grad():
         values = net.body[2](net.body[0](torch.as_tensor(PLANES, dtype=torch.float32))).double().numpy()
-    best = np.where(LEGAL, values, -np.inf).argmax(axis=1)
-    policy = as_policy(net, GAME, returns="values")
-    assert str(policy) == "Net"
-    for same in (policy, as_policy(net.act, GAME)):
-        p = same.probabilities(BOARDS)
-        assert_array_equal(p.argmax(axis=1), best)
-        assert_array_equal(p.max(axis=1), 1)
+    p = as_policy(net, GAME, returns="values").probabilities(BOARDS)
+    assert_array_equal(p.argmax(axis=1), np.where(LEGAL, values, -np.inf).argmax(axis=1))
     [(observation, mask, grad, training)] = net.seen
     assert (observation.dtype, mask.dtype, grad, training) == (torch.float32, torch.bool, False, False)
     assert_array_equal(mask.numpy(), LEGAL)
     assert [part.training for part in net.body] == [False, True, True]
     assert net.training
     assert torch.is_grad_enabled()
-    precise = as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
-    assert_allclose(precise, normalize(np.exp(values)), rtol=1e-5)
+    as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
     assert net.seen[-1][0].dtype == torch.float64
-    with pytest.raises(TypeError, match=r"Net returned .* no actions"):
+    with pytest.raises(TypeError, match="Net"):
         as_policy(net, GAME).probabilities(BOARDS)
-
-    class Inside(torch.nn.Module):
-        def forward(self, seen):
-            return seen["action_mask"].to(torch.bfloat16)
-
-    p = as_policy(Inside(), GAME, "dict", "probabilities").probabilities(BOARDS)
-    assert_allclose(p, UNIFORM)
 
 
 @pytest.mark.needs("tensorflow")
@@ -229,8 +174,6 @@ def test_keras_models_are_policies():
     weights, bias = model.get_weights()
     p = as_policy(model, GAME, returns="logits").probabilities(BOARDS)
     assert_allclose(p, normalize(np.exp(PLANES @ weights + bias)), rtol=1e-5)
-    with pytest.raises(ValueError, match="batch=False does not work for"):
-        as_policy(model, GAME, batch=False)
 
 
 @pytest.mark.needs("jax")
@@ -238,28 +181,9 @@ def test_jax_functions_are_policies():
     import jax
 
     weights = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
-    traced = []
-
-    @jax.jit
-    def net(observation):
-        traced.append(observation.shape)
-        return observation @ weights
-
-    policy = as_policy(net, GAME, returns="values", batch=True)
+    policy = as_policy(jax.jit(lambda observation: observation @ weights), GAME, returns="values", batch=True)
     best = np.where(LEGAL, PLANES @ weights, -np.inf).argmax(axis=1)
     assert_array_equal(policy.probabilities(BOARDS).argmax(axis=1), best)
-    assert traced == [(3, 12)]
-
-
-@pytest.mark.needs("torch")
-def test_tensors_are_accepted_as_outputs():
-    import torch
-
-    net = torch.nn.Linear(12, 6)
-    policy = as_policy(lambda seen, mask: net(torch.as_tensor(seen)), GAME, returns="logits", batch=True)
-    p = policy.probabilities(BOARDS)
-    assert_allclose(p.sum(axis=1), 1)
-    assert not p[~LEGAL].any()
 
 
 @pytest.mark.parametrize(
@@ -267,14 +191,10 @@ def test_tensors_are_accepted_as_outputs():
     [
         (lambda *_: 0, {}, ValueError),
         (lambda *_: 6, {}, ValueError),
-        (lambda *_: -1, {}, ValueError),
         (lambda *_: 1.0, {}, TypeError),
         (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
-        (lambda *_: ["a"] * 6, {"returns": "logits"}, TypeError),
-        (lambda *_: (0, np.zeros(6)), {}, TypeError),
         (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
         (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
-        (lambda *_: np.full(6, np.inf), {"returns": "values"}, ValueError),
         (lambda *_: np.zeros(6, int), {}, ValueError),
         (lambda *_: 4, {"batch": True}, ValueError),
         (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
@@ -283,42 +203,20 @@ def test_tensors_are_accepted_as_outputs():
         (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
     ],
 )
-def test_invalid_outputs_are_rejected(answer, settings, error):
-    with pytest.raises(error, match=r"^<lambda> (returned|chose)"):
+def test_invalid_outputs_are_refused(answer, settings, error):
+    with pytest.raises(error, match="lambda"):
         as_policy(answer, GAME, **settings).probabilities(BOARDS)
 
 
 def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN where illegal counts as no mass."""
-    numbers = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0])
-    occupied = BOARDS.cells != 0
-    for returns, weights in (
-        ("probabilities", numbers),
-        ("logits", np.exp(numbers)),
-        ("values", (numbers == 3).astype(float)),
-    ):
+    numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
+    weights = {"probabilities": numbers, "logits": np.exp(numbers), "values": (numbers == 3).astype(float)}
+    for returns, weight in weights.items():
         policy = as_policy(lambda seen, mask: numbers, GAME, returns=returns)
-        assert_allclose(policy.illegal_mass(BOARDS), (occupied * weights).sum(axis=1) / weights.sum())
+        assert_allclose(policy.illegal_mass(BOARDS), (occupied * weight).sum(axis=1) / weight.sum())
         masked = as_policy(lambda seen, mask: np.where(mask, numbers + 1, np.nan), GAME, returns=returns)
         assert_array_equal(masked.illegal_mass(BOARDS), 0)
-    assert_array_equal(as_policy(last_legal, GAME).illegal_mass(BOARDS), 0)
-
-
-def test_objects_with_probabilities_are_policies():
-    class Duck:
-        pure, quick = False, True
-
-        def probabilities(self, boards, rng=None):
-            return UNIFORM
-
-        def values(self, boards):
-            return np.zeros(len(boards.mover))
-
-    policy = as_policy(Duck(), GAME)
-    assert isinstance(policy, Policy)
-    assert (policy.pure, policy.quick, policy.symmetric, policy.player) == (False, True, False, None)
-    assert_array_equal(policy.values(BOARDS), 0)
-    assert policy.act(BOARDS, np.random.default_rng(0)).shape == (3,)
 
 
 class Model:
@@ -329,8 +227,7 @@ class Model:
 
     def predict(self, observation, state=None, deterministic=False):
         assert deterministic
-        free = observation.reshape(len(observation), 2, -1).sum(axis=1) == 0
-        return free.argmax(axis=1), None
+        return (observation.reshape(len(observation), 2, -1).sum(axis=1) == 0).argmax(axis=1), None
 
 
 class MaskedModel:
@@ -339,11 +236,22 @@ class MaskedModel:
         return np.where(action_masks, np.arange(action_masks.shape[1]), -1).max(axis=1), None
 
 
-def test_models_are_recognised_by_predict():
+class Duck:
+    pure, quick = False, True
+
+    def probabilities(self, boards, rng=None):
+        return UNIFORM
+
+
+def test_objects_are_recognised_by_their_methods():
     estimator = SimpleNamespace(predict=lambda observations: free(observations).argmax(axis=1))  # as in scikit-learn
     assert_array_equal(as_policy(estimator, GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
     assert_array_equal(as_policy(Model((12,)), GAME).probabilities(BOARDS).argmax(axis=1), [1, 1, 0])
     assert_array_equal(as_policy(MaskedModel(), GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
+    policy = as_policy(Duck(), GAME)
+    assert isinstance(policy, Policy)
+    assert (policy.pure, policy.quick, policy.symmetric) == (False, True, False)
+    assert policy.act(BOARDS, np.random.default_rng(0)).shape == (3,)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +260,6 @@ def test_models_are_recognised_by_predict():
         (4, {}, TypeError),
         (rising, {"returns": "scores"}, ValueError),
         (rising, {"batch": "all"}, ValueError),
-        (lambda: 0, {}, TypeError),
         (lambda a, b, c: 0, {}, TypeError),
         (lambda a, *, b: 0, {}, TypeError),
         (rising, {"observation": "image"}, ValueError),
@@ -361,7 +268,7 @@ def test_models_are_recognised_by_predict():
         (Model((18,)), {}, ValueError),
     ],
 )
-def test_invalid_arguments_are_rejected(function, settings, error):
+def test_invalid_arguments_are_refused(function, settings, error):
     with pytest.raises(error):
         as_policy(function, GAME, **settings)
 
@@ -374,49 +281,63 @@ def test_a_function_is_an_opponent(observation):
     envs = MNKVectorEnv(4, (2, 3), 3, opponent=last_legal, observation=observation)
     envs.reset(seed=0)
     assert envs.step([0, 1, 2, 3])[4]["action_mask"][:, 5].tolist() == [0] * 4
-    assert SingleEnv(opponent=Model()).reset(seed=0)
     stubborn = SingleEnv(opponent=lambda *_: 0)
     stubborn.reset(seed=0)
-    with pytest.raises(ValueError, match="<lambda> chose the illegal action 0"):
+    with pytest.raises(ValueError, match="illegal action 0"):
         stubborn.step(0)
+
+
+def test_functions_choose_columns_under_gravity():
+    game = Game(3, 4, 3, gravity=True)
+    boards = Boards.from_positions([from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)])
+    left = as_policy(lambda observation, mask: int(mask.argmax()), game)
+    assert_array_equal(left.probabilities(boards).argmax(axis=1), [9, 8])
+    weights = np.array([0.5, 0.25, 0.125, 0.125])
+    shares = as_policy(lambda observation, mask: weights, game, returns="probabilities").probabilities(boards)
+    assert_allclose(shares[:, 8:], [[0, 0.5, 0.25, 0.25], weights])
+    with pytest.raises(ValueError, match=r"\(12,\)"):
+        as_policy(lambda observation, mask: np.ones(12), game, returns="probabilities").probabilities(boards)
+    assert_array_equal(actions.legal_actions(game, boards.cells), [[0, 1, 1, 1], [1, 1, 1, 1]])
+    assert_array_equal(actions.actions_to_cells(game, boards.cells, np.array([0, 0])), [-1, 8])
+    assert_array_equal(actions.cells_to_actions(game, np.array([0, 5, 10])), [0, 1, 2])
+
+
+def test_models_that_saw_skip_chances_are_policies_of_each_game():
+    class Seeing(Model):
+        def __init__(self, **settings):
+            env = SingleEnv(skip_chance=(0, 0.5), observe_skip_chance=True, **settings)
+            self.observation_space = env.observation_space
+
+        def predict(self, observation, deterministic=True):
+            self.seen = observation
+            return np.zeros(len(observation), np.int64)
+
+    for skip_chance in (0.1, 0.5):
+        model, game = Seeing(), Game(skip_chance=skip_chance)
+        as_policy(model, game).probabilities(Boards.start(game))
+        assert model.seen.tolist() == [[*[0] * 18, np.float32(skip_chance)]]
+    for call in (
+        lambda: as_policy(Seeing(observation="channels"), Game()),
+        lambda: as_policy(Seeing(), Game(), observe_skip_chance=False),
+    ):
+        with pytest.raises(ValueError, match="observ"):
+            call()
 
 
 @pytest.mark.needs("torch", "stable_baselines3")
 def test_an_untrained_model_of_stable_baselines_is_an_opponent():
+    """It was taught no rules, and plays by them."""
     import stable_baselines3
     import torch
 
     torch.set_num_threads(1)
-    env = SingleEnv()
-    model = stable_baselines3.DQN("MlpPolicy", env, seed=0, buffer_size=10)
-    policy = as_policy(model, env.game)
-    start = Boards.start(env.game)
-    expected = model.predict(np.zeros((1, 18), np.float32), deterministic=True)[0]
-    assert policy.probabilities(start).argmax(axis=1) == expected
-    against = SingleEnv(opponent=model, seat="second")
-    observation, _ = against.reset(seed=0)
-    assert np.flatnonzero(observation[9:]) == expected
-    with pytest.raises(ValueError, match=r"^DQN (sees|has)"):
-        SingleEnv(4, opponent=model)
-    env = SingleEnv(opponent=model)  # it was taught no rules, and plays by them
+    model = stable_baselines3.DQN("MlpPolicy", SingleEnv(), seed=0, buffer_size=10)
+    env = SingleEnv(opponent=model)
     for cell in range(9):
         env.reset(seed=0)
         choice = model.predict(np.eye(18, dtype=np.float32)[None, 9 + cell], deterministic=True)[0]
         reply = np.flatnonzero(env.step(cell)[0][9:])
         assert reply != cell
         assert choice in (cell, reply)
-
-
-@pytest.mark.needs("torch", "sb3_contrib")
-def test_masked_sb3_models_play_legal_moves():
-    import sb3_contrib
-    import torch
-
-    torch.set_num_threads(1)
-    model = sb3_contrib.MaskablePPO("MlpPolicy", SingleEnv(), seed=0, n_steps=8, batch_size=8)
-    env = MNKVectorEnv(3, opponent=model)
-    env.reset(seed=0)
-    ended = 0
-    for _ in range(12):
-        ended += env.step(env.action_masks().argmax(axis=1))[2].sum()
-    assert ended > 3
+    with pytest.raises(ValueError, match="DQN"):
+        SingleEnv(4, opponent=model)

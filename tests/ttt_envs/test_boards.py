@@ -1,4 +1,4 @@
-"""Positions as text and back, keys, and batches."""
+"""Positions as text, keys and batches, coordinates of cells, and symmetries of boards."""
 
 import numpy as np
 import plain
@@ -10,156 +10,76 @@ from numpy.testing import assert_array_equal
 from ttt_envs import Boards, Game, Position, chance_outcomes, from_text, to_text
 from ttt_envs.game import boards
 from ttt_envs.game.rules import NOT_OVER
+from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 
-@st.composite
-def positions(draw, games):
-    game = draw(games)
-    return game, Position(draw(plain.cells_of_any(game)), draw(st.integers(0, 1)))
-
-
-@given(positions(plain.games()))
-def test_text_and_position_are_the_same_both_ways(case):
-    game, position = case
+@given(plain.games(), st.integers(0, 1), st.data())
+def test_text_and_position_are_the_same_both_ways(game, mover, data):
+    position = Position(data.draw(plain.cells_of_any(game)), mover)
     text = to_text(position, game)
     again = from_text(text, game)
-    assert_array_equal(again.cells, position.cells)
-    assert again.cells.dtype == np.int8
-    assert again.mover == position.mover
+    assert_array_equal(again.cells, position.cells, strict=True)
+    assert again.mover == mover
     assert to_text(from_text(text), game) == text
+    rows = "".join(".ox"[stone] for stone in position.cells)
+    assert text.replace("/", "") == f"{rows} {'ox'[mover]}"
     if game.rows == game.columns:
         assert to_text(position) == text
 
 
-def test_text_is_read_row_by_row_from_the_top():
-    position = from_text("x.o/.../..o x")
-    assert position.cells.tolist() == [2, 0, 1, 0, 0, 0, 0, 0, 1]
-    assert position.mover == 1
-    assert from_text("o..x o").cells.tolist() == [1, 0, 0, 2]
-
-
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "'' is not a position: write rows from the top, then the player to move"),
-        ("x.o/.../..o", "is not a position"),
-        ("x.o/.../..o x x", "is not a position"),
-        ("x.o/.../..o y", "has the mover 'y': write o"),
-        ("x.o/.#./..o x", "has the cell '#': write . for empty, o for player_0, x for player_1"),
-        ("x.o/../..o x", "has rows of different or no length"),
-        ("/ x", "has rows of different or no length"),
-        (3, "3 is not a position"),
-    ],
+    "text", ["", "x.o/.../..o", "x.o/.../..o x x", "x.o/.../..o y", "x.o/.#./..o x", "x.o/../..o x", "/ x", 3]
 )
-def test_invalid_position_texts_are_rejected(text, message):
-    with pytest.raises(ValueError, match=message):
+def test_what_is_no_text_of_a_position_is_refused(text):
+    with pytest.raises(ValueError, match=r"position|mover|cell|rows"):
         from_text(text)
 
 
-def test_positions_of_another_board_are_rejected():
-    with pytest.raises(ValueError, match="is a board of 2 x 3: this game needs 3 x 2"):
-        from_text("x.o/... x", Game(3, 2, 2))
-    with pytest.raises(ValueError, match="a board of 6 cells is not square"):
-        to_text(from_text("x.o/... x"))
-    with pytest.raises(ValueError, match="no positions make no batch"):
-        Boards.from_positions([])
-    with pytest.raises(ValueError, match=r"cells must be int8\[9\]"):
-        to_text(from_text("x.o/... x"), Game())
+def test_positions_of_another_board_are_refused():
+    position = from_text("x.o/... x")
+    for call in (
+        lambda: from_text("x.o/... x", Game(3, 2, 2)),
+        lambda: to_text(position),  # of no square
+        lambda: to_text(position, Game()),
+        lambda: Boards.from_positions([]),
+    ):
+        with pytest.raises(ValueError, match=r"board|cells|no positions"):
+            call()
 
 
-@given(plain.games(6).filter(lambda game: game.cells <= boards.MAX_CELLS_BASE_3).flatmap(plain.cells_of_any))
-def test_adding_a_stone_increases_the_key(cells):
-    key = int(boards.keys(cells[None])[0])
-    assert key == sum(int(stone) * 3**cell for cell, stone in enumerate(cells))
-    for cell in np.flatnonzero(cells == 0):
-        for stone in (1, 2):
-            more = cells.copy()
-            more[cell] = stone
-            assert boards.keys(more[None])[0] > key
-
-
-@pytest.mark.parametrize("game", [Game(1, 1, 1), Game(), Game(5, 8, 4)], ids=str)
-def test_a_key_up_to_40_cells_gives_its_board_back(game):
-    cells = np.random.default_rng(0).integers(0, 3, (200, game.cells)).astype(np.int8)
-    cells[0] = 2
-    keys = boards.keys(cells)
-    assert keys.dtype == np.uint64
-    assert keys.shape == (200,)
-    again = boards.from_keys(keys, game)
-    assert again.dtype == np.int8
-    assert_array_equal(again, cells)
-    assert_array_equal(boards.keys(np.asfortranarray(cells)), keys)
-
-
-@pytest.mark.parametrize("game", [Game(), Game(8, 8, 5), Game(19, 19, 5)])
-def test_keys_of_an_empty_batch_are_empty(game):
-    none = boards.keys(np.empty((0, game.cells), np.int8))
-    assert len(none) == 0
-    assert boards.from_keys(none, game).shape == (0, game.cells)
-
-
-@given(st.sampled_from([Game(3, 14, 3), Game(8, 8, 5), Game(5, 13, 4), Game(19, 19, 5)]), st.data())
-def test_keys_above_40_cells_are_two_planes_of_bits(game, data):
+@given(plain.games(6) | st.sampled_from([Game(5, 8, 4), Game(3, 14, 3), Game(19, 19, 5)]), st.data())
+def test_keys_are_numbers_in_base_3_up_to_40_cells_and_two_planes_of_bits_beyond(game, data):
     cells = data.draw(plain.cells_of_any(game))
     others = np.repeat(cells[None], game.cells + 1, axis=0)
     for cell in range(game.cells):  # every board that differs in one cell has another key
         others[cell, cell] = (cells[cell] + 1 + cell % 2) % 3
     keys = boards.keys(others)
     assert keys.dtype == np.uint64
-    assert keys.shape == (game.cells + 1, 2 * -(-game.cells // 64))
-    assert len(np.unique(keys, axis=0)) == game.cells + 1
-    planes = keys[-1].view("<u8").tobytes()
-    half = len(planes) // 2
+    assert_array_equal(boards.keys(np.asfortranarray(others)), keys)
     assert_array_equal(boards.from_keys(keys, game), others)
-    for stone, plane in ((1, planes[:half]), (2, planes[half:])):
-        bits = int.from_bytes(plane, "little")
-        assert bits == sum(1 << cell for cell in np.flatnonzero(cells == stone).tolist())
+    if game.cells <= boards.MAX_CELLS_BASE_3:
+        assert keys.tolist() == [sum(int(stone) * 3**cell for cell, stone in enumerate(row)) for row in others]
+    else:
+        words = -(-game.cells // 64)
+        planes = [
+            int.from_bytes(keys[-1].view("<u8")[half].tobytes(), "little")
+            for half in (slice(words), slice(words, None))
+        ]
+        assert planes == [sum(1 << cell for cell in np.flatnonzero(cells == stone).tolist()) for stone in (1, 2)]
+    assert len(boards.keys(others[:0])) == 0
 
 
-def test_the_mover_sees_its_own_stones_first():
+def test_a_batch_gives_views_positions_and_rows_of_its_own():
     batch = Boards.from_positions([from_text("x.o/.../..o x"), from_text("x.o/.../..o o")])
     before = batch.cells.copy()
     assert batch.own_first().tolist() == [[1, 0, 2, 0, 0, 0, 0, 0, 2], [2, 0, 1, 0, 0, 0, 0, 0, 1]]
-    assert batch.own_first().dtype == np.int8
-    assert_array_equal(batch.cells, before)
-
-
-def test_a_batch_gives_positions_and_rows_of_its_own():
-    batch = plain.positions_of_random_play(Game(skip_chance=0.25), 6)
-    position = batch.position(3)
+    position, some = batch.position(1), batch.take(np.array([1, 0]))
     assert isinstance(position.mover, int)
-    some = batch.take(np.array([3, 1]))
-    again = Boards.from_positions([position, batch.position(1)])
-    for one, other in zip(some, again, strict=True):
-        assert one.dtype == other.dtype == np.int8
-        assert_array_equal(one, other)
+    assert (position.mover, some.mover.tolist()) == (0, [0, 1])
     position.cells[:] = some.cells[:] = 2
-    assert (batch.cells[[3, 1]] != 2).any()
+    assert_array_equal(batch.cells, before)
     start = Boards.start(Game(4, 5, 4), 3)
-    assert start.cells.shape == (3, 20)
-    assert not start.cells.any()
-    assert not start.mover.any()
-
-
-@given(plain.games())
-def test_every_cell_has_a_coordinate_of_its_own(game):
-    names = [boards.coordinate(cell, game) for cell in range(game.cells)]
-    assert len(set(names)) == game.cells
-    assert [boards.cell_at(name, game) for name in names] == list(range(game.cells))
-    assert [boards.cell_at(name.upper(), game) for name in names] == list(range(game.cells))
-
-
-def test_coordinates_are_columns_from_the_left_and_rows_from_the_top():
-    game = Game(2, 3)
-    assert [boards.coordinate(cell, game) for cell in range(6)] == ["a1", "b1", "c1", "a2", "b2", "c2"]
-    assert boards.coordinate(360, Game(19, 19, 5)) == "s19"
-
-
-@pytest.mark.parametrize("text", ["", "a", "2", "2,2", "a0", "a02", "a3", "d1", "a1 ", "a1b1", "t1", "a٢", "a" * 99])
-def test_invalid_coordinates_are_rejected(text):
-    with pytest.raises(ValueError, match="is no cell of a board of 2 x 3: write its column, a to c, and its row") as no:
-        boards.cell_at(text, Game(2, 3))
-    assert len(str(no.value)) < 160
+    assert (start.cells.shape, start.cells.any(), start.mover.any()) == ((3, 20), False, False)
 
 
 @given(plain.games(4, skip=True), st.integers(0, 999))
@@ -173,3 +93,87 @@ def test_moves_in_copies_of_positions(game, seed):
         after = chance_outcomes(game, starts.position(row), action)[0]
         assert_array_equal(board, after.position.cells)
         assert after.winner == (None if outcome == NOT_OVER else outcome)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Coordinates
+
+
+@given(plain.games())
+def test_every_cell_has_a_coordinate_of_its_own(game):
+    names = [boards.coordinate(cell, game) for cell in range(game.cells)]
+    assert [boards.cell_at(name, game) for name in names] == list(range(game.cells))
+    assert [boards.cell_at(name.upper(), game) for name in names] == list(range(game.cells))
+
+
+def test_coordinates_are_columns_from_the_left_and_rows_from_the_top():
+    assert [boards.coordinate(cell, Game(2, 3)) for cell in range(6)] == ["a1", "b1", "c1", "a2", "b2", "c2"]
+
+
+@pytest.mark.parametrize("text", ["", "a", "2", "2,2", "a0", "a02", "a3", "d1", "a1 ", "a1b1", "a٢", "a" * 99])
+def test_invalid_coordinates_are_refused(text):
+    with pytest.raises(ValueError, match="is no cell of a board of 2 x 3") as refused:
+        boards.cell_at(text, Game(2, 3))
+    assert len(str(refused.value)) < 160
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Symmetries; test_rules.py compares games in their images
+
+
+@pytest.mark.parametrize(
+    ("game", "which", "count"),
+    [
+        (Game(), "all", 8),
+        (Game(), "rotations", 4),
+        (Game(), "none", 1),
+        (Game(4, 6, 4), "all", 4),
+        (Game(4, 6, 4), "rotations", 2),
+        (Game(6, 7, 4, gravity=True), "all", 2),
+        (Game(4, 4, 4, gravity=True), "rotations", 1),
+        (Game(3, 3, 3, torus=True), "all", 72),
+        (Game(3, 4, 3, torus=True), "all", 48),
+        (Game(3, 3, 3, torus=True), "rotations", 4),
+        (Game(4, 5, 4, torus=True, gravity=True), "all", 10),
+        (Game(4, 4, 4, overlines=False, misere=True), "all", 8),
+    ],
+    ids=str,
+)
+def test_symmetries_are_a_group_that_keeps_lines(game, which, count):
+    images = symmetries(game, which)
+    assert_array_equal(images[0], np.arange(game.cells))
+    group = {tuple(p) for p in images.tolist()}
+    assert len(group) == len(images) == count
+    assert {tuple(p[q].tolist()) for p in images for q in images} == group
+    for p, q in zip(images, inverse(images), strict=True):
+        assert_array_equal(q[p], np.arange(game.cells))
+    lines = {frozenset(line.cells) for line in game.lines}
+    assert all({frozenset(p[list(line)].tolist()) for line in lines} == lines for p in images)
+    with pytest.raises(ValueError, match="rotation"):
+        symmetries(game, "rotation")
+
+
+def test_a_quarter_turn_is_a_rotation():
+    turns = [(0, 1, 2, 3), (1, 3, 0, 2), (2, 0, 3, 1), (3, 2, 1, 0)]
+    assert sorted(map(tuple, symmetries(Game(2, 2, 2), "rotations").tolist())) == turns
+
+
+def test_canonical_keys_identify_boards_up_to_symmetry():
+    """2,862 ways to fill 9 cells with three things: (3**9 + 2 * 3**3 + 3**5 + 4 * 3**6) / 8, by Burnside's lemma."""
+    game = Game()
+    cells = boards.from_keys(np.arange(3**9, dtype=np.uint64), game)
+    least, same = canonical_keys(cells, symmetries(game))
+    assert len(np.unique(least)) == 2862
+    for image, makes in zip(symmetries(game), same.T, strict=True):
+        assert_array_equal(canonical_keys(cells[:, image], symmetries(game))[0], least)
+        assert_array_equal(boards.keys(cells[:, image]) == least[:, 0], makes)
+
+
+def test_canonical_keys_of_several_words():
+    game = Game(19, 19, 5)
+    cells, images = np.random.default_rng(0).integers(0, 3, (20, game.cells)).astype(np.int8), symmetries(game)
+    least, same = canonical_keys(cells, images)
+    for row, board in enumerate(cells):
+        of_images = boards.keys(board[images]).tolist()
+        assert least[row].tolist() == min(of_images)
+        assert same[row].tolist() == [key == min(of_images) for key in of_images]

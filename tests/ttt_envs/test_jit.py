@@ -24,13 +24,13 @@ def double(x):
 def caller(x):
     return double(x) + 1
 
-@kernel(interpreted=False)
-def other(x):
-    return x - 1
+@kernel
+def small(x):
+    return x.size
 """
-SMALL = MODULE.replace("@kernel(interpreted=False)\ndef caller", "@kernel\ndef caller")
-CALLS = ("from numba.core import event", "import mine", "compiled = []")
 LISTEN = """
+from numba.core import event
+compiled = []
 class Listener(event.Listener):
     def on_start(self, started):
         compiled.append(started.data["dispatcher"].py_func.__name__)
@@ -43,34 +43,29 @@ event.register("numba:compile", Listener())
 @pytest.fixture
 def run(tmp_path):
     """Lines of Python in a process of their own, with an empty cache of machine code; returns (stdout, stderr)."""
+    (tmp_path / "mine.py").write_text(MODULE)
 
     def run(*lines, **environment):
-        found = {
+        variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith("TTT_ENVS_")},
             "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
             "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
             "PYTHONDONTWRITEBYTECODE": "1",  # edits within a second are edits
             **environment,
         }
-        done = run_python("-c", "\n".join(lines), cwd=tmp_path, env=found)
+        done = run_python("-c", "\n".join(lines), cwd=tmp_path, env=variables)
         return done.stdout, done.stderr
 
     return run
 
 
-def compiled_by(run, **environment):
-    """Return the functions of ``mine`` that a new process compiles, and their results."""
-    results = "results = mine.caller(5), mine.other(5)"
-    return run(*CALLS, LISTEN, results, "print(sorted(compiled), *results)", **environment)[0].strip()
-
-
-def test_machine_code_is_cached_until_the_source_changes(run, tmp_path):
-    module = tmp_path / "mine.py"
-    module.write_text(MODULE)
-    assert compiled_by(run) == "['caller', 'double', 'other'] 11 4"
-    assert compiled_by(run) == "[] 11 4"
-    module.write_text(MODULE.replace("FACTOR * x", "FACTOR + x + 0"))
-    assert compiled_by(run) == "['caller', 'double', 'other'] 8 4"
+def test_machine_code_is_cached_until_the_source_changes_and_compiling_is_announced(run, tmp_path):
+    lines = (LISTEN, "import mine", "result = mine.caller(5)", "print(sorted(compiled), result)")
+    notice = f"compiling for this processor; machine code is cached in {tmp_path / 'cache'}\n"
+    assert run(*lines) == ("['caller', 'double'] 11\n", notice)
+    assert run(*lines) == ("[] 11\n", "")
+    (tmp_path / "mine.py").write_text(MODULE.replace("FACTOR * x", "FACTOR + x + 0"))
+    assert run(*lines, TTT_ENVS_COMPILE_NOTICE="0") == ("['caller', 'double'] 8\n", "")
 
 
 def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypatch, tmp_path):
@@ -78,34 +73,21 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
     for package in jit.PACKAGES:
         (tmp_path / package).mkdir()
         (tmp_path / package / "module.py").write_text("")
+        os.utime(tmp_path / package / "module.py", (1e9, 1e9))
     monkeypatch.setattr(jit, "ROOT", tmp_path)
     monkeypatch.setattr(jit, "kernel_folder", lambda: tmp_path / "cache")
 
-    def folders(edited, text):
-        (tmp_path / edited / "module.py").write_text(text)
-        os.utime(tmp_path / edited / "module.py", (1e9, 1e9))
+    def folders(text):
+        (tmp_path / "learners" / "module.py").write_text(text)
+        os.utime(tmp_path / "learners" / "module.py", (1e9, 1e9))
         jit._folder.cache_clear()
-        return [jit._folder(package) for package in (*jit.PACKAGES, "mine")]
+        return [jit._folder(package) for package in jit.PACKAGES]
 
-    for package in jit.PACKAGES:
-        os.utime(tmp_path / package / "module.py", (1e9, 1e9))
     try:
-        before = folders("learners", "1")
-        after = folders("learners", "2")
-        assert [one == other for one, other in zip(before, after, strict=True)] == [
-            True,
-            True,
-            False,
-            False,
-            False,
-            False,
-        ]
-        assert after[-1] == after[-2]
-        assert folders("learners", "1") == before
-        for text in "3456789":
-            newest = folders("learners", text)
+        edits = [folders(text) for text in "1234567891"]
+        assert [one == other for one, other in zip(*edits[:2], strict=True)] == [True, True, False, False, False]
+        assert edits[0] == edits[-1]
         assert len(list((tmp_path / "cache").glob("learners-*"))) == jit.MAX_FOLDERS
-        assert newest[2].is_dir()
         (tmp_path / "learners" / "module.py").touch()
         jit._folder.cache_clear()
         assert [jit._folder(package) is None for package in jit.PACKAGES] == [False, False, True, True, True]
@@ -114,44 +96,28 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a limit on the size of files stands for a full disk")
-def test_a_full_disk_stores_nothing_and_prints_nothing(run, tmp_path):
-    (tmp_path / "mine.py").write_text(MODULE)
+def test_without_a_place_for_machine_code_every_process_compiles(run, tmp_path):
+    """On a full disk, and where the folder is a file."""
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
     lines = (limit, "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))", "import mine", "print(mine.caller(5))")
     assert run(*lines, TTT_ENVS_COMPILE_NOTICE="0") == ("11\n", "")
-
-
-def test_without_a_writable_folder_every_process_compiles(run, tmp_path):
-    (tmp_path / "mine.py").write_text(MODULE)
     (tmp_path / "file").touch()
-    for _ in range(2):
-        assert compiled_by(run, NUMBA_CACHE_DIR=str(tmp_path / "file")) == "['caller', 'double', 'other'] 11 4"
+    assert run("import mine; print(mine.caller(5))", NUMBA_CACHE_DIR=str(tmp_path / "file"))[0] == "11\n"
 
 
 def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):
-    (tmp_path / "mine.py").write_text(SMALL)
-    lines = ("import sys, mine, numpy as np", "caller = mine.caller")
-    shown = "print('numba' in sys.modules, mine.caller is caller, mine.caller(5), mine.caller(np.int64(5)))"
-    assert run(*lines, "mine.caller(5)", shown)[0].strip() == "False True 11 11"
-    enough = "while mine.caller is caller: caller(5)"
-    assert run(*lines, enough, shown)[0].strip() == "True False 11 11"
-    assert list((tmp_path / "cache").rglob("mine.caller*"))
-    assert run(*lines, "mine.caller(5)", shown)[0].strip() == "True False 11 11"  # machine code is there
+    lines = ("import sys, mine, numpy as np, ttt_envs.core.jit as jit", "small = mine.small", "x = np.zeros(3)")
+    shown = "print('numba' in sys.modules, small(x))"
+    assert run(*lines, "small(x)", shown)[0] == "False 3\n"
+    assert run(*lines, "small(x)", shown, TTT_ENVS_INTERPRET="0")[0] == "True 3\n"
+    new = {"NUMBA_CACHE_DIR": str(tmp_path / "new")}
+    assert run(*lines, "small(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))", shown, **new)[0] == "True 3\n"
+    new = {"NUMBA_CACHE_DIR": str(tmp_path / "newer")}
+    assert run(*lines, "while mine.small is small: small(x)", shown, **new)[0] == "True 3\n"
+    assert run(*lines, "small(x)", shown, **new)[0] == "True 3\n"  # machine code is there
 
 
-def test_large_arrays_and_a_request_compile_at_once(run, tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "from ttt_envs.core.jit import kernel\n\n@kernel\ndef total(x):\n    return x.size\n"
-    )
-    lines = ("import sys, mine, numpy as np, ttt_envs.core.jit as jit",)
-    shown = "print('numba' in sys.modules)"
-    large = "mine.total(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))"
-    assert run(*lines, "mine.total(np.zeros(3))", shown)[0].strip() == "False"
-    assert run(*lines, "mine.total(np.zeros(3))", shown, TTT_ENVS_INTERPRET="0")[0].strip() == "True"
-    assert run(*lines, large, shown, NUMBA_CACHE_DIR=str(tmp_path / "new"))[0].strip() == "True"
-
-
-def test_a_first_game_compiles_nothing(run, tmp_path):
+def test_a_first_game_compiles_nothing_and_is_that_of_machine_code(run, tmp_path):
     game = (
         "import gymnasium, ttt_envs",
         "env = gymnasium.make('ttt/TicTacToe-v0', opponent='win-or-block', seat='second')",
@@ -167,15 +133,6 @@ def test_a_first_game_compiles_nothing(run, tmp_path):
     assert run(*game, TTT_ENVS_INTERPRET="0", **of_all_tests) == interpreted
 
 
-def test_compiling_is_announced_once_and_in_one_line(run, tmp_path):
-    (tmp_path / "mine.py").write_text(MODULE)
-    lines = ("import mine", "mine.caller(5), mine.other(5)")
-    _, announced = run(*lines)
-    assert announced == f"compiling for this processor; machine code is cached in {tmp_path / 'cache'}\n"
-    assert run(*lines) == ("", "")  # nothing is left to compile
-    assert run(*lines, NUMBA_CACHE_DIR=str(tmp_path / "new"), TTT_ENVS_COMPILE_NOTICE="0") == ("", "")
-
-
 def test_the_folder_of_machine_code(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
     assert jit.kernel_folder() == tmp_path / "named"
@@ -186,23 +143,8 @@ def test_the_folder_of_machine_code(monkeypatch, tmp_path):
     assert jit.kernel_folder() == tmp_path / "ttt_envs" / "numba"
 
 
-WHILE_NUMBA_IS_IMPORTED = (
-    "import os, sys, threading",
-    "import numpy.ma",  # np.unique imports it at its first call; the finder below holds the lock of all imports
-    "class Blocked:",
-    "    begun, go_on = threading.Event(), threading.Event()",
-    "    def find_spec(self, name, path=None, target=None):",
-    "        if name == 'numba':",
-    "            self.begun.set()",
-    "            self.go_on.wait()",
-    "sys.meta_path.insert(0, Blocked())",
-)
-"""Lines that stop the import of numba until ``Blocked.go_on`` is set; ``Blocked.begun`` tells that it has begun."""
-
-
-def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run, tmp_path):
-    (tmp_path / "mine.py").write_text(MODULE)
-    shown = run(
+def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
+    printed = run(
         "import mine, numba",
         "make, made = numba.njit, []",
         "def interrupted(*source, **options):",
@@ -216,27 +158,35 @@ def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run, t
         "    mine.caller(5)",
         "except KeyboardInterrupt:",
         "    print('interrupted')",
-        "print(mine.caller(5), mine.other(5))",
+        "print(mine.caller(5))",
         TTT_ENVS_COMPILE_NOTICE="0",
     )
-    assert shown == ("interrupted\n11 4\n", "")
+    assert printed == ("interrupted\n11\n", "")
 
 
 @pytest.mark.needs("pydantic", "starlette")
 def test_a_move_on_the_page_is_answered_while_another_thread_imports_numba(run):
+    """A finder stops the import of numba until it is told to go on."""
     game = "{'rows': 3, 'columns': 3, 'win_length': 3, 'skip_chance': 0.25}"
-    shown = run(
-        *WHILE_NUMBA_IS_IMPORTED,
+    printed = run(
+        "import os, sys, threading",
+        "import numpy.ma",  # np.unique imports it at its first call; the finder below holds the lock of all imports
+        "class Blocked:",
+        "    begun, go_on = threading.Event(), threading.Event()",
+        "    def find_spec(self, name, path=None, target=None):",
+        "        if name == 'numba':",
+        "            self.begun.set()",
+        "            self.go_on.wait()",
+        "sys.meta_path.insert(0, Blocked())",
         "from pathlib import Path",
         "from ttt_apps.explorer.api import ExplorerApi",
         "from ttt_apps.explorer.root import Root",
-        "from ttt_apps.explorer.schemas import LineRequest, PlayRequest",
+        "from ttt_apps.explorer.schemas import PlayRequest",
         "api = ExplorerApi(Root(Path('.')))",
         "threading.Thread(target=api.warm).start()",
         "Blocked.begun.wait()",
-        f"replayed = api.replay(LineRequest.model_validate({{'game': {game}, 'moves': 'b2'}}))",
         f"played = api.play(PlayRequest.model_validate({{'game': {game}, 'seed': 0, 'cell': 4}}))",
-        "print(bool(replayed), bool(played), 'numba' in sys.modules, flush=True)",
+        "print(bool(played), 'numba' in sys.modules, flush=True)",
         "os._exit(0)",  # leaves the warm-up undone
     )
-    assert shown == ("True True False\n", "")
+    assert printed == ("True False\n", "")

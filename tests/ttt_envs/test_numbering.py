@@ -94,30 +94,3 @@ def test_sizes_of_large_layers_are_estimated(monkeypatch):
     for stones in (6, 9):
         estimated, _ = numbering.estimate(stones)
         assert estimated == pytest.approx(Numbering(numbering.game).size(stones), rel=0.1)
-
-
-@pytest.mark.parametrize("game", [Game(3, 4, 3, 0.25), Game(1, 17, 2), Game(3, 4, 3, 0.25, gravity=True)], ids=str)
-def test_values_do_not_depend_on_threads(game, monkeypatch):
-    monkeypatch.setattr(numbering_module, "MIN_BLOCK_SETS", 1)
-    tables = {}
-    for threads in (1, 2, 7):
-        numbering, above = Numbering(game), None
-        for stones in range(game.cells, -1, -1):
-            out = np.empty(numbering.size(stones), np.int8 if game.skip_chance == 0 else np.float32)
-            numbering.compute(stones, above, out, threads=threads)
-            out.flags.writeable = False
-            assert_array_equal(tables.setdefault(stones, out), out)
-            above = out
-
-
-def test_kept_layers_are_bounded(monkeypatch):
-    numbering = Numbering(Game())
-    monkeypatch.setattr(numbering_module, "MAX_INDEX_BYTES", 0)
-    first = numbering.layer(3)
-    assert numbering.layer(3) is first
-    numbering.layer(4)
-    assert numbering.layer(3) is first
-    numbering.layer(5)
-    numbering.layer(6)
-    assert numbering.layer(3) is not first
-    assert_array_equal(numbering.layer(3).words, first.words)

@@ -6,7 +6,6 @@ import pytest
 from processes import ROOT, python_path, run_python
 
 PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
-# How Python finds us: in a folder of its path, or, as an editable installation, after everything that stands there.
 # What is installed already, in whatever way, is left out: only the current folder and one place have packages of ours.
 BEGIN = """
 import importlib.machinery, runpy, sys
@@ -20,13 +19,6 @@ class Others(importlib.machinery.PathFinder):
         return super().find_spec(name, path, target)
 sys.meta_path[:] = [Others if finder is importlib.machinery.PathFinder else finder for finder in sys.meta_path]
 """
-LAST = f"""
-class Last:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        return None if path else importlib.machinery.PathFinder.find_spec(name, [{str(ROOT)!r}])
-sys.meta_path.append(Last)
-"""
 
 
 def python(options, place, lines, folder):
@@ -35,8 +27,8 @@ def python(options, place, lines, folder):
     return run_python(*options, "-c", code, cwd=folder, code=None, PYTHONPATH=python_path(place))
 
 
-def run(folder, *lines, last=False):
-    return python((), "" if last else str(ROOT), [LAST * last, *lines], folder)
+def run(folder, *lines):
+    return python((), str(ROOT), lines, folder)
 
 
 def command(module, *arguments):
@@ -59,14 +51,6 @@ def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, m
     path.parent.mkdir(exist_ok=True)
     path.touch()
     check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path)
-
-
-@pytest.mark.parametrize("package", ["ttt_envs", "baselines"])
-def test_commands_of_an_editable_installation_are_hidden_by_any_folder(tmp_path, package):
-    version = command("ttt_apps.evaluate", "--version")
-    assert run(tmp_path, version, last=True).stdout.startswith("ttt_envs ")
-    (tmp_path / package).mkdir()
-    check_refused(run(tmp_path, version, last=True), tmp_path / package)
 
 
 def test_other_folders_are_ignored(tmp_path):

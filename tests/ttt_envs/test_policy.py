@@ -1,24 +1,17 @@
 """Drawing moves."""
 
 import numpy as np
-import plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from players import Impure, Scripted
+from players import Scripted
 
-from ttt_envs import Game, act
+from ttt_envs import Game
 from ttt_envs.agents.policy import sample
 from ttt_envs.envs.single_env import SingleEnv
 
 GAME = Game(skip_chance=0.25)
-
-
-def state_after(seed, count):
-    rng = np.random.default_rng(seed)
-    rng.random(count)
-    return rng.bit_generator.state
 
 
 def test_moves_are_drawn_with_their_probabilities():
@@ -38,23 +31,6 @@ def test_a_move_without_probability_is_never_drawn(weights, u):
         assert p[0, sample(p, np.array([number]))[0]] > 0
 
 
-def test_a_draw_takes_one_uniform_number_per_position():
-    boards = plain.positions_of_random_play(GAME, 50)
-    rng = np.random.default_rng(1)
-    actions = act(Scripted(), boards, rng)
-    assert actions.dtype == np.int64
-    assert_array_equal(actions, (boards.cells == 0).argmax(axis=1))
-    assert rng.bit_generator.state == state_after(1, 50)
-
-
-def test_a_policy_that_is_not_pure_gets_the_generator():
-    boards = plain.positions_of_random_play(GAME, 50)
-    actions = act(Impure(), boards, np.random.default_rng(1))
-    assert (boards.cells[np.arange(50), actions] == 0).all()
-    assert_array_equal(actions, act(Impure(), boards, np.random.default_rng(1)))
-    assert (actions != act(Impure(), boards, np.random.default_rng(2))).any()
-
-
 class AtFault(Scripted):
     """An opponent whose `act` is given."""
 
@@ -65,33 +41,17 @@ class AtFault(Scripted):
         return self.given(boards, rng)
 
 
-FAULTS = {
-    "asks for more": (
-        lambda boards, rng: rng.integers(9, size=1),
-        AttributeError,
-        "with pure=True asked its rng for 'in",
-    ),
-    "draws too many": (
-        lambda boards, rng: rng.random(3),
-        ValueError,
-        "must draw one uniform number per position: 1, not 3",
-    ),
-    "moves to a stone": (
-        lambda boards, rng: (boards.cells != 0).argmax(axis=1),
-        ValueError,
-        "moved to a cell that is illegal",
-    ),
-    "leaves the board": (
-        lambda boards, rng: np.array([9]),
-        ValueError,
-        "moved to a cell that is illegal",
-    ),
-}
-
-
-@pytest.mark.parametrize(("act_at_fault", "error", "message"), FAULTS.values(), ids=FAULTS)
-def test_errors_of_opponents_name_the_opponent(act_at_fault, error, message):
+@pytest.mark.parametrize(
+    ("act_at_fault", "error"),
+    [
+        (lambda boards, rng: rng.integers(9, size=1), AttributeError),  # a pure one may draw uniform numbers only
+        (lambda boards, rng: rng.random(3), ValueError),  # and one for each position
+        (lambda boards, rng: (boards.cells != 0).argmax(axis=1), ValueError),  # a stone is there
+        (lambda boards, rng: np.array([9]), ValueError),
+    ],
+)
+def test_an_opponent_at_fault_is_an_error(act_at_fault, error):
     env = SingleEnv(opponent=AtFault(act_at_fault))
     env.reset(seed=0)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         env.step(0)

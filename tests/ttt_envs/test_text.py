@@ -1,6 +1,7 @@
-"""Text games: presentations are bijections of the same game, and answers are parsed without a guess."""
+"""Text games: presentations are bijections of the same game, and answers are parsed without a guess.
 
-from __future__ import annotations
+test_environments.py has the games themselves.
+"""
 
 import itertools
 import re
@@ -14,21 +15,16 @@ from players import Impure
 
 from ttt_envs import Game, PhantomGame, Position, from_text
 from ttt_envs.agents.policy import Forfeit, Policy
-from ttt_envs.game.rules import DRAW, Outcome, winner
+from ttt_envs.game.rules import Outcome, winner
 from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.answers import MAX_ANSWER_LENGTH
+from ttt_eval.credit import TurnReward
 
 TIC_TAC_TOE = Game(skip_chance=0.25)
+FALLING = Game(3, 4, 3, gravity=True)
 ANY_BOARD = ("grid", "coordinates", "numbers", "shuffled")
 POSITION = from_text("x.o/.../..o x")
-
-
-def all_positions(game):
-    """Every position of a game with skips that is not over: stones of both colours in any numbers, either mover."""
-    for cells in itertools.product(range(3), repeat=game.cells):
-        board = np.array(cells, np.int8)
-        if winner(game, board) is None:
-            yield from (Position(board, mover) for mover in (0, 1))
+FALLEN = from_text("o.../x.../o..x x", FALLING)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -41,27 +37,29 @@ def test_the_lines_are_the_triples_of_the_sum_15_and_of_a_common_letter():
     numbers, words = (make_presentation(name, Game()).cell_names for name in ("magic-square", "words"))
     assert {triple for triple in triples if sum(int(numbers[cell]) for cell in triple) == 15} == lines
     assert {triple for triple in triples if set.intersection(*(set(words[cell]) for cell in triple))} == lines
+    for name in ("magic-square", "words"):  # lists do not tell the places of cells
+        listed = make_presentation(name, TIC_TAC_TOE).legal_names(Position(np.zeros(9, np.int8), 0))
+        assert listed == sorted(listed)
 
 
-@pytest.mark.parametrize("game", [Game(), Game(2, 5, 3), Game(12, 12, 5), Game(19, 19, 5), Game(1, 1, 1)], ids=str)
+@pytest.mark.parametrize("game", [Game(), Game(2, 5, 3), Game(19, 19, 5), Game(1, 1, 1)], ids=str)
 @pytest.mark.parametrize("name", ANY_BOARD)
 def test_names_of_cells_are_a_bijection(name, game):
-    shown = make_presentation(name, game, seed=4)
-    assert len({one.lower() for one in shown.cell_names}) == game.cells
+    shown, other = (make_presentation(name, game, seed=seed) for seed in (4, 4))
+    assert shown.cell_names == other.cell_names
     empty = Position(np.zeros(game.cells, np.int8), 0)
     assert [parse_answer(f"<move>{one}</move>", shown, empty) for one in shown.cell_names] == list(range(game.cells))
     assert sorted(shown.legal_names(empty)) == sorted(shown.cell_names)
 
 
-def read_back(text, name, game, cell_names):
+def read_back(text, name, cell_names):
     """Read a position from its text without the code that wrote it."""
-    cells = np.zeros(game.cells, np.int8)
     mover = 0 if "You are the first player" in text else 1
     if name in ("grid", "numbers", "shuffled"):
         board = text.splitlines()[:-1]
         rows = [line.split()[1:] for line in board[1:]] if name == "grid" else [line.split() for line in board]
-        marks = [mark for row in rows for mark in row]
-        return np.array([" ox".index(mark) if mark in "ox" else 0 for mark in marks], np.int8), mover
+        return [" ox".index(mark) if mark in "ox" else 0 for row in rows for mark in row], mover
+    cells = [0] * len(cell_names)
     own, other = (re.findall(r"[A-Za-z0-9]+", line.partition(":")[2]) for line in text.splitlines()[1:])
     for stone, taken in ((mover + 1, own), (2 - mover, other)):
         for one in taken:
@@ -71,101 +69,81 @@ def read_back(text, name, game, cell_names):
 
 
 @pytest.mark.parametrize("name", PRESENTATIONS)
-def test_positions_and_texts_are_a_bijection(name):
+def test_positions_are_read_back_from_their_texts(name):
+    """All boards of 3 x 3 without a line, whoever moves, and some larger ones."""
     shown = make_presentation(name, TIC_TAC_TOE, seed=1)
-    texts = {}
-    for position in all_positions(TIC_TAC_TOE):
-        text = shown.view(position, position.mover)
-        assert text not in texts
-        texts[text] = position
-        cells, mover = read_back(text, name, TIC_TAC_TOE, shown.cell_names)
-        assert mover == position.mover
-        assert cells.tolist() == position.cells.tolist()
-
-
-@pytest.mark.parametrize("name", ANY_BOARD)
-def test_positions_of_other_boards_are_read_back(name):
+    for cells in itertools.product(range(3), repeat=9):
+        board = np.array(cells, np.int8)
+        if winner(TIC_TAC_TOE, board) is None:
+            for mover in (0, 1):
+                text = shown.view(Position(board, mover), mover)
+                assert read_back(text, name, shown.cell_names) == (list(cells), mover)
     rng = np.random.default_rng(0)
-    for game in (Game(2, 5, 3), Game(10, 3, 3), Game(15, 15, 5)):
+    for game in (Game(10, 3, 3), Game(15, 15, 5)) if name in ANY_BOARD else ():
         shown = make_presentation(name, game, seed=2)
-        for _ in range(20):
-            position = Position(rng.integers(0, 3, game.cells).astype(np.int8), int(rng.integers(2)))
-            cells, mover = read_back(shown.view(position, position.mover), name, game, shown.cell_names)
-            assert (cells.tolist(), mover) == (position.cells.tolist(), position.mover)
+        for mover in (0, 1):
+            board = rng.integers(0, 3, game.cells).astype(np.int8)
+            text = shown.view(Position(board, mover), mover)
+            assert read_back(text, name, shown.cell_names) == (board.tolist(), mover)
 
 
-def test_shuffled_names_depend_on_the_seed_alone():
-    one, again, other = (make_presentation("shuffled", TIC_TAC_TOE, seed).cell_names for seed in (1, 1, 2))
-    assert one == again
-    assert one != other
-    assert sorted(one) == sorted(other) == [str(cell) for cell in range(9)]
+@pytest.mark.parametrize("name", ["grid", "coordinates"])
+def test_answers_name_columns_under_gravity(name):
+    shown = make_presentation(name, FALLING)
+    assert shown.legal_names(FALLEN) == ["b", "c", "d"]
+    assert [parse_answer(f"<move>{column}</move>", shown, FALLEN) for column in "bCd"] == [9, 10, 7]
+    assert [parse_answer(f"<move>{text}</move>", shown, FALLEN).kind for text in ("a", "a3")] == [
+        "occupied-cell",
+        "unknown-cell",
+    ]
+    assert "Legal moves: b, c, d\n" in present(FALLING, FALLEN, shown)
 
 
-def test_presentations_of_three_by_three_say_why_they_have_no_other_board():
-    with pytest.raises(ValueError, match=r"^presentation magic-square is of 3 x 3 with 3 to win"):
-        make_presentation("magic-square", Game(4, 4, 4))
-    with pytest.raises(ValueError, match=r"^presentation words is of 3 x 3 with 3 to win"):
-        make_presentation("words", Game(3, 3, 2))
-    with pytest.raises(ValueError, match=r"^'magic' is no presentation: did you mean 'magic-square'\?"):
-        make_presentation("magic", Game())
-    with pytest.raises(ValueError, match=r"^presentation grid is of 3 x 3, 3 to win, not of 4 x 4"):
-        make_presentation(make_presentation("grid", Game()), Game(4, 4, 4))
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        *((name, Game(gravity=True)) for name in ("numbers", "shuffled", "magic-square", "words")),
+        ("magic-square", Game(4, 4, 4)),
+        ("words", Game(3, 3, 2)),
+        ("magic", Game()),
+        (make_presentation("grid", Game()), Game(4, 4, 4)),
+    ],
+    ids=str,
+)
+def test_presentations_refuse_games_that_they_cannot_show(name, game):
+    with pytest.raises(ValueError, match="presentation"):
+        make_presentation(name, game)
 
 
-def test_phantom_games_have_no_presentation():
-    """Every presentation shows all stones."""
-    message = (
-        r"^a text game does not support hidden stones of the game .*, because it reads the whole board, .*: choose"
-    )
-    with pytest.raises(ValueError, match=message):
-        TextGame(PhantomGame(kind="classic"), opponent="self")
-    with pytest.raises(ValueError, match=message):
-        present(PhantomGame(kind="abrupt"), POSITION, "words")
-
-
-def test_a_prompt_says_the_rules_the_skip_chance_the_position_and_the_legal_moves():
+def test_a_prompt_says_rules_until_the_first_answer_skip_chance_position_and_legal_moves():
+    game = TextGame(TIC_TAC_TOE, start=POSITION, seat=1)
+    assert game.prompt() == present(TIC_TAC_TOE, POSITION)
+    game.step("b2")
+    assert "probability" not in game.prompt()
+    assert "probability" in game.prompt(rules=True)
     text = present(TIC_TAC_TOE, POSITION)
-    assert "skipped with probability 0.25" in text
+    assert "probability 0.25" in text
     assert "  a b c\n1 x . o\n2 . . .\n3 . . o\nYou are the second player, x." in text
     assert "Legal moves: b1, a2, b2, c2, a3, b3\n" in text
-    assert text.endswith("between <move> and </move>.")
-    assert "no turn is skipped" in present(Game(), from_text("x.o/.../..o x"))
     short = present(TIC_TAC_TOE, POSITION, rules=False, show_legal=False)
     assert "probability" not in short
     assert "Legal" not in short
-    with pytest.raises(ValueError, match=r"^cells must be int8\[16\]"):
-        present(Game(4, 4, 4), POSITION)
-
-
-@pytest.mark.parametrize("name", ["magic-square", "words"])
-def test_lists_do_not_tell_the_places_of_cells(name):
-    shown = make_presentation(name, TIC_TAC_TOE)
-    names = shown.legal_names(Position(np.zeros(9, np.int8), 0))
-    assert names == sorted(names)
+    words = {"overlines": "exactly 3", "misere": "loses", "torus": "edges", "gravity": "drop"}
+    for name, word in words.items():
+        rules = [make_presentation("grid", Game(4, 4, 3, **{name: value})).rules for value in (True, False)]
+        assert [word in text for text in rules] == ([False, True] if name == "overlines" else [True, False])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Answers
 
-CELL = 4
-"""b2, the empty middle of the position"""
-
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "b2",
-        " B2. ",
-        "**b2**",
-        "`b2`",
-        "My move: b2",
-        "Answer: b2",
-        "The answer is b2.",
-        "<move>b2</move>",
+        *("b2", " B2. ", "**b2**", "`b2`", "My move: b2", "The answer is b2.", "<move>b2</move>", "<move>b2"),
         "I take the middle. <MOVE> B2 </MOVE>",
-        "<move>b2",
         r"So \boxed{b2}.",
-        r"\boxed{\text{b2}}",
         r"\boxed{\textbf{b2}}",
         "I see [b2] as best",
         "<think>a3? <move>a3</move></think> <move>b2</move>",
@@ -173,46 +151,29 @@ CELL = 4
         "[a3] is worse: <move>b2</move>",
         "x" * (3 * MAX_ANSWER_LENGTH) + "<move>b2</move>",
     ],
+    ids=lambda answer: answer[:40],
 )
 def test_answers_that_name_one_move(answer):
-    assert parse_answer(answer, make_presentation("grid", TIC_TAC_TOE), POSITION) == CELL
+    assert parse_answer(answer, make_presentation("grid", TIC_TAC_TOE), POSITION) == 4
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind"),
+    ("kind", "answers"),
     [
-        ("", "no-move"),
-        (None, "no-move"),
-        (4, "no-move"),
-        (["b2"], "no-move"),
-        ("b2 or a3", "no-move"),
-        ("anything but b2", "no-move"),
-        ("I do not play b2", "no-move"),
-        ("b22", "no-move"),
-        ("4", "no-move"),
-        ("\uff42\uff12", "no-move"),
-        ("<move>b2</move><move>a3</move>", "several-moves"),
-        (r"\boxed{b2} \boxed{a3}", "several-moves"),
-        ("<move>d4</move>", "unknown-cell"),
-        ("<move></move>", "unknown-cell"),
-        ("<move>not b2</move>", "unknown-cell"),
-        ("<move>b2, a3</move>", "unknown-cell"),
-        ("<move>b2</move><move>d4</move>", "unknown-cell"),
-        ("<move>\x00\ud800</move>", "unknown-cell"),
-        ("<move>a1</move>", "occupied-cell"),
-        ("c3", "occupied-cell"),
+        (
+            "no-move",
+            ["", None, 4, ["b2"], "b2 or a3", "anything but b2", "I do not play b2", "b22", "4", "\uff42\uff12"],
+        ),
+        ("several-moves", ["<move>b2</move><move>a3</move>", r"\boxed{b2} \boxed{a3}"]),
+        ("unknown-cell", ["<move>d4</move>", "<move></move>", "<move>not b2</move>", "<move>b2, a3</move>"]),
+        ("unknown-cell", ["<move>b2</move><move>d4</move>", "<move>\x00\ud800</move>"]),
+        ("occupied-cell", ["<move>a1</move>", "c3"]),
     ],
 )
-def test_answers_that_name_no_legal_move(answer, kind):
-    found = parse_answer(answer, make_presentation("grid", TIC_TAC_TOE), POSITION)
-    assert isinstance(found, Problem)
-    assert found.kind == kind
-    assert found.message.isprintable()
-    assert len(found.message) < 200
-
-
-def test_an_occupied_cell_is_a_move_where_no_position_is_given():
-    assert parse_answer("a1", make_presentation("grid", TIC_TAC_TOE)) == 0
+def test_answers_that_name_no_legal_move(kind, answers):
+    grid = make_presentation("grid", TIC_TAC_TOE)
+    assert [parse_answer(answer, grid, POSITION).kind for answer in answers] == [kind] * len(answers)
+    assert parse_answer("a1", grid) == 0  # where no position is given
 
 
 FRAGMENTS = [
@@ -220,143 +181,55 @@ FRAGMENTS = [
     *("not ", "never ", "anything but ", "Answer: ", r"\text{", "|", "<", ">", "{", "-", "0", ","),
     *(" ", "\n", "\0", "\u202e", "İ", "K", "٣", "²", "\ud800", "💥", "TAN\N{KELVIN SIGN}"),
     *("b2", "B2", "a3", "a1", "c9", "b22", "5", "4", "10", "HOT", "tank", "ship", "xHOT", "hot hot"),
+    *("<move>b2</move>", r"\boxed{4}", "[TANK]", "<move>form</move>", "<move>b2</mo", "<move>b2" * 9),
 ]
 """parts of mangled answers"""
-NAMES = ("b2", "a3", "c2", "4", "5", "7", "TANK", "form", "brim", "a1")
 
 
-def check_mangled(answer, name):
-    """Check that an answer is parsed without an exception, and that a move that is found was named."""
-    shown = make_presentation(name, TIC_TAC_TOE, seed=1)
-    found = parse_answer(answer, shown, POSITION)
-    if isinstance(found, Problem):
-        assert found.message.isprintable()
-        assert len(found.message) < 200
-        return 0
-    assert POSITION.cells[found] == 0
-    word = re.escape(shown.cell_names[found])
-    assert re.search(rf"(?<![a-z0-9]){word}(?![a-z0-9])", answer, re.IGNORECASE | re.ASCII)
-    return 1
-
-
-ANSWERS = st.one_of(
-    st.text(max_size=60),
-    st.lists(st.sampled_from(FRAGMENTS), max_size=9).map("".join),
-    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=5)), max_size=7).map(" ".join),
+@settings(max_examples=600)
+@given(
+    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=4)), max_size=9).map("".join),
+    st.sampled_from(sorted(PRESENTATIONS)),
 )
+def test_a_mangled_answer_is_a_problem_or_a_move_that_it_names(answer, name):
+    shown = make_presentation(name, TIC_TAC_TOE, seed=1)
+    move = parse_answer(answer, shown, POSITION)
+    if isinstance(move, Problem):
+        assert move.message.isprintable()
+        assert len(move.message) < 200
+        return
+    assert POSITION.cells[move] == 0
+    word = re.escape(shown.cell_names[move])
+    assert re.search(rf"(?<![a-z0-9]){word}(?![a-z0-9])", answer, re.IGNORECASE | re.ASCII)
 
 
-@settings(max_examples=300, deadline=None)
-@given(ANSWERS, st.sampled_from(sorted(PRESENTATIONS)))
-def test_mangled_answers(answer, name):
-    check_mangled(answer, name)
-
-
-def mangle(rng):
-    """Return a random answer of fragments, some of them cut, repeated or changed in one character."""
-    parts = [FRAGMENTS[index] for index in rng.integers(0, len(FRAGMENTS), int(rng.integers(1, 10)))]
-    if rng.random() < 0.5:  # a well-formed mark among them
-        before, after = (("<move>", "</move>"), (r"\boxed{", "}"), ("[", "]"))[int(rng.integers(3))]
-        name = NAMES[int(rng.integers(len(NAMES)))]
-        parts.insert(int(rng.integers(len(parts) + 1)), f"{before}{name}{after}")
-    answer = "".join(parts[-int(rng.integers(1, 4)) :] if rng.random() < 0.5 else parts)
-    for _ in range(int(rng.integers(0, 3))):
-        at = int(rng.integers(0, len(answer) + 1))
-        kind = int(rng.integers(4))
-        if kind == 0:
-            answer = answer[:at] + chr(int(rng.integers(0, 0x10FFFF))) + answer[at:]
-        elif kind == 1:
-            answer = answer[:at]
-        elif kind == 2:
-            answer = answer[:at] + answer[at + 1 :]
-        elif rng.random() < 0.01:
-            answer = answer[:at] * 20_000
-    return answer
-
-
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_mutated_answers_never_name_another_move(count):
-    rng = np.random.default_rng(0)
-    names = sorted(PRESENTATIONS)
-    named = sum(check_mangled(mangle(rng), names[number % len(names)]) for number in range(count))
-    assert 0.02 * count < named < 0.5 * count
-
-
-@pytest.mark.parametrize("part", ["<move>", r"\boxed{", "[", "</think>", " ", "<move>b", "a", "\n", "<move></move>"])
+@pytest.mark.parametrize("part", ["<move>", r"\boxed{", "[", "</think>", " ", "<move>b", "a", "<move></move>"])
 def test_huge_answers_are_read_in_linear_time(part):
     """Without the bound of the length and of the names, some of these would take hours."""
-    shown = make_presentation("grid", TIC_TAC_TOE)
-    assert isinstance(parse_answer(part * 1_000_000, shown, POSITION), Problem)
+    assert isinstance(parse_answer(part * 1_000_000, make_presentation("grid", TIC_TAC_TOE), POSITION), Problem)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Games
 
 
-def play_both(game, seat, opponent, seed, presentation):
-    """Play one game with random legal moves in the environment and in text, and compare every position."""
-    env = gymnasium.make(
-        "ttt_envs:ttt/MNK-v0",
-        size=(game.rows, game.columns),
-        win_length=game.win_length,
-        skip_chance=game.skip_chance,
-        opponent=opponent,
-        seat=("first", "second")[seat],
-        observation="planes",
-        **game.variants,
-    )
-    seen, info = env.reset(seed=seed)
-    text = TextGame(game, opponent=opponent, seat=seat, presentation=presentation, seed=seed)
-    rng, reward, done = np.random.default_rng(seed), 0.0, False
-    while not done:
-        if info["winner"] >= 0:  # the opponent has won before the first move
-            assert text.over
-            return text.result(seat), info["winner"]
-        own, other = seen[..., 0].ravel(), seen[..., 1].ravel()
-        stones = (own * (seat + 1) + other * (2 - seat)).astype(np.int8)
-        assert text.position.cells.tolist() == stones.tolist()
-        action = int(rng.choice(np.flatnonzero(info["action_mask"])))
-        seen, reward, terminated, truncated, info = env.step(action)
-        name = "abcd"[action] if game.gravity else text.presentation.cell_names[action]
-        assert text.step(f"<move>{name}</move>") is None
-        done = terminated or truncated
-        assert done == text.over
-    assert text.result(seat) == reward
-    assert int(text.outcome) == info["result"]
-    return reward, info["winner"]
-
-
-@pytest.mark.parametrize("opponent", ["random", "win-or-block", "optimal:epsilon=0.3"])
-@pytest.mark.parametrize("seat", [0, 1])
-def test_games_are_those_of_the_environment(opponent, seat):
-    for seed in range(20):
-        presentation = sorted(PRESENTATIONS)[seed % len(PRESENTATIONS)]
-        play_both(Game(skip_chance=(0.0, 0.25, 0.5)[seed % 3]), seat, opponent, seed, presentation)
-    for game, presentation in ((Game(4, 5, 3, 0.25), "shuffled"), (Game(3, 4, 3, 0.25, gravity=True), "grid")):
-        play_both(game, seat, opponent.replace("optimal:epsilon=0.3", "random"), 0, presentation)
-
-
 def test_the_turns_are_the_whole_game():
     for seed in range(30):
-        text = TextGame(TIC_TAC_TOE, seed=seed, seat=seed % 2)
-        rng = np.random.default_rng(seed)
+        text, rng = TextGame(TIC_TAC_TOE, seed=seed, seat=seed % 2), np.random.default_rng(seed)
         while not text.over:
             text.step(str(rng.choice(text.legal_moves())))
         position = Position(np.zeros(9, np.int8), 0)
         for turn in text.turns:
-            assert turn.position.cells.tolist() == position.cells.tolist()
-            assert turn.position.mover == position.mover
+            assert (turn.position.cells.tolist(), turn.position.mover) == (position.cells.tolist(), position.mover)
             assert (turn.by == "opponent") == (turn.position.mover != seed % 2)
             assert turn.after.cells[turn.action] == turn.position.mover + 1
             position = turn.after
         assert winner(TIC_TAC_TOE, position.cells) == int(text.turns[-1].outcome) == int(text.outcome)
-        assert text.result(0) == -text.result(1)
-        assert (text.result(0) == 0) == (int(text.outcome) == DRAW)
+        assert text.result(0) == -text.result(1) == {0: 1, 1: -1, 2: 0}[int(text.outcome)]
 
 
 def test_both_seats_read_their_own_remarks():
-    text = TextGame(Game(skip_chance=0.5), opponent="self", seed=2)
-    skips = 0
+    text, skips = TextGame(Game(skip_chance=0.5), opponent="self", seed=2), 0
     assert text.seats == (0, 1)
     while not text.over:
         mover = text.mover
@@ -366,113 +239,134 @@ def test_both_seats_read_their_own_remarks():
             skips += 1
             assert "The other player's turn was skipped: you move again." in text.prompt()
             assert "Your turn was skipped." in text.prompt(1 - mover)
-            assert "It is your turn" not in text.prompt(1 - mover)
         elif not text.over:
             assert "The other player chose" in text.prompt()
     assert skips
-    won = text.outcome.winner
-    assert text.prompt(won).endswith("You have won.")
-    assert text.prompt(1 - won).endswith("You have lost.")
-
-
-def test_rules_come_until_the_first_answer():
-    text = TextGame(TIC_TAC_TOE, seed=1)
-    assert "Two players" in text.prompt()
-    assert text.prompt() == text.prompt()
-    text.step("b2")
-    assert "Two players" not in text.prompt()
-    assert "Two players" in text.prompt(rules=True)
+    assert text.prompt(text.outcome.winner).endswith("You have won.")
+    assert text.prompt(1 - text.outcome.winner).endswith("You have lost.")
 
 
 def test_illegal_answers_ask_again_and_then_lose():
     text = TextGame(TIC_TAC_TOE, max_asks=2, seed=0)
     text.step("nonsense")
-    assert "You may answer up to 2 times more in this turn." in text.prompt()
+    assert "up to 2 times more" in text.prompt()
     text.step("d9")
-    assert "You may answer once more in this turn." in text.prompt()
     assert [problem.kind for problem in text.problems] == ["no-move", "no-move"]
     text.step("b2")
     assert [len(turn.problems) for turn in text.turns if turn.by == "answer"] == [2]
-    assert text.problems == ()
     for _ in range(3):
         assert not text.over
         text.step("<move>b2</move>")
     assert text.outcome == Outcome.PLAYER_0_FORFEITED
-    assert (text.result(0), text.result(1)) == (-1, 1)
-    assert text.turns[-1].action == -1
-    assert "This loses the game." in text.prompt()
-    assert text.prompt().endswith("You have lost.")
-    assert text.prompt(1).endswith("You have won.")
-    with pytest.raises(RuntimeError, match=r"^the game is over"):
+    assert (text.result(0), text.result(1), text.turns[-1].action) == (-1, 1, -1)
+    with pytest.raises(RuntimeError, match="over"):
         text.step("b2")
-    assert text.legal_moves() == []
+    at_once = TextGame(TIC_TAC_TOE, illegal="lose")
+    at_once.step("nonsense")
+    assert at_once.outcome == Outcome.PLAYER_0_FORFEITED
 
 
-def test_illegal_answers_lose_at_once():
-    text = TextGame(TIC_TAC_TOE, illegal="lose")
-    problem = text.step("nonsense")
-    assert problem is not None
-    assert text.outcome == Outcome.PLAYER_0_FORFEITED
-
-
-def test_illegal_answers_make_random_moves_of_the_seed():
+@pytest.mark.parametrize("game", [TIC_TAC_TOE, FALLING], ids=str)
+def test_illegal_answers_make_random_moves_of_the_seed(game):
     def play(seed):
-        text = TextGame(TIC_TAC_TOE, illegal="random", seed=seed)
+        text = TextGame(game, illegal="random", seed=seed)
         while not text.over:
             assert text.step("nonsense") is not None
-            assert "A random move was made for you" in text.prompt()
         assert {turn.by for turn in text.turns} <= {"random", "opponent"}
         return [turn.action for turn in text.turns]
 
     games = [play(seed) for seed in range(40)]
     assert games == [play(seed) for seed in range(40)]
-    assert len({game[0] for game in games}) == 9
+    assert len({actions[0] for actions in games}) == (game.columns if game.gravity else 9)
 
 
-def test_games_begin_in_a_position():
-    text = TextGame(TIC_TAC_TOE, start=POSITION, seat=1)
-    assert text.position.cells.tolist() == POSITION.cells.tolist()
-    assert text.mover == 1
-    with pytest.raises(ValueError, match=r"^start is over"):
-        TextGame(TIC_TAC_TOE, start=from_text("ooo/xx./... x"))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"illegal": "forgive"},
+        {"seat": 2},
+        {"max_asks": -1},
+        {"opponent": "randon"},
+        {"start": from_text("ooo/xx./... x")},
+    ],
+    ids=str,
+)
+def test_invalid_arguments_are_refused(settings):
+    with pytest.raises(ValueError, match=r"forgive|2|-1|randon|over"):
+        TextGame(TIC_TAC_TOE, **settings)
 
 
-def test_arguments_are_checked():
-    for wrong in ({"illegal": "forgive"}, {"seat": 2}, {"max_asks": -1}, {"opponent": "randon"}):
-        with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
-            TextGame(TIC_TAC_TOE, **wrong)
-    with pytest.raises(TypeError, match=r"^'random' is no game: write for example TextGame\(Game\(\)"):
+def test_what_is_no_game_that_shows_its_stones_is_refused():
+    with pytest.raises(TypeError):
         TextGame("random")
+    with pytest.raises(ValueError, match="hidden stones"):
+        TextGame(PhantomGame(kind="classic"), opponent="self")
+    with pytest.raises(ValueError, match="hidden stones"):
+        present(PhantomGame(kind="abrupt"), POSITION, "words")
+    with pytest.raises(ValueError, match="cells"):
+        present(Game(4, 4, 4), POSITION)
 
 
-def test_policies_that_are_not_pure_are_opponents():
-    def play(seed):
-        text = TextGame(TIC_TAC_TOE, opponent=Impure(), seat=1, seed=seed)
-        while not text.over:
-            text.step(text.legal_moves()[0])
-        assert text.turns[0].by == "opponent"
-        return [turn.action for turn in text.turns]
-
-    assert play(3) == play(3)
-    assert len({tuple(play(seed)) for seed in range(10)}) > 5
-
-
-def test_opponents_are_told_the_number_of_the_game():
+def test_opponents_that_are_not_pure_and_that_give_up():
     class Numbered(Impure):
         def act_in_games(self, boards, games, episode_keys, plies):
             return games
 
-    assert TextGame(TIC_TAC_TOE, opponent=Numbered(), seat=1, episode=5).turns[0].action == 5
-
-
-def test_an_opponent_may_give_up():
     class Quits(Policy):
         pure = False
 
         def probabilities(self, boards, rng=None):
             raise Forfeit("the engine has exited")
 
+    def play(seed):
+        text = TextGame(TIC_TAC_TOE, opponent=Impure(), seat=1, seed=seed)
+        while not text.over:
+            text.step(text.legal_moves()[0])
+        return tuple(turn.action for turn in text.turns)
+
+    assert play(3) == play(3)
+    assert len({play(seed) for seed in range(10)}) > 5
+    assert TextGame(TIC_TAC_TOE, opponent=Numbered(), seat=1, episode=5).turns[0].action == 5
     text = TextGame(TIC_TAC_TOE, opponent=Quits(), seat=1)
     assert text.outcome == Outcome.PLAYER_0_FORFEITED
     assert text.prompt().endswith("You have won.")
-    assert text.turns[0].by == "opponent"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The environment
+
+
+def answer(env, rng):
+    """A random legal move of the current game, or now and then nonsense."""
+    legal = env.unwrapped.text.legal_moves()
+    return f"<move>{rng.choice(legal)}</move>" if legal and rng.random() < 0.8 else "nonsense"
+
+
+@pytest.mark.parametrize("presentation", PRESENTATIONS)
+def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(presentation):
+    reward = TurnReward(Game(skip_chance=0.5), regret=0.5, illegal=0.1)
+    settings = {"presentation": presentation, "skip_chance": 0.5, "seat": "alternate", "rules": True}
+    env, rng = gymnasium.make("ttt_envs:ttt/Text-v0", reward=reward, **settings), np.random.default_rng(1)
+    for number in range(10):
+        observation, _ = env.reset(seed=3 if number == 0 else None)
+        total, done = 0.0, False
+        while not done:
+            assert env.observation_space.contains(observation)
+            assert "probability 0.5" in observation
+            observation, gained, done, _, info = env.step(answer(env, rng))
+            total += gained
+        assert set(info) == {"seat", "mover", "result", "winner", "problem"}
+        text = env.unwrapped.text
+        assert total == pytest.approx(reward(text.turns, text.seats[0]), abs=1e-12)
+
+
+def test_problems_of_answers_are_in_the_info_and_options_are_refused():
+    env = gymnasium.make("ttt_envs:ttt/Text-v0", max_asks=1)
+    env.reset(seed=0)
+    observation, reward, done, _, info = env.step("d9\ud800")
+    assert (reward, done, info["problem"]) == (0.0, False, "no-move")
+    assert "once more" in observation
+    _, reward, done, _, info = env.step("<move>d9</move>")
+    assert (reward, done, info["problem"], info["result"]) == (-1.0, True, "unknown-cell", 3)
+    with pytest.raises(ValueError, match="options"):
+        env.reset(options={"seat": 1})

@@ -1,17 +1,27 @@
-"""Blocks of work on threads: order, exceptions, nesting, interrupts, and processes that fork or exit."""
+"""Work on threads: the same results with any number, order, exceptions, nesting, interrupts, and forks."""
 
 import os
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from processes import run_python
 
+from baselines.exact import Work, build, solve
+from baselines.mcts import MCTS, MCTSSearch, gumbel_search, search
+from learners.alpha_zero import AlphaZeroConfig
+from learners.alpha_zero.self_play import play_games
+from ttt_envs import Boards, Game, make_policy
+from ttt_envs.core import work as work_module
 from ttt_envs.core.parallel import map_blocks
 from ttt_envs.core.work import MAX_THREADS, count_threads, map_threads
+from ttt_envs.graph import numbering
 
-NUMBERS = (1, 2, 3, 7)
+NUMBERS = (1, 2, 7)
+SKIPS = Game(skip_chance=0.25)
 
 
 def square(number):
@@ -19,24 +29,9 @@ def square(number):
 
 
 @pytest.mark.parametrize("threads", NUMBERS)
-def test_results_are_in_the_order_of_blocks(threads):
-    assert map_threads(square, range(50), threads) == [number * number for number in range(50)]
-    assert map_threads(square, iter(range(3)), threads) == [0, 1, 4]
+def test_results_are_in_the_order_of_blocks_and_the_first_exception_stops_the_work(threads):
+    assert map_threads(square, iter(range(50)), threads) == [number * number for number in range(50)]
     assert map_threads(square, [], threads) == []
-
-
-def test_several_threads_work_at_the_same_time():
-    barrier = threading.Barrier(3)
-
-    def meet(block):
-        barrier.wait(timeout=60)
-        return threading.get_ident()
-
-    assert len(set(map_threads(meet, range(3), 3))) == 3
-
-
-@pytest.mark.parametrize("threads", NUMBERS)
-def test_the_exception_of_the_first_failed_block_reaches_the_caller_and_stops_the_work(threads):
     done = []
 
     def fail(number):
@@ -48,10 +43,12 @@ def test_the_exception_of_the_first_failed_block_reaches_the_caller_and_stops_th
     with pytest.raises(ValueError, match="block 5 failed"):
         map_threads(fail, range(1000), threads)
     assert len(done) < 500
-    assert map_threads(square, range(5), threads) == [0, 1, 4, 9, 16]
 
 
-def test_calls_may_be_nested():
+def test_several_threads_work_at_the_same_time_and_calls_may_be_nested():
+    barrier = threading.Barrier(3)
+    map_threads(lambda block: barrier.wait(timeout=60), range(3), 3)
+
     def inner(number):
         return sum(map_threads(square, range(number), 3))
 
@@ -59,26 +56,95 @@ def test_calls_may_be_nested():
 
 
 def test_number_of_threads(monkeypatch):
+    import joblib
+
+    shared = list(map_blocks(count_threads, [("auto",), ("auto",)], 2))  # workers share the cores
+    assert {threads for _, threads in shared} == {max(1, joblib.cpu_count() // 2)}
     assert [count_threads(number) for number in (1, 2, MAX_THREADS)] == [1, 2, MAX_THREADS]
     monkeypatch.setattr("joblib.cpu_count", lambda: 8)
     assert [count_threads("auto", jobs) for jobs in (1, 2, 3, 8, 100, -1)] == [8, 4, 2, 1, 1, 1]
-    for wrong in (0, -1, MAX_THREADS + 1, True, 2.0, "two", None):
-        with pytest.raises(ValueError, match=r"is no number of threads: choose 1 to 1024, or auto"):
-            count_threads(wrong)
 
 
-def test_workers_share_the_cores(monkeypatch):
-    import joblib
+@pytest.mark.parametrize("threads", [0, MAX_THREADS + 1, True, 1.5, "two"])
+def test_numbers_of_threads_that_cannot_work_are_refused(threads):
+    for call in (
+        lambda: count_threads(threads),
+        lambda: MCTS(SKIPS, 5, threads=threads),
+        lambda: solve(SKIPS, cache=False, work=Work(threads)),
+        lambda: build(SKIPS, work=Work(threads)),
+        lambda: AlphaZeroConfig(threads=threads),
+        lambda: make_policy(f"mcts:threads={threads}", SKIPS),
+    ):
+        with pytest.raises(ValueError, match="threads"):
+            call()
 
-    found = list(map_blocks(count_threads, [("auto",), ("auto",)], 2))
-    assert {threads for _, threads in found} == {max(1, joblib.cpu_count() // 2)}
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The same results
+
+
+def random_boards(game, count=30):
+    rng, cells = np.random.default_rng(3), np.zeros((count, game.cells), np.int8)
+    for row in cells:
+        row[rng.choice(game.cells, 2, replace=False)] = 1, 2
+    return Boards(cells, np.zeros(count, np.int8))
+
+
+def learner(game):
+    return AlphaZeroConfig(hidden=(8,)).build(game, np.random.default_rng(0))
+
+
+def search_positions(threads):
+    results = []
+    for game in (SKIPS, Game(4, 4, 4)):
+        boards, net, keys = random_boards(game), learner(game), np.arange(30, dtype=np.uint64)
+        for leaf in (None, net):
+            tree = MCTSSearch(game, boards, keys, **({} if leaf is None else {"leaf": leaf}), threads=threads)
+            tree.run(20)
+            results += [*tree.root_moves, tree.tree.counts]
+        results.append(MCTS(game, 25, threads=threads).probabilities(boards, np.random.default_rng(1)))
+        gumbel = gumbel_search(game, boards, net, simulations=20, threads=threads)
+        results += [gumbel.improved, gumbel.scores, gumbel.improved_values]
+    return results
+
+
+def play_training_games(threads):
+    results = []
+    for rule in ("gumbel", "puct"):
+        config = AlphaZeroConfig(hidden=(8,), simulations=16, search=rule, threads=threads)
+        results += play_games(config, SKIPS, learner(SKIPS), np.uint64(5), range(3, 30))
+    return results
+
+
+def build_layers(threads):
+    results = []
+    for game in (Game(3, 4, 3, 0.25), Game(3, 4, 4), Game(3, 4, 3, 0.25, gravity=True)):
+        table = build(game, work=Work(threads))
+        results += [table.layer(stones) for stones in range(game.cells + 1)]
+    return results
+
+
+@pytest.mark.parametrize("work", [search_positions, play_training_games, build_layers], ids=lambda work: work.__name__)
+def test_results_do_not_depend_on_threads(work, monkeypatch):
+    """Also where small work is cut into blocks."""
+    monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
+    monkeypatch.setattr(search, "CHUNK_SIZE", 64)
+    monkeypatch.setattr(numbering, "MIN_BLOCK_SETS", 1)
+    expected, spread = work(1), []
+    pool = work_module.ThreadPoolExecutor
+    monkeypatch.setattr(work_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads))
+    for threads in NUMBERS[1:]:
+        for one, other in zip(work(threads), expected, strict=True):
+            assert_array_equal(one, other, strict=isinstance(one, np.ndarray))
+        assert spread, "no work was spread over threads"
+        spread.clear()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Processes
 
 USES_THREADS = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 from baselines.exact.layers import Work, start_value
 from ttt_envs import Game
 from ttt_envs.core.work import map_threads
@@ -87,23 +153,14 @@ GAME = Game(3, 4, 3, 0.25)
 
 def work(threads=3):
     return start_value(GAME, work=Work(threads))
+
+before = work()
 """
 
 
-def run(code):
-    """Run the code after that of ``USES_THREADS`` and return what it prints."""
-    done = run_python("-c", USES_THREADS + code)
-    return done.stdout, done.stderr
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("also", [(), pytest.param(("torch", "tensorflow"), marks=pytest.mark.slow)])
-def test_a_forked_child_has_threads_of_its_own(also):
-    for name in also:
-        pytest.importorskip(name)
-    code = f"""
-{"".join(f"import {name}; " for name in also)}
-before = work()
+def test_a_forked_child_has_threads_of_its_own():
+    code = """
 child = os.fork()
 if child == 0:
     os._exit(0 if work() == before else 3)
@@ -115,14 +172,12 @@ if done[0] == 0:
     sys.exit("the child hangs")
 assert os.waitstatus_to_exitcode(done[1]) == 0 and work() == before
 """
-    run(code)
+    run_python("-c", USES_THREADS + code)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 def test_an_interrupt_stops_the_work():
     code = """
-import threading
-work()  # compile
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     map_threads(start_value, [GAME] * 400, 3)
@@ -131,4 +186,4 @@ except KeyboardInterrupt:
     sys.exit(0)
 sys.exit("not interrupted")
 """
-    run(code)
+    run_python("-c", USES_THREADS + code)

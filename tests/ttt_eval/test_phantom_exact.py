@@ -21,13 +21,10 @@ CASES = [
     for skip in (0.0, 0.3)
     for size in ((2, 2, 2), (1, 4, 3))
 ]
-LONG_CASES = [PhantomGame(Game(2, 3, 2, 0.0), hidden) for hidden in phantoms.VARIANTS]
 
 
 @pytest.mark.parametrize("misere", [False, True])
-@pytest.mark.parametrize(
-    "game", [*CASES, *(pytest.param(game, marks=pytest.mark.slow) for game in LONG_CASES)], ids=str
-)
+@pytest.mark.parametrize("game", CASES, ids=str)
 def test_results_are_those_of_all_histories(game, misere):
     """Wins of a best response are those of some best response: two of the same value may win more and less often."""
     game = PhantomGame(dataclasses.replace(game.game, misere=misere), game.kind)

@@ -1,19 +1,15 @@
 """Exact results over symmetry classes and with cached answers, compared with results over single boards."""
 
-from dataclasses import replace
-
 import numpy as np
 import plain
 import pytest
-from exactly import CALLS, SKIP3, T3, Drawn, Recorded, numbers, play_out, policy_of
-from numpy.testing import assert_allclose, assert_array_equal
+from exactly import SKIP3, T3, Drawn, Recorded, play_out, policy_of
+from numpy.testing import assert_allclose
 
 from learners.q_learning import QLearningConfig
 from learners.training import Trainer
 from ttt_envs import Game, make_policy
-from ttt_envs.core.work import Work
 from ttt_envs.game.symmetry import symmetries
-from ttt_envs.graph.layers import Traversal
 from ttt_eval.exact.dynamic_programming import (
     best_response,
     exploitability,
@@ -53,14 +49,7 @@ class Averaged(Drawn):
 SIX = Game(2, 3, 3, 0.25)
 SIDES = [(False, False), (True, False), (False, True), (True, True)]
 """Declarations of a policy: symmetric, colour-blind."""
-CLASS_GAMES = [
-    *(
-        replace(shape, skip_chance=skip)
-        for shape in (Game(2, 2, 2), Game(2, 3, 3), Game(3, 2, 2))
-        for skip in (0, 0.25)
-    ),
-    Game(1, 6, 3, 0.1),
-]
+CLASS_GAMES = [Game(2, 2, 2), Game(2, 3, 3, 0.25), Game(3, 2, 2), Game(1, 6, 3, 0.1)]
 
 
 def numbers_of(game, policy, other):
@@ -92,9 +81,7 @@ def test_results_over_classes_are_those_over_boards(game):
 @pytest.mark.parametrize(
     "game",
     [
-        T3,
         SKIP3,
-        pytest.param(Game(3, 4, 3), marks=pytest.mark.slow),
         pytest.param(Game(3, 4, 3, 0.1), marks=pytest.mark.slow),
         pytest.param(Game(4, 4, 4), marks=pytest.mark.slow),
     ],
@@ -130,23 +117,13 @@ def test_only_declared_symmetries_are_used():
     assert abs(np.subtract(declared, ours)).max() > 1e-3
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 10**6])
-@pytest.mark.parametrize("said", SIDES, ids=str)
-def test_results_over_classes_do_not_depend_on_chunk(said, chunk):
-    game = Game(2, 3, 3, 0.25)
-    policy, other = Claiming(Averaged(game), *said), Drawn(game, seed=5)
-    for call in CALLS.values():
-        found = numbers(call(policy, other, game, work=Work(chunk=chunk)))
-        assert_allclose(found, numbers(call(policy, other, game)), rtol=0, atol=1e-14)
-
-
 def canonical_queries(game, asked):
     """Return queries with symmetric positions mapped to one."""
     images = symmetries(game)
     return [(min(np.frombuffer(cells, np.int8)[image].tobytes() for image in images), mover) for cells, mover in asked]
 
 
-@pytest.mark.parametrize("game", [T3, Game(2, 3, 3, 0.25)], ids=str)
+@pytest.mark.parametrize("game", [T3, SIX], ids=str)
 def test_one_position_of_each_class_is_queried(game):
     plain_one, said = Claiming(Averaged(game), False, False), Claiming(Averaged(game))
     for call in (
@@ -165,17 +142,11 @@ def test_colour_blind_policy_is_queried_once_for_both_seats():
     one, both = Claiming(Averaged(SIX), True, False), Claiming(Averaged(SIX))
     assert exploitability(SIX, one) == pytest.approx(exploitability(SIX, both), abs=1e-12)
     assert len(both.asked) < 0.8 * len(one.asked)
-    own_first = [
-        (bytes(cells if mover == 0 else (0, 2, 1)[stone] for stone in cells) if mover else cells)
-        for cells, mover in both.asked
-    ]
-    assert len(set(own_first)) == len(own_first)
-    assert all(set(cells) != {0, 2} for cells, _ in both.asked)  # games begin with a stone of player_0's
 
 
-@pytest.mark.parametrize("game", [SIX, Game(2, 3, 3)], ids=str)
-def test_while_training_queries_each_position_once(game):
-    for said in SIDES:
+def test_while_training_queries_each_position_once():
+    game = SIX
+    for said in SIDES[::3]:
         learner = Claiming(Averaged(game), *said)
         measure = training_callback(game, Drawn(game, seed=5), 10, games=10)
         found = measure(10, learner)
@@ -186,32 +157,19 @@ def test_while_training_queries_each_position_once(game):
 
 @pytest.mark.parametrize("most", [0, 1500, 1 << 28])
 @pytest.mark.parametrize("said", SIDES, ids=str)
-@pytest.mark.parametrize("policy", [Averaged(SIX), make_policy("win-or-block", SIX)], ids=["uneven", "even"])
-def test_cached_answers_are_those_of_the_policy(policy, said, most, monkeypatch):
+def test_cached_answers_are_those_of_the_policy(said, most, monkeypatch):
     """Answers beyond the cache's size are queried again."""
-    boards = plain.positions_of_random_play(SIX, 500)
+    policy, boards = Averaged(SIX), plain.positions_of_random_play(SIX, 500)
     asked = Claiming(policy, *said)
     monkeypatch.setattr("ttt_eval.exact.policy_cache.MAX_CACHE_BYTES", most)
     caching = CachedPolicy(asked, SIX)
     expected = policy.probabilities(boards)
     for rows in (np.arange(0, 300), np.arange(200, 500), np.arange(500)):
-        found = caching.probabilities(boards.take(rows))
-        assert_allclose(found, expected[rows], rtol=0, atol=1e-12)
-    assert caching.num_queries == len(asked.asked)
-    if most == 1 << 28:
-        assert len(set(asked.asked)) == len(asked.asked) < 300
-        caching.probabilities(boards)
-        assert caching.num_queries == len(asked.asked)
-        if said == (False, False):
-            assert_array_equal(found, expected)
-    elif most == 0:
-        caching.probabilities(boards)
-        assert len(asked.asked) > caching.num_queries / 2 > len(set(asked.asked))
-    else:
-        once = len(set(asked.asked))
-        before = len(asked.asked)
-        caching.probabilities(boards)
-        assert 0 < len(asked.asked) - before < once
+        assert_allclose(caching.probabilities(boards.take(rows)), expected[rows], rtol=0, atol=1e-12)
+    once, before = len(set(asked.asked)), len(asked.asked)
+    caching.probabilities(boards)
+    again = len(asked.asked) - before
+    assert again == 0 if most == 1 << 28 else again >= once if most == 0 else 0 < again < before
 
 
 def test_quick_policies_are_not_cached_and_have_the_same_strength():
@@ -230,8 +188,3 @@ def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):
     for most in (0, 5000):
         monkeypatch.setattr("ttt_envs.graph.layers.KEPT_BYTES", most)
         assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected
-
-
-def test_kept_edges_take_no_more_memory_than_is_counted():
-    traversal = Traversal(SIX, (None, Averaged(SIX)))
-    assert all(nodes.share.base is None for *_, nodes in traversal.walk(keep=True))
