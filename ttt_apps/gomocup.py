@@ -14,13 +14,12 @@ piskvork's skeleton, source/skelet_CPP/pisqpipe.cpp. Additional rules:
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import IO
 
@@ -144,7 +143,7 @@ class Brain:
         size = parse_cell(text)
         if size is None:
             raise CommandRefusedError("RECTSTART is followed by width,height")
-        return self._open(size[1], size[0])
+        return self._open(*reversed(size))
 
     def _open(self, rows: int, columns: int) -> str:
         self._game = self._player = None
@@ -319,7 +318,9 @@ def _to_ascii_line(text: str) -> str:
 
 def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
     """Run the engine until ``END`` or the end of ``lines``; only replies are written to standard output."""
-    with _answer_stream() as out:
+    sys.stdout.flush()
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # all other output goes to standard error
 
         def reply(line: str) -> None:
             out.write(f"{line}\n".encode("ascii", "replace"))
@@ -329,18 +330,3 @@ def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
         for line in read_lines(lines):
             if not brain.handle_line(line):
                 break
-
-
-@contextlib.contextmanager
-def _answer_stream() -> Iterator[IO[bytes]]:
-    """Reserve standard output for replies: all other output to it goes to standard error."""
-    sys.stdout.flush()
-    own, there = sys.stdout.fileno(), os.dup(sys.stdout.fileno())
-    try:
-        os.dup2(sys.stderr.fileno(), own)
-        with open(there, "wb", closefd=False) as out:
-            yield out
-    finally:
-        sys.stdout.flush()
-        os.dup2(there, own)
-        os.close(there)

@@ -15,7 +15,17 @@ import tyro
 from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
-from ttt_apps.cli import GLOBAL, Count, PhantomOptions, UsageError, check_seed, parse, trust_files
+from ttt_apps.cli import (
+    GLOBAL,
+    Natural,
+    OptionalNatural,
+    OptionalPositive,
+    PhantomOptions,
+    Positive,
+    UsageError,
+    parse,
+    trust_files,
+)
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
@@ -47,11 +57,11 @@ class Options(PhantomOptions):
     itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
-    games: Count = LearnerConfig.games
+    games: Positive = LearnerConfig.games
     """number of games"""
-    batch: Count | None = None
+    batch: OptionalPositive = None
     """number of games in parallel; default: depends on the learner"""
-    seed: Count = 0
+    seed: Natural = 0
     """seed of all random numbers: the same seed and settings give the same learner"""
     out: Path | None = None
     """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
@@ -60,12 +70,12 @@ class Options(PhantomOptions):
     """default settings of the learner: default, those that learn well; report, exactly those of its source"""
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace a run that is already there"""
-    log_every: Count | None = None
+    log_every: OptionalPositive = None
     """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
-    exact_every: Count | None = None
+    exact_every: OptionalNatural = None
     """number of games between two exact measurements (exploitability, regret, result against the opponent), at lines of
     metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
-    checkpoint_games: Count = 0
+    checkpoint_games: Natural = 0
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: float = 30.0
     """seconds between two checkpoints; results do not depend on it"""
@@ -77,22 +87,15 @@ class Options(PhantomOptions):
 
     def __post_init__(self) -> None:
         check_counts(self.games, 1 if self.batch is None else self.batch)
-        check_seed(self.seed)
-        for name, is_valid, rule in (
-            ("log_every", self.log_every is None or self.log_every >= 1, "1 or more games"),
-            ("exact_every", self.exact_every is None or self.exact_every >= 0, "0 (never), 1 or more games"),
-            ("checkpoint_games", self.checkpoint_games >= 0, "0 (by time), 1 or more games"),
-            ("checkpoint_seconds", self.checkpoint_seconds > 0, "more than 0 seconds"),
-        ):
-            if not is_valid:
-                raise UsageError(f"{name}={getattr(self, name)} does not work: choose {rule}")
+        if self.checkpoint_seconds <= 0:
+            raise UsageError(f"--checkpoint-seconds {self.checkpoint_seconds} is no time: choose more than 0 seconds")
 
     def marks(self) -> int | Marks:
         """Return the marks at which lines are written."""
         return dense_first(self.games) if self.log_every is None else self.log_every
 
     @property
-    def met(self) -> str | None:
+    def fixed_opponent(self) -> str | None:
         """The opponent for exact results; None in self-play, and for a learner with a teacher."""
         return None if self.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else self.opponent
 

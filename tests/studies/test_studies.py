@@ -59,8 +59,8 @@ def test_quick_form(name, tmp_path, capsys, monkeypatch):
     assert json.loads(result)["quick"] is True
 
 
-def test_without_a_name_all_studies_are_listed(capsys):
-    shown = text_of(capsys, "reproduce")
+def test_all_studies_are_listed(capsys):
+    shown = text_of(capsys, "list", "studies")
     assert all(name in shown for name in STUDIES)
 
 

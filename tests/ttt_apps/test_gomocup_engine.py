@@ -61,44 +61,26 @@ def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
     ("lines", "last"),
     [
         (["START 20"], "ERROR boards have edges of 5 to 19 here"),
-        (["START 4"], "ERROR boards have edges of 5 to 19 here"),
         (["START"], "ERROR START is followed by the size of the board"),
-        (["START x"], "ERROR START is followed by the size of the board"),
         (["START -5"], "ERROR START is followed by the size of the board"),
         (["RECTSTART 7"], "ERROR RECTSTART is followed by width,height"),
-        (["RECTSTART 30,20"], "ERROR boards have edges of 5 to 19 here"),
         (["RECTSTART 5,19"], "OK"),
-        (["start 7"], "OK"),
-        (["  START   7  "], "OK"),
+        (["  start   7  "], "OK"),
         (["START 7", "START 20", "BEGIN"], "ERROR there is no board: send START first"),
-        (["BEGIN"], "ERROR there is no board: send START first"),
-        (["TURN 3,3"], "ERROR there is no board: send START first"),
-        (["RESTART"], "ERROR there is no board: send START first"),
         (["BOARD", "3,3,1", "DONE"], "ERROR there is no board: send START first"),
         (["START 7", "TURN 7,0"], "ERROR 7,0 is no cell of the board"),
-        (["START 7", "TURN 0 0"], "ERROR 0 0 is no cell of the board"),
         (["START 7", "TURN"], "ERROR  is no cell of the board"),
         (["START 7", "BOARD", "3,3,1", "3,3,2", "DONE"], "ERROR 3,3 has two stones"),
-        (["START 7", "BOARD", "3,3", "DONE"], "ERROR 3,3 is no X,Y,1 and no X,Y,2"),
         (["START 7", "BOARD", "3,3,3", "DONE"], "ERROR 3,3,3 is no X,Y,1 and no X,Y,2"),
-        (["START 7", "BOARD", "9,9,1", "DONE"], "ERROR 9,9 is no cell of the board"),
         (["START 7", "BOARD", "3,3,1", "RESTART"], "OK"),
         (["START 7", "BOARD", *(f"{x},3,2" for x in range(5)), "DONE"], "ERROR the game is over: send RESTART"),
-        (
-            ["START 5", "BOARD", *(f"{n % 5},{n // 5},{1 + (n // 2) % 2}" for n in range(25)), "DONE"],
-            "ERROR the game is",
-        ),
         (["START 7", "TURN 3,3", "TAKEBACK 3,3"], "OK"),
         (["START 7", "TAKEBACK 3,3"], "ERROR 3,3 has no stone"),
-        (["START 7", "TAKEBACK 9,9"], "ERROR 9,9 is no cell of the board"),
         (["START 7", "PLAY 3,4"], "3,4"),
         (["START 7", "PLAY 3,4", "PLAY 3,4"], "ERROR 3,4 has a stone already"),
-        (["START 7", "INFO rule 1", "BEGIN"], "ERROR rule 1 is not played here: send INFO rule 0, five or more in a r"),
-        (["INFO rule 4", "START 7", "TURN 1,1"], "ERROR rule 4 is not played here"),
-        (["SWAP2BOARD"], "UNKNOWN command SWAP2BOARD"),
+        (["START 7", "INFO rule 1", "BEGIN"], "ERROR rule 1 is not played here"),
         (["DONE"], "UNKNOWN command DONE"),
         (["caf\u00e9 au lait"], "UNKNOWN command CAF?"),
-        (["\x1b[2J"], "UNKNOWN command ?[2J"),
     ],
 )
 def test_invalid_commands_get_an_error_and_the_engine_continues(lines, last):
@@ -109,12 +91,7 @@ def test_invalid_commands_get_an_error_and_the_engine_continues(lines, last):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        *["", "   ", "INFO", "INFO timeout_turn", "INFO timeout_turn soon", "INFO timeout_turn " + "9" * 400],
-        *["INFO folder C:\\x y", "INFO evaluate 3,3", "INFO no_such 1", "INFO rule 0", "INFO max_memory 83886080"],
-        "INFO time_left -5",
-    ],
+    "line", ["", "INFO", "INFO timeout_turn soon", "INFO timeout_turn " + "9" * 400, "INFO no_such 1"]
 )
 def test_info_and_empty_lines_are_not_answered(line):
     assert replies("START 7", line) == ["OK"]
@@ -254,12 +231,9 @@ def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocke
     assert (policy.move, policy.max_depth) == kept
 
 
-@pytest.mark.parametrize(
-    ("spec", "turn_s", "clocked"),
-    [("mcts:simulations=77", None, False), ("expectiminimax:depth=2", None, False), ("win-or-block", 1.0, True)],
-)
-def test_policies_without_limits_are_unchanged(spec, turn_s, clocked):
-    assert make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked) == make_policy(spec, Game(9, 9, 5))
+def test_policies_without_limits_are_unchanged():
+    for spec, turn_s in (("mcts:simulations=77", None), ("win-or-block", 1.0)):
+        assert make_timed_policy(spec, Game(9, 9, 5), turn_s, False) == make_policy(spec, Game(9, 9, 5))
 
 
 def test_search_with_enough_time_plays_as_without_a_clock():
@@ -292,31 +266,16 @@ def engine(*words):
     return f"gomocup:{sys.executable},arguments=({ROOT / 'play.py'} --gomocup {' '.join(words)}),tolerance=60"
 
 
-FIRST_OF_THE_BEST = """
-import numpy as np
-from baselines.expectiminimax import Expectiminimax
-from ttt_envs import Policy
-
-class First(Policy):
-    def __init__(self, game):
-        self.search = Expectiminimax(game, depth=1)
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[self.search.probabilities(boards).argmax(axis=1)]
-"""
-
-
-def test_games_over_pipes_equal_those_of_the_policy(tmp_path, monkeypatch):
+def test_games_over_pipes_equal_those_of_the_policy(monkeypatch):
     """Of a policy that draws nothing: every game is the same with it at the other end of a pipe."""
-    (tmp_path / "first_of_the_best.py").write_text(FIRST_OF_THE_BEST)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     games = {}
-    for spec in (engine("first_of_the_best:First"), "first_of_the_best:First"):
+    for spec in (engine("players:FirstEmpty"), "players:FirstEmpty"):
         games[spec] = []
         play_pairs(Game(6, 6, 5), spec, "win-or-block", 2, seed=5, openings="random:2", log=games[spec].extend)
     through, itself = games.values()
     assert len(through) == 4
-    assert [one.moves for one in through] == [one.moves for one in itself]
+    assert [game.moves for game in through] == [game.moves for game in itself]
 
 
 def run(text, *words, **settings):
@@ -355,12 +314,6 @@ def test_lines_from_a_file_are_those_of_a_manager():
     done = run_python("play.py", "--gomocup", "win-or-block", "--input", "examples/files/board.txt")
     assert done.stdout.splitlines() == ["OK", "7,2", "ERROR boards have edges of 5 to 19 here"]
     assert not done.stderr
-
-
-def test_end_of_input_ends_the_engine():
-    done = run(b"START 7\nBEGIN", "win-or-block")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert len(done.stdout.splitlines()) == 2
 
 
 def test_interrupt_ends_the_engine():
