@@ -7,7 +7,6 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, LearnerConfig
 from learners.training import Progress, TrainingLoop
 from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
-from ttt_apps.metrics import Metrics, SnapshotWriter
+from ttt_apps.metrics import RunLog
 from ttt_apps.signals import stop_requests
 from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
 from ttt_apps.versions import revision, versions
@@ -287,8 +286,7 @@ class Run:
         options, directory = self.options, self.directory
         saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
         with (
-            Metrics(directory, sizes.get("size", 0), training.done.games) as metrics,
-            self._snapshots(sizes) as snapshots,
+            self._open_log(sizes, training.done.games) as log,
             bar("training") as update,
             stop_requests() as stops,
         ):
@@ -297,8 +295,7 @@ class Run:
                 nonlocal saved_games, saved_at
                 self._write_cost("training")  # first: a checkpoint always has the cost of its content
                 arrays = {"learner": training.learner.state, "training": training.state}
-                sizes = {"size": metrics.size()} | ({} if snapshots is None else {"choices": snapshots.size()})
-                directory.save_checkpoint(training.done, training.running, sizes, **arrays)
+                directory.save_checkpoint(training.done, training.running, log.sizes(), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
 
             def after_step(training: TrainingLoop) -> bool:
@@ -314,8 +311,8 @@ class Run:
 
             done = training.run(
                 every=options.marks(),
-                callbacks=self._callbacks(training.marked, snapshots),
-                log=self._logger(metrics),
+                callbacks=self._callbacks(training.marked, log),
+                log=self._logger(log),
                 after_step=after_step,
             )
             if training.running:
@@ -338,7 +335,7 @@ class Run:
                 f"{self.directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
                 f"again, with --out {self.directory} --overwrite"
             )
-        with Metrics(self.directory, state.sizes.get("size", 0)), self._snapshots(state.sizes):
+        with self._open_log(state.sizes):
             self.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
         return self._write_report() if REPORT in state.missing else None
 
@@ -395,25 +392,22 @@ class Run:
         self.meter.end(phase)
         self.directory.write_cost(self.meter.phases)
 
-    def _snapshots(self, sizes: Mapping[str, int]) -> SnapshotWriter | nullcontext[None]:
-        """Return the writer of snapshots; None if nothing is measured exactly: snapshots are taken at exact marks."""
-        if not self.options.exact_games(self.game):
-            return nullcontext()
-        return SnapshotWriter(self.directory, self.game, self.options.games, sizes.get("choices", 0))
+    def _open_log(self, sizes: Mapping[str, int], done: int = 0) -> RunLog:
+        """Return the log of the run, which has snapshots if anything is measured exactly."""
+        options, exact = self.options, self.options.exact_games(self.game) > 0
+        return RunLog(self.directory, self.game, options.games, sizes, done=done, exact=exact)
 
-    def _logger(self, metrics: Metrics) -> Callable[[int, Mapping[str, float]], None]:
+    def _logger(self, log: RunLog) -> Callable[[int, Mapping[str, float]], None]:
         """Return a function that writes a line of metrics, with the CPU seconds of the training so far."""
 
         def write(games: int, measured: Mapping[str, float]) -> None:
             self.meter.end("training")
             phase = self.meter.phases["training"]
-            metrics.write(games, {**measured, "cpu_s": phase["cpu_user_s"] + phase["cpu_system_s"]})
+            log.write(games, {**measured, "cpu_s": phase["cpu_user_s"] + phase["cpu_system_s"]})
 
         return write
 
-    def _callbacks(
-        self, marked: int, snapshots: SnapshotWriter | None
-    ) -> list[Callable[[int, Policy], dict[str, float]]]:
+    def _callbacks(self, marked: int, log: RunLog) -> list[Callable[[int, Policy], dict[str, float]]]:
         """Return the measurements during training, which are a phase of their own."""
         options = self.options
         every = options.exact_games(self.game)
@@ -425,8 +419,8 @@ class Run:
         def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
             self.meter.end("training")
             measured = measure(games, learner)
-            if measured and snapshots is not None:
-                snapshots.write(games, learner)
+            if measured:
+                log.write_snapshot(games, learner)
             self.meter.end("evaluation")
             return measured
 

@@ -23,6 +23,7 @@ from ttt_envs.core.files import read_bounded, subfolder, write_atomically
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
+from ttt_eval import sweep as sweeps
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
@@ -30,20 +31,6 @@ from ttt_eval.policy_identity import policy_identity
 from ttt_eval.reports.sweep import write_sweep_curves
 from ttt_eval.result_store import Unit, collect_results
 from ttt_eval.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
-from ttt_eval.sweep import (
-    AGENT,
-    CURVES,
-    RESULT,
-    TABLE,
-    RunResult,
-    aggregate_runs,
-    read_sweep,
-    setting_name,
-    table_rows,
-    to_command_line,
-    varied_options,
-    write_sweep,
-)
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
@@ -100,7 +87,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             Stopped: an interrupt; completed work is stored.
         """
         workers = self.workers()
-        rows, seeds = read_sweep(self.sweep, REFUSED)
+        rows, seeds = sweeps.read_sweep(self.sweep, REFUSED)
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
@@ -113,28 +100,28 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 folder,
                 provenance,
                 jobs=workers,
-                other_files=(RESULT, TABLE, CURVES, REPORT),
+                other_files=(sweeps.RESULT, sweeps.TABLE, sweeps.CURVES, REPORT),
                 postprocess=partial(_write_files, runs),
                 progress=progress,
             )
             for unit in units:
-                if AGENT not in unit:
+                if sweeps.AGENT not in unit:
                     complete_run(runs / unit["name"])
-        results = [RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
-        lines = aggregate_runs(rows, results)
+        results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
+        lines = sweeps.aggregate_runs(rows, results)
         folders = [
             {**result._asdict(), "run": f"{RUNS}/{unit['name']}"} for result, unit in zip(results, units, strict=True)
         ]
-        write_sweep(folder, self.sweep.name, provenance, lines, folders, trust=self.trust)
+        sweeps.write_sweep(folder, self.sweep.name, provenance, lines, folders, trust=self.trust)
         curves = write_sweep_curves(folder)
-        options = varied_options(rows)
-        names, *cells = (row[len(options) :] for row in table_rows(lines))
-        settings = [{"setting": setting_name(row, options)} for row in rows]
+        options = sweeps.varied_options(rows)
+        names, *cells = (row[len(options) :] for row in sweeps.table_rows(lines))
+        settings = [{"setting": sweeps.setting_name(row, options)} for row in rows]
         table = [setting | dict(zip(names, row, strict=True)) for setting, row in zip(settings, cells, strict=True)]
         self.show_folder(
-            folder / RESULT,
+            folder / sweeps.RESULT,
             cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
-            others=[folder / TABLE, *([] if curves is None else [curves]), runs],
+            others=[folder / sweeps.TABLE, *([] if curves is None else [curves]), runs],
         )
 
 
@@ -148,11 +135,11 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
     for number, row in enumerate(rows):
         try:
             _check_trusted(row)
-            options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
+            options, settings = parse_options(sweeps.to_command_line({**row, sweeps.AGENT: False}), "train.py")
             if isinstance(game := options.game(), PhantomGame):
                 check_cells(game)  # which is how its policies are measured
-            if AGENT in row:
-                units.append(_agent_unit(number, str(row[AGENT]), options))
+            if sweeps.AGENT in row:
+                units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
                 continue
             if note := batch_note(options, settings):
                 cli.warn(f"run {number + 1} of {path}: {note}")
@@ -171,9 +158,9 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
 
 def _check_trusted(row: Mapping[str, Any]) -> None:
     """Raise ValueError if a setting names a class outside this package, and files are not trusted."""
-    names = {name: str(row[name]) for name in (AGENT, "learner") if name in row}
+    names = {name: str(row[name]) for name in (sweeps.AGENT, "learner") if name in row}
     for name, value in names.items():
-        own = ":" in (parse_spec(value).name if name == AGENT else value)
+        own = ":" in (parse_spec(value).name if name == sweeps.AGENT else value)
         if own and not trusted():
             raise cli.UsageError(f"{name} {value} is a class outside this package: add --trust to run it")
 
@@ -204,9 +191,11 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
     Returns:
         ``numbers``, and ``files`` by name if they are sent.
     """
-    if AGENT in unit:
+    if sweeps.AGENT in unit:
         game = game_from_dict(unit["game"])  # agent and opponent are those of a file
-        return {"numbers": measure_policy(game, make_policy(FromFile(unit[AGENT]), game), FromFile(unit["opponent"]))}
+        return {
+            "numbers": measure_policy(game, make_policy(FromFile(unit[sweeps.AGENT]), game), FromFile(unit["opponent"]))
+        }
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
         run = RunDirectory(subfolder(Path(folder), unit["name"]))
         packages = {name: version for name, version in provenance.items() if name != "code"}

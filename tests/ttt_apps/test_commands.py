@@ -16,7 +16,7 @@ from processes import ROOT
 from baselines.exact import solve
 from learners.checkpoint import RunPolicy, load_checkpoint, save_arrays
 from ttt_apps import evaluate, train, versions
-from ttt_apps.metrics import Metrics
+from ttt_apps.metrics import RunLog
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.jit import kernel_folder
@@ -160,7 +160,7 @@ def test_learner_of_one_seat_is_measured_in_that_seat(seat, tmp_path):
 def test_damaged_lines_of_metrics_are_refused(tmp_path):
     (tmp_path / METRICS).write_text('{"games": 1}\n')
     with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged"):
-        Metrics(RunDirectory(tmp_path), 100)
+        RunLog(RunDirectory(tmp_path), Game(), 1, {"size": 100})
 
 
 def test_tensorboard_has_the_measurements(tmp_path):

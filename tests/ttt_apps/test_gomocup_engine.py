@@ -79,7 +79,7 @@ def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
         (["START 7", "PLAY 3,4"], "3,4"),
         (["START 7", "PLAY 3,4", "PLAY 3,4"], "ERROR 3,4 has a stone already"),
         (["START 7", "INFO rule 1", "BEGIN"], "ERROR rule 1 is not played here"),
-        (["DONE"], "UNKNOWN command DONE"),
+        (["DONE"], "ERROR DONE ends a BOARD"),
         (["caf\u00e9 au lait"], "UNKNOWN command CAF?"),
     ],
 )
@@ -149,7 +149,7 @@ LINES = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=30),
     st.builds(
         lambda word, rest: f"{word} {rest}",
-        st.sampled_from([*Brain("random", 0, print)._commands, *OTHER_WORDS]),
+        st.sampled_from([*(name[3:] for name in dir(Brain) if name.startswith("on_")), *OTHER_WORDS]),
         st.one_of(
             st.sampled_from(["", "5", "6", "20", "-1", "5,6", "x", "2147483647", "9" * 50]),
             st.builds("{},{}".format, st.integers(-1, 6), st.integers(-1, 6)),

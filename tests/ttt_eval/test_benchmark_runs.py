@@ -639,7 +639,7 @@ def test_scores_are_printed_as_means_over_seeds(tmp_path, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert f"task table {'─' * 4}" in shown
     assert f"self-play {score:.4f}*" in shown
-    assert "* not all checkpoints of the benchmark are there" in shown
+    assert "* not all checkpoints are there" in shown
 
 
 AUDITED = """

@@ -23,13 +23,7 @@ from ttt_eval.benchmark.scores import add_runs, score_submission
 from ttt_eval.benchmark.submission import check_submission, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, VERSION
 from ttt_eval.cost import processor
-from ttt_eval.reports.benchmark import (
-    describe_leader,
-    leaderboard_markdown,
-    replace_section,
-    report_command,
-    write_benchmark,
-)
+from ttt_eval.reports import benchmark as pages
 
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
@@ -226,7 +220,7 @@ class BenchReport(cli.JsonOptions):
             raise cli.UsageError("--section is of the file of --markdown FILE: write both")
         submissions = [submission for path in self.submissions for submission in self._read(path)]
         comparison = compare_submissions(submissions, self.seed, self.task)
-        page = write_benchmark(self.out, comparison, self.submissions, self.task)
+        page = pages.write_benchmark(self.out, comparison, self.submissions, self.task)
         if self.csv is not None:
             write_csv(self.csv, submissions)
         if self.markdown is not None:
@@ -239,7 +233,7 @@ class BenchReport(cli.JsonOptions):
         cli.show(
             comparison_data,
             cli.rows_table(rows, title=f"{len(comparison.tasks)} tasks"),
-            f"{describe_leader(comparison)}.",
+            f"{pages.describe_leader(comparison)}.",
             *comparison.notes,
             f"written: {written}\na page to look at: {page}",
             json=self.json,
@@ -256,8 +250,8 @@ class BenchReport(cli.JsonOptions):
 
     def _markdown(self, comparison: Comparison, path: Path) -> str:
         """Return the content of the file of the leaderboard."""
-        words = [*report_command(self.submissions, self.task), "--markdown", str(path)]
+        words = [*pages.report_command(self.submissions, self.task), "--markdown", str(path)]
         if not self.section:
-            return f"# Leaderboard of ttt-exact {VERSION}\n\n{leaderboard_markdown(comparison, words)}"
-        text = leaderboard_markdown(comparison, [*words, "--section", self.section])
-        return replace_section(read_bounded(path).decode(), self.section, text)
+            return f"# Leaderboard of ttt-exact {VERSION}\n\n{pages.leaderboard_markdown(comparison, words)}"
+        text = pages.leaderboard_markdown(comparison, [*words, "--section", self.section])
+        return pages.replace_section(read_bounded(path).decode(), self.section, text)

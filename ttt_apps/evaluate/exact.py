@@ -13,15 +13,7 @@ from ttt_apps import cli
 from ttt_envs.core.work import Work
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import QUERY_SIZE
-from ttt_eval.exact.dynamic_programming import (
-    OutcomeProbabilities,
-    exploitation,
-    has_regret,
-    make_pure,
-    mean_loss,
-    outcome,
-    regret_table,
-)
+from ttt_eval.exact import dynamic_programming
 from ttt_eval.exact.policy_cache import cached
 
 
@@ -49,11 +41,11 @@ class Exact(ExactPolicyOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a, self.b)
-        a, b = make_pure(self.a, game), make_pure(self.b, game)
+        a, b = dynamic_programming.make_pure(self.a, game), dynamic_programming.make_pure(self.b, game)
         with cli.bar("moving first") as progress:
-            first = outcome(game, a, b, work=self.work()._replace(progress=progress))
+            first = dynamic_programming.outcome(game, a, b, work=self.work()._replace(progress=progress))
         with cli.bar("moving second") as progress:
-            second = outcome(game, b, a, work=self.work()._replace(progress=progress)).reversed()
+            second = dynamic_programming.outcome(game, b, a, work=self.work()._replace(progress=progress)).reversed()
         results = {"first": as_dict(first), "second": as_dict(second), "mean": as_dict(first.mean(second))}
         table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", "moving", results)
         cli.show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json)
@@ -69,16 +61,16 @@ class Exploitability(ExactPolicyOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a)
-        policy = make_pure(self.a, game)
+        policy = dynamic_programming.make_pure(self.a, game)
         policy = cached(policy, game) if isinstance(game, Game) else policy
         with cli.bar("best responses") as progress:
-            best = exploitation(game, policy, work=self.work()._replace(progress=progress))
+            best = dynamic_programming.exploitation(game, policy, work=self.work()._replace(progress=progress))
         losses: list[dict[str, Any]] = []
         regret = None
-        if has_regret(game):
+        if dynamic_programming.has_regret(game):
             with cli.bar("regret") as progress:
-                rows = regret_table(game, policy, work=self.work()._replace(progress=progress))
-            regret, losses = mean_loss(rows), [row._asdict() for row in rows]
+                rows = dynamic_programming.regret_table(game, policy, work=self.work()._replace(progress=progress))
+            regret, losses = dynamic_programming.mean_loss(rows), [row._asdict() for row in rows]
         responses = {"first": as_dict(best.first), "second": as_dict(best.second)}
         data = {
             "game": game.to_dict(),
@@ -107,7 +99,7 @@ class Exploitability(ExactPolicyOptions):
         cli.show(data, *parts, json=self.json)
 
 
-def as_dict(result: OutcomeProbabilities) -> dict[str, Any]:
+def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:
     """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 

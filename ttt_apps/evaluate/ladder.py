@@ -13,15 +13,7 @@ from rich.table import Table
 from ttt_apps import cli
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
-from ttt_eval.matches.ladder import (
-    GAMES,
-    RESULT,
-    Ladder,
-    RatingSettings,
-    ladder_name,
-    rate_policy,
-    read_ladder,
-)
+from ttt_eval.matches import ladder as ladders
 from ttt_eval.metrics import LOSSES, describe_losses
 
 
@@ -36,7 +28,7 @@ class PlaceOnLadder(cli.ReportOptions, cli.GameOptions, cli.WorkOptions):
     """policy to place, such as run:PATH or mcts:simulations=50"""
     ladder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")] = ""
     """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
-    games: cli.Even = GAMES
+    games: cli.Even = ladders.GAMES
     """number of games against each rung where results are not exact, an even number"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
@@ -56,26 +48,26 @@ class PlaceOnLadder(cli.ReportOptions, cli.GameOptions, cli.WorkOptions):
             cli.check_no_effect(self, "with --ladder, which has a game", *names)
         if self.out is None:
             cli.check_no_effect(self, "without --out", "no_report")
-        ladder = read_ladder(self.ladder or ladder_name(self.game_for(self.policy)))
+        ladder = ladders.read_ladder(self.ladder or ladders.ladder_name(self.game_for(self.policy)))
         if not self.policy:
             cli.check_no_effect(self, "without a POLICY", "games", "seed", "out", "jobs", "cluster")
             rows = [rung_row(rung) for rung in reversed(ladder.rungs)]
             cli.show(ladder.data, cli.rows_table(rows, title=_title(ladder)), json=self.json)
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
-        settings = RatingSettings(self.games, self.seed)
+        settings = ladders.RatingSettings(self.games, self.seed)
         with cli.report_interrupt(self.out), cli.bar("placing") as progress:
-            result = rate_policy(
+            result = ladders.rate_policy(
                 self.policy, ladder, make_provenance(), settings, jobs=workers, folder=self.out, progress=progress
             )
         parts = _place_table(ladder, result), cli.facts_table(_facts(result))
         if self.out is None:
             cli.show(result, *parts, json=self.json)
         else:
-            self.show_folder(self.out / RESULT, *parts)
+            self.show_folder(self.out / ladders.RESULT, *parts)
 
 
-def _title(ladder: Ladder) -> str:
+def _title(ladder: ladders.Ladder) -> str:
     how = "exact results" if ladder.exact else f"{ladder.data['games']:,} games in each pairing"
     return f"the ladder {ladder.name}, {ladder.game}: {how}"
 
@@ -93,7 +85,7 @@ def rung_row(rung: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _place_table(ladder: Ladder, result: Mapping[str, Any]) -> Table:
+def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
     """Return a table of the results against all rungs, with the policy at its place between them."""
     rows = [
         {

@@ -152,12 +152,14 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
         name = folder_name([game.slug, *self.players, *([self.clock] if self.clock else [])])
         folder = self.out or Path("runs", "sprt", name)
         with cli.report_interrupt(folder), cli.bar("playing") as bar:
-
-            def progress(played: int, decision: sprt.Decision) -> None:
-                bar(2 * played, 2 * pairs, _describe_decision(decision))
-
             result = sprt.run_sprt(
-                match, test, folder, make_provenance(), pairs=pairs, jobs=self.workers(), progress=progress
+                match,
+                test,
+                folder,
+                make_provenance(),
+                pairs=pairs,
+                jobs=self.workers(),
+                progress=lambda played, decision: bar(2 * played, 2 * pairs, _describe_decision(decision)),
             )
         _note_forfeits(result.score, *self.players)
         verdict = {

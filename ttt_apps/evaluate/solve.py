@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 from baselines.connect_four import Solver, landing_cells
-from baselines.exact import MAX_SOLVER_CELLS, Work, estimate, solve
+from baselines.exact import Work, solve
 from baselines.exact.count import MAX_COUNTED_CELLS
 from baselines.exact.layers import check_size, is_layered
 from baselines.exact.solve import is_searched
@@ -62,13 +62,6 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             self._solve_by_layers(game, parse_position(self.position, game))
 
     def _solve_by_layers(self, game: Game, position: Position) -> None:
-        if game.cells > MAX_SOLVER_CELLS:
-            needed = estimate(game)
-            cli.warn(
-                f"{game} has about {sum(needed.by_stones):,} values in {len(needed.by_stones)} layers: "
-                f"{needed.disk:,} bytes on disk, {needed.memory:,} of memory while they are made "
-                f"({needed.memory_alone:,} with --no-cache)"
-            )
         with cli.bar("solving") as progress:
             solution = solve(game, work=Work(count_threads(self.threads, 1), self.memory_bytes(), progress))
         boards = Boards.from_positions([position])
@@ -110,12 +103,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             bounds = solver.scores(position)
         stones, landing = int((position.cells != 0).sum()), landing_cells(game, position).tolist()
         scores = {column: bound.low for column, bound in enumerate(bounds) if bound is not None}
-        results = {column: int(np.sign(score)) for column, score in scores.items()}
         best = max(scores.values())
         value, distance = int(np.sign(best)), solver.distance(best, stones)
         values = np.full(game.cells, np.nan)
-        for column, result in results.items():
-            values[landing[column]] = result
+        values[[landing[column] for column in scores]] = np.sign(list(scores.values()))
         data = {
             "game": game.to_dict(),
             "position": self.position,
@@ -123,7 +114,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             "value": float(value) if self.position is None else None,
             "value_to_mover": float(value),
             "moves": values_json(game, values),
-            "optimal": [landing[column] for column, result in results.items() if result == value],
+            "optimal": [landing[column] for column, score in scores.items() if np.sign(score) == value],
             "distance": distance,
             "counts": None,
             "scores": {COLUMNS[column]: score for column, score in scores.items()},
@@ -131,7 +122,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         rows = [
             {
                 "column": COLUMNS[column] + "*" * (score == best),
-                "result": RESULTS[results[column]],
+                "result": RESULTS[int(np.sign(score))],
                 "plies": solver.distance(score, stones),
                 "score": score,
             }
