@@ -6,7 +6,8 @@ import dataclasses
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,15 +52,12 @@ def compared_policies(game: AnyGame, opponent: str | None) -> list[str]:
     return list(dict.fromkeys([opponent or "random", *compared]))
 
 
-def train_run(options: Options, settings: LearnerConfig) -> Path:
+def train_run(options: Options, settings: LearnerConfig) -> None:
     """Train, and write the run directory.
 
     Args:
         options: the options of the training.
         settings: the learner's config.
-
-    Returns:
-        The run directory.
 
     Raises:
         ValueError: invalid options, or a run that exists.
@@ -96,7 +94,6 @@ def train_run(options: Options, settings: LearnerConfig) -> Path:
                 if new:
                     shutil.rmtree(directory.path, ignore_errors=True)
             raise
-    return directory.path
 
 
 def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
@@ -105,8 +102,21 @@ def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
     return {**config, "versions": versions(), "revision": revision()}
 
 
-def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
-    """Resume a run from its last checkpoint, or from the start if there is none yet; other processes are locked out.
+@contextmanager
+def _locked_run(path: Path) -> Iterator[RunDirectory]:
+    """Open the directory of a run; other processes are locked out.
+
+    Raises:
+        ValueError: no run, or a damaged one.
+    """
+    directory = RunDirectory(path)
+    directory.read_training()  # reports first that a folder is no run
+    with directory.lock():
+        yield directory
+
+
+def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
+    """Resume a run from its last checkpoint, or from the start if there is none yet.
 
     If the training is over, complete the missing files of a finished run.
 
@@ -115,74 +125,53 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
         games: new total number of games, to extend the run.
         cluster: cluster of a teacher, as ``Options.cluster``.
 
-    Returns:
-        The run directory.
-
     Raises:
         ValueError: no run, a damaged one, one that cannot be resumed, or fewer games than requested at first.
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
-    directory = RunDirectory(path)
-    directory.read_training()  # reports first that a folder is no run
-    with directory.lock():
-        _resume(directory, games, cluster)
-    return path
+    with _locked_run(path) as directory:
+        state = directory.read_state()
+        run = Run.open(directory, state.config, Meter(directory.read_cost()), games, cluster)
+        games = run.options.games
+        if not state.is_trained(games):
+            training = run.restore_training(state)
+            here = {"games": training.done.games, "versions": versions(), "revision": revision()}
+            directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
+            resumed = [*state.config.get("resumed", []), here]
+            directory.write_config({**state.config, "games": games, "resumed": resumed})
+            run.train(training, state.sizes if training.continues else {})
+        elif state.missing:
+            print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
+            run.print_report(run.complete(state))
+        else:
+            more = f". Continue to more games with {directory.resume_command} --games {max(1, 2 * games)}"
+            print_output(
+                f"{directory} is finished, all {games:,} games are played: nothing was done"
+                f"{more if run.settings.resumes else ''}"
+            )
 
 
-def complete_run(path: Path) -> tuple[str, ...]:
-    """Regenerate the missing derived files of a trained run; other processes are locked out.
-
-    Returns:
-        The names of the files that were made.
+def complete_run(path: Path) -> None:
+    """Regenerate the missing derived files of a trained run.
 
     Raises:
         ValueError: no run, a damaged one, one with unfinished training, or one that lacks files of its training.
     """
-    directory = RunDirectory(path)
-    directory.read_training()
-    with directory.lock():
+    with _locked_run(path) as directory:
         state = directory.check_trained()
         if state.missing:
             Run.open(directory, state.config, Meter(directory.read_cost())).complete(state)
-        return state.missing
 
 
 def report_run(path: Path) -> Path:
-    """Regenerate the ``report.html`` of a trained run, from its files alone; other processes are locked out.
-
-    Returns:
-        The page's path.
+    """Regenerate the ``report.html`` of a trained run, from its files alone, and return its path.
 
     Raises:
         ValueError: no run, a damaged one, or one with unfinished training.
     """
-    directory = RunDirectory(path)
-    directory.read_training()
-    with directory.lock():
+    with _locked_run(path) as directory:
         run = Run.open(directory, directory.check_trained().config, Meter())
         return write_run_page(path, run.strength())
-
-
-def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
-    """Resume a run in a locked directory."""
-    state = directory.read_state()
-    run = Run.open(directory, state.config, Meter(directory.read_cost()), games, cluster)
-    games = run.options.games
-    if state.is_trained(games) and not state.missing:
-        more = f". Continue to more games with {directory.resume_command} --games {max(1, 2 * games)}"
-        print_output(
-            f"{directory} is finished, all {games:,} games are played: nothing was done{more * run.settings.resumes}"
-        )
-    elif state.is_trained(games):
-        print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
-        run.print_report(run.complete(state))
-    else:
-        training = run.restore_training(state)
-        here = {"games": training.done.games, "versions": versions(), "revision": revision()}
-        directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
-        resumed = [*state.config.get("resumed", []), here]
-        directory.write_config({**state.config, "games": games, "resumed": resumed})
-        run.train(training, state.sizes if training.continues else {})
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,8 @@
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -19,9 +17,6 @@ from baselines.timed import Timed
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Position
-from ttt_envs.game.rules import winner
 from ttt_eval.matches.match import play_pairs
 
 
@@ -102,17 +97,6 @@ def test_info_and_empty_lines_are_not_answered(line):
 def test_board_without_done_is_an_error_and_the_command_is_executed():
     assert replies("START 7", "BOARD", "3,3,1", "TURN 1,1")[:2] == ["OK", "ERROR BOARD has no DONE"]
     move_in(replies("START 7", "BOARD", "3,3,1", "TURN 1,1")[2])
-
-
-def test_about():
-    (said,) = replies("ABOUT", spec="mcts:simulations=3")
-    assert re.fullmatch(r'name="ttt_envs", version="[\d.]+\w*", policy="mcts:simulations=3"', said)
-
-
-def test_takeback_removes_stones():
-    lines = ["START 9", "TURN 4,4"]
-    (x, y) = move_in(replies(*lines)[-1])
-    assert replies(*lines, f"TAKEBACK {x},{y}", "TAKEBACK 4,4", "TURN 4,4")[-1] == f"{x},{y}"
 
 
 @pytest.mark.parametrize("spec", ["no-such", "optimal", "runs.x:Y", "win-or-block:("])
@@ -236,18 +220,6 @@ def test_policies_without_limits_are_unchanged():
         assert make_timed_policy(spec, Game(9, 9, 5), turn_s, False) == make_policy(spec, Game(9, 9, 5))
 
 
-def test_search_with_enough_time_plays_as_without_a_clock():
-    game = Game(7, 7, 5)
-    cells = np.zeros(49, np.int8)
-    cells[np.random.default_rng(0).permutation(49)[:9]] = np.arange(9) % 2 + 1
-    assert winner(game, cells) is None
-    best = make_policy("expectiminimax:depth=2", game).probabilities(Boards.from_positions([Position(cells, 1)]))[0]
-    board = [f"{cell % 7},{cell // 7},{3 - cells[cell]}" for cell in np.flatnonzero(cells)]  # the second player's
-    lines = ["START 7", "INFO timeout_turn 60000", "BOARD", *board, "DONE"]
-    x, y = move_in(replies(*lines, spec="expectiminimax:depth=2")[-1])
-    assert best[y * 7 + x] > 0
-
-
 def test_times_of_every_kind_reach_the_search(monkeypatch):
     plans = []
     plan = Timed.plan
@@ -314,15 +286,3 @@ def test_lines_from_a_file_are_those_of_a_manager():
     done = run_python("play.py", "--gomocup", "win-or-block", "--input", "examples/files/board.txt")
     assert done.stdout.splitlines() == ["OK", "7,2", "ERROR boards have edges of 5 to 19 here"]
     assert not done.stderr
-
-
-def test_interrupt_ends_the_engine():
-    command, pipe = [sys.executable, "play.py", "--gomocup", "win-or-block"], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as child:
-        child.stdin.write(b"START 7\n")
-        child.stdin.flush()
-        assert child.stdout.readline() == b"OK\n"
-        time.sleep(0.1)
-        child.send_signal(signal.SIGINT)
-        out, errors = child.communicate()
-    assert (child.returncode, out, errors) == (130, b"", b"stopped\n")

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 import tiny
 from commands import error_of, rows_of
@@ -156,33 +155,6 @@ def test_run_killed_while_it_replaces_another(tmp_path):
         train.main(resume(folder) if seed == 1 else words)
         assert_same_runs(new, folder)
     assert seeds == {0, 1, None}
-
-
-@pytest.mark.parametrize(
-    ("name", "kills"),
-    [tiny.case(name, name, 10, slow=True) for name in (*tiny.OURS, "alpha-zero")] + [("q-learning", 1)],
-)
-def test_process_killed_at_random_times(name, kills, tmp_path):
-    """SIGKILL after a random time since the first checkpoint, until it gets through."""
-    # these take a second or more after the first checkpoint
-    games = {"q-net": 120, "alpha-zero": 1_000}.get(name, 8_000)
-    settings = {"games": games, "checkpoint-games": games // 8, "log-every": games // 4, "batch": 4}
-    arguments = options(name, tmp_path / "whole", "self", **settings)
-    train.main(arguments)
-    folder, rng, codes = tmp_path / "killed", np.random.default_rng(kills), []
-    checkpoint = folder / "checkpoint.npz"
-    for _ in range(kills):
-        words = ["--resume", folder] if (folder / "config.json").exists() else [*arguments[:-1], folder]
-        process = subprocess.Popen([sys.executable, ROOT / "train.py", *words], stderr=subprocess.DEVNULL)
-        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        while process.poll() is None and not (checkpoint.exists() and checkpoint.stat().st_mtime_ns > before):
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.3))
-        process.kill()
-        codes.append(process.wait())
-    assert -signal.SIGKILL in codes
-    train.main(["--resume", str(folder)])
-    assert_same_runs(tmp_path / "whole", folder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

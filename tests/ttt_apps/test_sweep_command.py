@@ -13,9 +13,7 @@ import time
 import psutil
 import pytest
 from commands import error_of
-from kills import train_until
 from pages import read_page
-from plain import assert_same_runs
 from processes import ROOT
 
 from learners.checkpoint import load_checkpoint
@@ -125,31 +123,6 @@ def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
     assert run_sweep(once, out) == results_of(once / "out")
     assert run.checkpoint.stat().st_mtime_ns == before  # a finished run is not trained again
     assert not run.read_state().missing
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("at_once")
-def test_sweep_killed_at_any_change_of_a_file(tmp_path):
-    """Every file is there, and those of each run are the same."""
-    game = "size = '2x3', win_length = 2, log_every = 10"
-    (tmp_path / "tiny.toml").write_text(f"seeds = 2\nfixed = {{games = 20, batch = 4, {game}}}")
-    whole, out = tmp_path / "whole", tmp_path / "out"
-
-    def words(folder):
-        return ["--sweep", str(tmp_path / "tiny.toml"), "--out", str(folder), "--quiet"]
-
-    def files(folder):
-        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-    changes = train_until(None, whole, words(whole))
-    for kill_at in range(changes):
-        shutil.rmtree(out, ignore_errors=True)
-        train_until(kill_at, out, words(out))
-        train.main(words(out))
-        assert results_of(whole) == results_of(out)
-        assert files(whole) == files(out)
-        for run in (whole / "runs").iterdir():
-            assert_same_runs(run, out / "runs" / run.name)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of this system have other meanings")

@@ -128,12 +128,6 @@ def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(tmp_path, mo
     assert "favourite:Favourite" in error_of(capsys, train.main, "--learner=favourite:Favourite")
 
 
-def test_the_report_of_a_run_runs_no_code(evil, capsys):
-    change_config(evil, opponent=ATTACKS[0])
-    assert "was read from a file" in error_of(capsys, evaluate, "report", evil)
-    assert not (evil / "evil.ran").exists()
-
-
 def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path):
     """``run:PATH`` is data: it plays what was learned, whomever its settings name."""
     other = change_config(made(tmp_path / "other"), opponent="run:runs/x")

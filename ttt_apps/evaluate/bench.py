@@ -153,7 +153,7 @@ class BenchScore(cli.JsonOptions):
             scores = [add_runs(scores[0], read_scores(self.out))]
         if self.out is not None:
             write_scores(self.out, scores)
-        cells = [
+        cells: list[dict[str, Any]] = [
             {"task": task.name} | {score.name: _mean_score(score, task.name) for score in scores} for task in TASKS
         ]
         cli.show(

@@ -106,7 +106,8 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
         game, openings = self._read_game()
         clock = Clock.from_text(self.clock) if self.clock else None
         correction = cli.check_correction(luck_correction, game)
-        return MatchSettings(game, *self.players, self.seed, openings, clock, correction)
+        a, b = self.players
+        return MatchSettings(game, a, b, self.seed, openings, clock, correction)
 
     def _play_match(self) -> None:
         pairs, match = (self.games or 1_000) // 2, self._settings(self.luck_correction)
@@ -207,7 +208,7 @@ def _note_forfeits(score: Score, a: str, b: str) -> None:
         cli.warn(score.forfeits.describe(a, b))
 
 
-def _score_tables(title: str, data: Mapping[str, Any], rating: Mapping[str, Any]) -> Iterator[Table]:
+def _score_tables(title: str, data: Mapping[str, Any], rating: dict[str, Any]) -> Iterator[Table]:
     """Yield tables of a score: results by seat, and intervals with the rating."""
     rows = [
         {"moving": seat, "wins": wins, "draws": draws, "losses": losses}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -17,6 +17,7 @@ from baselines.proof_number import prove
 from baselines.proof_number.prover import check_provable
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import count_threads
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
@@ -24,7 +25,6 @@ from ttt_envs.game.rules import DRAW
 
 DEFAULT_TABLE_BYTES = 1 << 30
 """Maximum size of the table of a proof, unless --memory allows another."""
-RESULTS = {1: "win", 0: "draw", -1: "loss"}
 
 
 @dataclass(frozen=True)
@@ -71,27 +71,15 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         if game.cells <= MAX_COUNTED_CELLS:
             with cli.status("counting"):
                 counts = solution.counts._asdict()
-        facts = {
-            "value": solution.value,
-            "value_to_mover": float(solution.values(boards)[0]),
-            "distance": int(solution.distance(boards)[0]) if game.skip_chance == 0 else None,
-        }
-        data = {
-            "game": game.to_dict(),
-            "position": self.position,
-            "method": "layers",
-            **facts,
-            "moves": values_json(game, moves),
-            "optimal": best,
-            "counts": counts,
-        }
-        cli.show(
-            data,
-            cli.facts_table(facts, title=f"{game}, by layers"),
-            f"values of the moves in {to_text(position, game)!r} for the mover",
-            values_text(game, position, moves, best=best),
-            *([] if counts is None else [cli.facts_table(counts, title="\nnumbers of reachable boards and positions")]),
-            json=self.json,
+        self._show(
+            game,
+            position,
+            "layers",
+            (solution.value, float(solution.values(boards)[0])),
+            int(solution.distance(boards)[0]) if game.skip_chance == 0 else None,
+            moves,
+            best,
+            counts=counts,
         )
 
     def _search(self, game: Game, position: Position) -> None:
@@ -101,38 +89,43 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             options = {} if memory is None else {"memory": memory}
             solver = Solver(game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **options)
             bounds = solver.scores(position)
-        stones, landing = int((position.cells != 0).sum()), landing_cells(game, position).tolist()
+        landing = landing_cells(game, position).tolist()
         scores = {column: bound.low for column, bound in enumerate(bounds) if bound is not None}
         best = max(scores.values())
-        value, distance = int(np.sign(best)), solver.distance(best, stones)
-        values = np.full(game.cells, np.nan)
-        values[[landing[column] for column in scores]] = np.sign(list(scores.values()))
-        data = {
-            "game": game.to_dict(),
-            "position": self.position,
-            "method": "search",
-            "value": float(value) if self.position is None else None,
-            "value_to_mover": float(value),
-            "moves": values_json(game, values),
-            "optimal": [landing[column] for column, score in scores.items() if np.sign(score) == value],
-            "distance": distance,
-            "counts": None,
-            "scores": {COLUMNS[column]: score for column, score in scores.items()},
-        }
-        rows = [
-            {
-                "column": COLUMNS[column] + "*" * (score == best),
-                "result": RESULTS[int(np.sign(score))],
-                "plies": solver.distance(score, stones),
-                "score": score,
-            }
-            for column, score in scores.items()
-        ]
+        value, moves = float(np.sign(best)), np.full(game.cells, np.nan)
+        moves[[landing[column] for column in scores]] = np.sign(list(scores.values()))
+        self._show(
+            game,
+            position,
+            "search",
+            (value if self.position is None else None, value),
+            solver.distance(best, int((position.cells != 0).sum())),
+            moves,
+            np.flatnonzero(moves == value).tolist(),
+            counts=None,
+            scores={COLUMNS[column]: score for column, score in scores.items()},
+        )
+
+    def _show(
+        self,
+        game: Game,
+        position: Position,
+        method: str,
+        values: tuple[float | None, float],
+        distance: int | None,
+        moves: Float64Array,
+        best: list[int],
+        **others: dict[str, Any] | None,
+    ) -> None:
+        """Print the values of a position, of the empty board and of the mover, and those of its moves."""
+        facts = {"value": values[0], "value_to_mover": values[1], "distance": distance}
+        settings = {"game": game.to_dict(), "position": self.position, "method": method}
         cli.show(
-            data,
-            f"{game}, by a search: {to_text(position, game)!r} is a {RESULTS[value]} for the mover after {distance} "
-            f"more plies, which the winner minimises and the loser maximises; columns with a star are best",
-            cli.rows_table(rows),
+            {**settings, **facts, "moves": values_json(game, moves), "optimal": best, **others},
+            cli.facts_table(facts, title=f"{game}, by {method}"),
+            f"values of the moves in {to_text(position, game)!r} for the mover; * best",
+            values_text(game, position, moves, best=best),
+            *(cli.facts_table(part, title=f"\n{name}") for name, part in others.items() if part is not None),
             json=self.json,
         )
 
