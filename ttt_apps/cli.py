@@ -39,6 +39,7 @@ from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
+    from ttt_envs.core.work import Threads
     from ttt_envs.game.game import Game
     from ttt_envs.game.phantom import AnyGame
 
@@ -306,8 +307,14 @@ class WorkOptions:
 class ThreadOptions:
     """Option of work on several threads of one process."""
 
-    threads: int | Literal["auto"] = 1
+    threads: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "1"
     """number of threads, auto for one per core. Results do not depend on it"""
+
+    def num_threads(self) -> int:
+        """Return the validated number of threads."""
+        from ttt_envs.core.work import count_threads
+
+        return count_threads(cast("Threads", int(self.threads) if self.threads.isdecimal() else self.threads), 1)
 
 
 def trust_files() -> None:
@@ -478,7 +485,7 @@ def describe_os_error(problem: OSError) -> str:
     path = Path(str(problem.filename))
     if isinstance(problem, FileNotFoundError):
         near = closest_path(path)
-        return f"there is no file or folder {path}{f': did you mean {near}?' if near else ''}"
+        return f"there is no file or folder {path}: {f'did you mean {near}?' if near else 'name another'}"
     return f"{path} cannot be used ({problem.strerror}): choose another place"
 
 

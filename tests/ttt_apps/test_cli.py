@@ -158,6 +158,7 @@ def test_a_second_signal_stops_at_once():
 @pytest.mark.parametrize("terminal", ["", "1"])
 def test_output_shows_names_without_markup_and_without_control_characters(terminal, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", terminal)
+    monkeypatch.setenv(cli.QUIET, "0")
     name = "A[lr=0.1][/x]:x:\x07\x1b]0;"
     cli.show(None, cli.rows_table([{"name": name}], title=name), cli.facts_table({name: 1}), name, json=False)
     cli.warn(name)
@@ -193,6 +194,7 @@ def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(
 ):
     monkeypatch.chdir(tmp_path)
     run = f"run:{tiny_run('q-learning')}"
+    capsys.readouterr()
     words = [word.replace("SPEC", policy).replace("RUN", run) for word in command.split()]
     assert json_of(capsys, *words)["game"] == tiny.GAME.to_dict()
     elsewhere = ("--out", tmp_path / "other") if "--no-report" in words else ()

@@ -77,7 +77,7 @@ def test_runs_carry_their_variant(tmp_path):
         lambda path: path.write_bytes(path.read_bytes()[:100]),
         lambda path: path.unlink(),
         lambda path: save_arrays(path, {"other": np.zeros(3)}),
-        lambda path: path.with_name("config.json").write_text('{"game": {}, "learner": "q", "settings": {}}'),
+        lambda path: path.with_name("config.json").write_text('{"learner": "q"}'),
         lambda path: path.with_name("config.json").write_text("[]"),
     ],
     ids=["truncated", "missing", "of another learner", "config", "no config"],

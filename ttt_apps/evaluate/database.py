@@ -16,7 +16,6 @@ from baselines.exact.verify import check_entries, describe_entry
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_envs.core.parallel import map_blocks
-from ttt_envs.core.work import count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.graph.numbering import Numbering
 
@@ -63,7 +62,7 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
                 game,
                 folder,
                 stones=self.stones,
-                work=Work(count_threads(self.threads, 1), self.memory_bytes(), progress),
+                work=Work(self.num_threads(), self.memory_bytes(), progress),
             )
         facts = Folder.open(folder).facts()
         cli.show(facts, cli.facts_table(facts, title=f"{folder}, {game}"), json=self.json)

@@ -18,7 +18,6 @@ from baselines.proof_number.prover import check_provable
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.work import count_threads
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW
@@ -63,7 +62,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
 
     def _solve_by_layers(self, game: Game, position: Position) -> None:
         with cli.bar("solving") as progress:
-            solution = solve(game, work=Work(count_threads(self.threads, 1), self.memory_bytes(), progress))
+            solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
         boards = Boards.from_positions([position])
         moves = solution.action_values(boards)[0]
         best = np.flatnonzero(solution.optimal_actions(boards)[0]).tolist()
