@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 import json as json_format
-import linecache
 import os
 import re
 import shutil
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -472,10 +471,13 @@ def is_refusal(problem: BaseException) -> bool:
     """
     if isinstance(problem, UsageError | OSError | MemoryError | msgspec.DecodeError):
         return True
-    frame, line = list(traceback.walk_tb(problem.__traceback__))[-1]
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    statement = linecache.getline(frame.f_code.co_filename, line).strip()
-    return package in PACKAGES and statement.startswith("raise ")
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package in PACKAGES and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def describe_os_error(problem: OSError) -> str:
