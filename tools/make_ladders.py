@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import convert
 
-from ttt_apps.evaluate.ladder import RUNG_COLUMNS, format_rung
+from ttt_apps.evaluate.ladder import rung_row
 from ttt_apps.versions import make_provenance
 from ttt_envs.core.files import subfolder, write_json
 from ttt_envs.core.parallel import Jobs
@@ -171,10 +171,12 @@ def to_markdown(ladder: Ladder) -> str:
     fronts = pareto_front(
         [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
     )
-    columns = ("rung", *RUNG_COLUMNS, "front")
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for rung, front in zip(ladder.rungs, fronts, strict=True):
-        lines.append(f"| `{rung['spec']}` | {' | '.join(format_rung(ladder, rung))} | {'yes' if front else ''} |")
+    rows = [
+        rung_row({**rung, "spec": f"`{rung['spec']}`"}) | {"front": "yes" if front else ""}
+        for rung, front in zip(ladder.rungs, fronts, strict=True)
+    ]
+    lines = [f"| {' | '.join(rows[0])} |", "|---" * len(rows[0]) + "|"]
+    lines += [f"| {' | '.join(cell or '' for cell in row.values())} |" for row in rows]
     return "\n".join(lines)
 
 

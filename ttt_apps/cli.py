@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import dis
-import errno
 import json as json_format
 import os
 import re
 import shutil
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 import tyro
 from rich import box, progress
-from rich.console import Console, RenderableType
+from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 from tyro.constructors import PrimitiveConstructorSpec
@@ -38,14 +38,14 @@ from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
+    from ttt_envs.core.work import Threads
     from ttt_envs.game.game import Game
     from ttt_envs.game.phantom import AnyGame
-    from ttt_eval.matches.openings import Openings
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
-MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
-"""Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
+MIN_COLUMNS = 40
+"""Minimum width of the terminal: wrapping help to fewer columns does not terminate."""
 DATABASES = Path("databases")
 """Default folder of endgame databases."""
 PRESETS: dict[str, dict[str, Any]] = {
@@ -54,9 +54,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gomoku": {"size": (15, 15), "win_length": 5},
 }
 """Games by name, as arguments of ``Game.of_size``."""
-PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies")
-WORKERS = ("concurrent", "joblib", "ray")
-"""Libraries that raise the exceptions of workers again."""
+PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies", "concurrent", "joblib", "ray")
+"""Packages whose ``raise`` statements refuse input: ours, and those that raise the exceptions of workers again."""
 QUIET = "TTT_ENVS_QUIET"
 """Environment variable: 1 if the command was given --quiet."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
@@ -76,47 +75,54 @@ def parse_size(text: str) -> tuple[int, int]:
     """Parse ``"3"`` or ``"5x6"`` as (rows, columns).
 
     Raises:
-        ValueError: anything else, or an edge that no board has.
+        UsageError: anything else.
     """
-    match = re.fullmatch(r"(\d{1,9})(?:x(\d{1,9}))?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,2})(?:x(\d{1,2}))?", text.strip().lower())
     if match is None:
         raise UsageError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
-    rows = int(match[1])
-    columns = int(match[2] or rows)
-    from ttt_envs.game.game import MAX_EDGE
-
-    if not (1 <= rows <= MAX_EDGE and 1 <= columns <= MAX_EDGE):
-        raise UsageError(f"--size {text} is not a board: choose edges from 1 to {MAX_EDGE}")
-    return rows, columns
+    return int(match[1]), int(match[2] or match[1])
 
 
-def parse_count(text: str) -> int:
+def parse_count(text: str, low: int = -MAX_NUMBER, step: int = 1) -> int:
     """Parse a whole number: ``"10000"``, ``"10_000"``, ``"10,000"`` or ``"1e4"``.
 
+    Args:
+        text: the number.
+        low: lowest number.
+        step: the number is a multiple of it.
+
     Raises:
-        ValueError: anything else, or one that is too large.
+        UsageError: anything else.
     """
-    form = r"-?\d{1,3}(,\d{3})+|-?\d[\d_]*|-?\d+(\.\d+)?e\+?\d{1,2}"
-    match = re.fullmatch(form, text.strip().lower()) if len(text) <= 40 else None
-    number = Decimal(re.sub("[,_]", "", match[0])) if match else Decimal("0.5")
-    if number != int(number):
-        raise UsageError(f"{text[:40]} is not a whole number: write for example 10000, 10_000 or 1e4")
-    if abs(number) > MAX_NUMBER:
-        raise UsageError(f"{text} is too large: choose up to {MAX_NUMBER:.0e}")
-    return int(number)
+    with suppress(ArithmeticError):
+        number = Decimal(re.sub(r"(?<=\d)[,_](?=\d{3})", "", text))
+        if low <= number <= MAX_NUMBER and number % step == 0:
+            return int(number)
+    kind = "whole" if step == 1 else "even"
+    rule = f", {low} or more" if low > -MAX_NUMBER else ""
+    raise UsageError(f"{text[:40]} is no {kind} number{rule}: write for example 10000, 10_000 or 1e4")
 
 
-Count = Annotated[
-    int,
-    PrimitiveConstructorSpec(
+def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
+    return PrimitiveConstructorSpec(
         nargs=1,
         metavar="N",
-        instance_from_str=lambda words: parse_count(words[0]),
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda value: [str(value)],
-    ),
-]
+        instance_from_str=lambda words: parse_count(words[0], **limits),
+        is_instance=lambda value: value is None or isinstance(value, int),
+        str_from_instance=lambda value: [str(value).lower()],
+    )
+
+
+Count = Annotated[int, _whole_number()]
 """A whole number, which may be written 1e5."""
+Natural = Annotated[int, _whole_number(low=0)]
+Positive = Annotated[int, _whole_number(low=1)]
+Even = Annotated[int, _whole_number(low=2, step=2)]
+"""Number of games in pairs with the seats swapped."""
+# in place of unions with None, whose messages name both types
+OptionalNatural = Annotated[int | None, _whole_number(low=0)]
+OptionalPositive = Annotated[int | None, _whole_number(low=1)]
+OptionalEven = Annotated[int | None, _whole_number(low=2, step=2)]
 
 
 @dataclass(frozen=True)
@@ -170,11 +176,6 @@ class GameOptions(TrustOptions):
                 for name, value in VARIANTS.items()
             },
         )
-
-    def is_given(self) -> bool:
-        """Return whether any parameter of the game is given."""
-        names = [field.name for field in dataclasses.fields(PhantomOptions) if field.name != "trust"]
-        return any(getattr(self, name, None) != getattr(PhantomOptions, name) for name in names if hasattr(self, name))
 
     def game_for(self, *policies: str) -> Game:
         """Return :meth:`any_game_for`, with visible stones.
@@ -241,6 +242,23 @@ class ReportOptions(JsonOptions):
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
 
+    def show_folder(self, result: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
+        """Write the report page of a folder, and print its result: with ``json`` the file, else tables and sentences.
+
+        Args:
+            result: JSON file in the folder.
+            parts: what to print without ``json``.
+            others: files that were written too.
+        """
+        from ttt_eval.reports.pages import write_page
+
+        page = "" if self.no_report else f"\na page to look at: {write_page(result.parent)}"
+        if self.json:
+            print(result.read_text("utf-8"), end="")
+            return
+        show(None, *parts, json=False)
+        print_status(f"written: {', '.join(map(str, [result, *others]))}{page}")
+
 
 @dataclass(frozen=True)
 class ExactOptions(JsonOptions, GameOptions):
@@ -289,48 +307,13 @@ class ThreadOptions:
     """Option of work on several threads of one process."""
 
     threads: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "1"
-    """number of threads of each process; auto: one per core, divided by the number of processes. Results do not depend
-    on it"""
+    """number of threads, auto for one per core. Results do not depend on it"""
 
-    def num_threads(self, jobs: Jobs = 1) -> int:
-        """Return the validated number of threads beside so many processes.
+    def num_threads(self) -> int:
+        """Return the validated number of threads."""
+        from ttt_envs.core.work import count_threads
 
-        Raises:
-            ValueError: an invalid number.
-        """
-        from ttt_envs.core.work import Threads, count_threads
-
-        threads = int(self.threads) if self.threads.isdecimal() else self.threads
-        return count_threads(cast(Threads, threads), jobs if isinstance(jobs, int) else -1)
-
-
-@dataclass(frozen=True)
-class PairOptions(WorkOptions, GameOptions):
-    """Options of matches in pairs of games."""
-
-    seed: Count = 0
-    """seed of all random numbers"""
-    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
-    """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
-    file"""
-
-    luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
-    """values that correct scores for the luck of skips and draws: exact, those of a policy such as run:PATH, or off; by
-    default exact with skips on boards of up to 12 cells, else off"""
-
-    def correction(self, game: Game) -> str:
-        """Return the value function that corrects luck; see :func:`check_correction`."""
-        return check_correction(self.luck_correction, game)
-
-    def read_openings(self, game: Game) -> Openings | None:
-        """Return the start positions of pairs, None for the empty board.
-
-        Raises:
-            OSError, ValueError: invalid openings.
-        """
-        from ttt_eval.matches.openings import Openings
-
-        return Openings.from_text(self.openings, game, tell=warn) if self.openings else None
+        return count_threads(cast("Threads", int(self.threads) if self.threads.isdecimal() else self.threads), 1)
 
 
 def trust_files() -> None:
@@ -362,28 +345,6 @@ def check_correction(spec: str, game: Game) -> str:
     spec = spec or default_correction(game)
     make_correction(spec, game)
     return spec
-
-
-def num_pairs(games: int, most: int = MAX_NUMBER) -> int:
-    """Return half of an even number of games.
-
-    Raises:
-        ValueError: an odd number of games, or one not from 2 to ``most``.
-    """
-    if games < 2 or games % 2:
-        raise UsageError(
-            f"--games {games} makes no pairs: every pair is two games with the seats swapped, "
-            f"choose an even number such as {max(2, games + 1)}"
-        )
-    if games > most:
-        raise UsageError(f"--games {games} is too many: choose up to {most:,}")
-    return games // 2
-
-
-def check_seed(seed: int) -> None:
-    """Raise ValueError for an invalid seed."""
-    if not 0 <= seed < 2**63:
-        raise UsageError(f"--seed {seed} is no seed: choose 0 or more, below 2**63")
 
 
 def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:
@@ -469,11 +430,9 @@ def prepare_output() -> None:
     """Make standard output safe for any text: replace characters it cannot encode, and limit its width."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", os.environ.get("COLUMNS", ""), re.ASCII):
-        os.environ.pop("COLUMNS", None)
     columns = shutil.get_terminal_size().columns
-    if not MIN_COLUMNS <= columns <= MAX_COLUMNS:
-        os.environ["COLUMNS"] = str(min(max(columns, MIN_COLUMNS), MAX_COLUMNS))  # read by tyro and rich
+    if "COLUMNS" in os.environ or columns < MIN_COLUMNS:
+        os.environ["COLUMNS"] = str(max(columns, MIN_COLUMNS))  # read by tyro and rich
 
 
 def run_command(command: Callable[[], Any]) -> None:
@@ -487,7 +446,7 @@ def run_command(command: Callable[[], Any]) -> None:
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", OtherGameWarning)
-            warnings.showwarning = _notes_once(warnings.showwarning)
+            warnings.showwarning = partial(_show_warning, warnings.showwarning, set())
             command()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -518,8 +477,7 @@ def is_refusal(problem: BaseException) -> bool:
     if trace is None:
         return False
     package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-    is_raised = trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return is_raised and package in (*PACKAGES, *WORKERS)
+    return package in PACKAGES and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def describe_os_error(problem: OSError) -> str:
@@ -527,17 +485,10 @@ def describe_os_error(problem: OSError) -> str:
     if problem.filename is None or problem.strerror is None:
         return str(problem)
     path = Path(str(problem.filename))
-    if problem.errno == errno.ENOENT:
+    if isinstance(problem, FileNotFoundError):
         near = closest_path(path)
-        missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
-        return f"there is no file or folder {missing}{f': did you mean {near}?' if near else ''}"
-    remedy = {
-        errno.EISDIR: "is a folder: name a file",
-        errno.ENOTDIR: "is in no folder: a part of its path is a file",
-        errno.EACCES: "may not be read or written by you: choose another place, or change its permissions",
-        errno.ENOSPC: "does not fit on the disk, which is full",
-    }
-    return f"{path} {remedy.get(problem.errno or 0, f'cannot be used: {problem.strerror}')}"
+        return f"there is no file or folder {path}: {f'did you mean {near}?' if near else 'name another'}"
+    return f"{path} cannot be used ({problem.strerror}): choose another place"
 
 
 def installed_names(text: str) -> str:
@@ -555,18 +506,15 @@ def escape_unprintable(text: str, keep: str = "") -> str:
     return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
 
 
-def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like ``warnings.showwarning`` that prints each :class:`OtherGameWarning` once, as a note."""
-    noted = set()
-
-    def show_or_note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if not issubclass(category, OtherGameWarning):
-            show(message, category, *rest, **more)
-        elif str(message) not in noted:
-            noted.add(str(message))
-            warn(str(message))
-
-    return show_or_note
+def _show_warning(
+    show: Callable[..., object], notes: set[str], message: Warning | str, category: type[Warning], *rest: Any
+) -> None:
+    """Show a warning; once, and as a note, if it is about a run that plays another game."""
+    if not issubclass(category, OtherGameWarning):
+        show(message, category, *rest)
+    elif str(message) not in notes:
+        notes.add(str(message))
+        warn(str(message))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -587,17 +535,17 @@ class PlainConsole(Console):
         return super().render_str(escape_unprintable(text, keep="\n"), **settings)
 
 
-class _PlainColumn(progress.TextColumn):
-    """A column of a progress bar that shows text as :class:`PlainConsole` does."""
-
-    def render(self, task: progress.Task) -> Text:
-        return Text(escape_unprintable(self.text_format.format(task=task)))
-
-
-def print_output(text: str) -> None:
-    """Print prose: wrapped on a terminal, unwrapped in a pipe."""
+def print_output(what: Table | str) -> None:
+    """Print prose, or a table; a pipe gets lines of any length, and tables of up to 200 columns."""
     console = PlainConsole()
-    console.print(installed_names(text), soft_wrap=not console.is_terminal)
+    if isinstance(what, Table):
+        if what.title is not None:  # which rich wraps to the table
+            console.print(what.title, soft_wrap=not console.is_terminal)
+        what.title = None
+        is_pipe = not console.is_terminal and "COLUMNS" not in os.environ
+        (PlainConsole(width=200) if is_pipe else console).print(what)
+    else:
+        console.print(installed_names(what), soft_wrap=not console.is_terminal)
 
 
 def print_status(text: str) -> None:
@@ -612,31 +560,49 @@ def warn(text: str) -> None:
         print(f"note: {escape_unprintable(installed_names(text))}", file=sys.stderr)
 
 
-def write_folder_report(folder: Path, no_report: bool) -> str:
-    """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
-    if no_report:
-        return ""
-    from ttt_eval.reports.pages import write_page
+def format_value(value: Any) -> str:
+    """Format a JSON-ready value of a result, such as a number, an interval or a list, for people."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.6g}"
+        case {"mean": mean, "low": low, "high": high}:
+            mean, low, high = (number if number is None else float(f"{number:.4g}") for number in (mean, low, high))
+            return format_value(mean) + ("" if low == high else f" ({format_value(low)} to {format_value(high)})")
+        case Mapping():
+            return ", ".join(f"{name.replace('_', ' ')} {format_value(part)}" for name, part in value.items())
+        case list() | tuple():
+            return " ".join(map(format_value, value))
+    return str(value)
 
-    return f"\na page to look at: {write_page(folder)}"
 
-
-def new_table(*columns: str, title: str = "", rows: Iterable[Sequence[str]] = ()) -> Table:
-    """Return a compact table; the first column is text, the others are numbers."""
+def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
+    """Return a table of JSON-ready rows: their keys are its columns, but those without a value in any row."""
+    rows = list(rows)
+    columns = {name: [row.get(name) for row in rows] for row in rows for name in row}
+    columns = {name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)}
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
+    for name, cells in columns.items():
+        is_text = all(isinstance(cell, str | list) for cell in cells)
+        table.add_column(name.replace("_", " "), justify="left" if is_text else "right", overflow="fold")
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*map(format_value, cells))
     return table
 
 
-def print_table(what: RenderableType) -> None:
-    """Print a table; in a pipe without limit of its width."""
-    console = PlainConsole()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = PlainConsole(width=200)
-    console.print(what)
+def facts_table(facts: Mapping[str, Any], title: str = "") -> Table:
+    """Return a table of the names and the values of JSON-ready data, without missing values."""
+    rows = [
+        {"name": name.replace("_", " "), "": format_value(fact)} for name, fact in facts.items() if fact is not None
+    ]
+    table = rows_table(rows, title=title)
+    table.show_header = False
+    return table
 
 
 def show(result: Any, *parts: Table | str, json: bool) -> None:
@@ -645,21 +611,18 @@ def show(result: Any, *parts: Table | str, json: bool) -> None:
         print(json_format.dumps(result))
         return
     for part in parts:
-        if isinstance(part, str):
-            print_output(part)
-        else:
-            print_table(part)
+        print_output(part)
 
 
-def progress_bar(*fields: str) -> progress.Progress:
-    """Return a bar on standard error, which keeps standard output for results; ``fields`` are shown behind it."""
+def progress_bar() -> progress.Progress:
+    """Return a bar on standard error, which keeps standard output for results; tasks have a field ``text``."""
     return progress.Progress(
-        _PlainColumn("{task.description}"),
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
-        *(_PlainColumn("{task.fields[" + field + "]}") for field in fields),
+        progress.TextColumn("{task.fields[text]}", markup=False),
         progress.TimeElapsedColumn(),
-        _PlainColumn("left"),
+        progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
         console=Console(stderr=True, quiet=is_quiet()),  # older rich ends a disabled bar with a newline
         disable=is_quiet(),
@@ -668,31 +631,17 @@ def progress_bar(*fields: str) -> progress.Progress:
 
 
 @contextmanager
-def count_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar for work that reports the number of completed units and of all units."""
-    with progress_bar("count") as bar:
-        task = bar.add_task(description, total=None, count="")
-        yield lambda done, total: bar.update(task, completed=done, total=total, count=f"{done:,} of {total:,}")
+def bar(description: str) -> Iterator[Callable[..., None]]:
+    """Show a bar; yield a function that takes the completed work, the whole work (1 by default), and a text."""
+    with progress_bar() as shown:
+        task = shown.add_task(escape_unprintable(description), total=None, text="")
+
+        def update(completed: float, total: float | None = 1.0, text: str = "") -> None:
+            shown.update(task, completed=completed, total=total, text=text)
+
+        yield update
 
 
-@contextmanager
-def share_bar(description: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar for work that reports its completed share, 0 to 1."""
-    with progress_bar() as bar:
-        task = bar.add_task(description, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
-@contextmanager
-def slow_status(words: str) -> Iterator[None]:
-    """Show a status line if the work takes longer than a second."""
-    console = Console(stderr=True)
-    status = console.status(Text(escape_unprintable(words)))  # a string would be markup
-    timer = threading.Timer(1.0, status.start)
-    if console.is_terminal and not is_quiet():
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        status.stop()
+def status(words: str) -> Status:
+    """Return a status line on standard error for work without a bar, to be used as a context."""
+    return Console(stderr=True, quiet=is_quiet()).status(Text(escape_unprintable(words)))  # a string would be markup

@@ -14,14 +14,12 @@ piskvork's skeleton, source/skelet_CPP/pisqpipe.cpp. Additional rules:
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable
 from typing import IO
 
 import numpy as np
@@ -81,70 +79,46 @@ class Brain:
         self._board: list[str] | None = None
         """the lines since BOARD"""
 
-    @cached_property
-    def _commands(self) -> dict[str, Callable[[str], str | None]]:
-        return {
-            "START": self._start,
-            "RECTSTART": self._rectstart,
-            "RESTART": self._restart,
-            "BEGIN": self._begin,
-            "TURN": self._turn,
-            "BOARD": self._begin_board,
-            "PLAY": self._play,
-            "TAKEBACK": self._takeback,
-            "ABOUT": self._about,
-            "INFO": self._store_info,
-        }
-
     def handle_line(self, line: str) -> bool:
-        """Reply to a line of the manager; return False for ``END``.
+        """Reply to a line of the manager by the method ``on_`` of its command; return False for ``END``.
 
         It raises nothing but an interrupt: errors are replies, too.
         """
         word, _, rest = line.strip().partition(" ")
-        word = word.upper()
-        if not word:
-            return True
-        if word == "END":
-            return False
+        command = getattr(self, f"on_{word.lower()}", None) if word.isascii() else None
         try:
-            if self._board is not None:
-                if word != "DONE" and (word == "INFO" or word not in self._commands):
-                    if word == "INFO":
-                        self._store_info(rest.strip())
-                    elif len(self._board) <= MAX_EDGE * MAX_EDGE:  # more stones than that are invalid anyhow
-                        self._board.append(line)
+            if self._board is not None and word.upper() not in ("DONE", "END", "INFO", ""):
+                if command is None:  # more stones than cells are invalid anyhow
+                    self._board += [line.strip()] * (len(self._board) <= MAX_EDGE * MAX_EDGE)
                     return True
-                lines, self._board = self._board, None
-                if word == "DONE":
-                    self._reply(self._set_board([one.strip() for one in lines]))
-                    return True
+                self._board = None
                 self._reply("ERROR BOARD has no DONE")
-            command = self._commands.get(word)
-            if command is None:
-                self._reply(f"UNKNOWN command {_to_ascii_line(word)}")
-            elif (answer := command(rest.strip())) is not None:
+            if word and command is None and word.upper() != "END":
+                self._reply(f"UNKNOWN command {_to_ascii_line(word.upper())}")
+            elif command is not None and (answer := command(rest.strip())) is not None:
                 self._reply(answer)
         except CommandRefusedError as why:
             self._reply(f"ERROR {_to_ascii_line(str(why))}")
         except Exception as problem:  # any policy may raise anything: the manager may try another position
             self._log(traceback.format_exc())
             self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
-        return True
+        return word.upper() != "END"
 
     # -----------------------------------------------------------------------------------------------------------------
     # Games
 
-    def _start(self, text: str) -> str:
+    def on_start(self, text: str) -> str:
+        """Open a square board: ``START 15``."""
         if not re.fullmatch(r"\d{1,4}", text, re.ASCII):
             raise CommandRefusedError("START is followed by the size of the board")
         return self._open(int(text), int(text))
 
-    def _rectstart(self, text: str) -> str:
+    def on_rectstart(self, text: str) -> str:
+        """Open a board: ``RECTSTART width,height``."""
         size = parse_cell(text)
         if size is None:
             raise CommandRefusedError("RECTSTART is followed by width,height")
-        return self._open(size[1], size[0])
+        return self._open(*reversed(size))
 
     def _open(self, rows: int, columns: int) -> str:
         self._game = self._player = None
@@ -153,15 +127,13 @@ class Brain:
         self._game = Game(rows, columns, WIN_LENGTH)
         self._policies.clear()
         try:
-            return self._new_game()
+            return self.on_restart()
         except BaseException:
             self._game = None
             raise
 
-    def _restart(self, _: str) -> str:
-        return self._new_game()
-
-    def _new_game(self) -> str:
+    def on_restart(self, _: str = "") -> str:
+        """Begin another game on the same board."""
         self._cells = np.zeros(self._current.cells, np.int8)
         self._live = LiveGame(self._current, self._key, self._games)
         self._player = None
@@ -178,18 +150,25 @@ class Brain:
     # -----------------------------------------------------------------------------------------------------------------
     # Moves
 
-    def _begin(self, _: str) -> str:
+    def on_begin(self, _: str) -> str:
+        """Make the first move."""
         return self._make_move(self._cells)
 
-    def _turn(self, text: str) -> str:
+    def on_turn(self, text: str) -> str:
+        """Take the opponent's move, and reply with one."""
         cells = self._cells.copy()
         cells[self._empty_cell(text)] = 2
         return self._make_move(cells)
 
-    def _begin_board(self, _: str) -> None:
+    def on_board(self, _: str) -> None:
+        """Begin to receive stones, each a line ``X,Y,1`` (own) or ``X,Y,2``."""
         self._board = []
 
-    def _set_board(self, lines: list[str]) -> str:
+    def on_done(self, _: str) -> str:
+        """Set the received stones, and reply with a move."""
+        if self._board is None:
+            raise CommandRefusedError("DONE ends a BOARD: send BOARD first")
+        lines, self._board = self._board, None
         cells = np.zeros(self._current.cells, np.int8)
         for line in lines:
             stone = re.fullmatch(r"(.*),\s*([12])\s*", line)
@@ -203,12 +182,14 @@ class Brain:
             self._player.begin(ONLY)  # its state is of another game
         return self._make_move(cells)
 
-    def _play(self, text: str) -> str:
+    def on_play(self, text: str) -> str:
+        """Put an own stone."""
         cell = self._empty_cell(text)
         self._cells[cell] = 1
         return cell_to_text(self._current, cell)
 
-    def _takeback(self, text: str) -> str:
+    def on_takeback(self, text: str) -> str:
+        """Remove a stone."""
         cell = self._cell(text)
         if not self._cells[cell]:
             raise CommandRefusedError(f"{text} has no stone")
@@ -254,7 +235,8 @@ class Brain:
     # -----------------------------------------------------------------------------------------------------------------
     # Time limits, and the player
 
-    def _store_info(self, text: str) -> None:
+    def on_info(self, text: str) -> None:
+        """Store a time limit or a rule."""
         key, _, value = text.lower().partition(" ")
         if key in SUPPORTED_KEYS and re.fullmatch(r"-?\d{1,18}", value.strip(), re.ASCII):
             self._info[key] = int(value)
@@ -281,7 +263,8 @@ class Brain:
             self._player.begin(ONLY)
         return self._player
 
-    def _about(self, _: str) -> str:
+    def on_about(self, _: str) -> str:
+        """Describe the engine."""
         policy = _to_ascii_line(self.spec).replace('"', "'")
         return f'name="ttt_envs", version="{__version__}", policy="{policy}"'
 
@@ -319,7 +302,9 @@ def _to_ascii_line(text: str) -> str:
 
 def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
     """Run the engine until ``END`` or the end of ``lines``; only replies are written to standard output."""
-    with _answer_stream() as out:
+    sys.stdout.flush()
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # all other output goes to standard error
 
         def reply(line: str) -> None:
             out.write(f"{line}\n".encode("ascii", "replace"))
@@ -329,18 +314,3 @@ def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
         for line in read_lines(lines):
             if not brain.handle_line(line):
                 break
-
-
-@contextlib.contextmanager
-def _answer_stream() -> Iterator[IO[bytes]]:
-    """Reserve standard output for replies: all other output to it goes to standard error."""
-    sys.stdout.flush()
-    own, there = sys.stdout.fileno(), os.dup(sys.stdout.fileno())
-    try:
-        os.dup2(sys.stderr.fileno(), own)
-        with open(there, "wb", closefd=False) as out:
-            yield out
-    finally:
-        sys.stdout.flush()
-        os.dup2(there, own)
-        os.close(there)

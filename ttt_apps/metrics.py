@@ -9,7 +9,8 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -23,69 +24,75 @@ RATES = ("wins", "draws", "losses")
 """Counts since the start; TensorBoard shows their rates since the last mark."""
 
 
-class _LineWriter:
-    """A file of lines, appended to after its first ``size`` bytes."""
-
-    def __init__(self, path: Path, size: int) -> None:
-        self._lines: IO[bytes] = open_to_write(path)
-        self._lines.truncate(max(0, min(size, self._lines.seek(0, os.SEEK_END))))
-        self._lines.seek(0, os.SEEK_END)
-
-    def _append(self, line: bytes) -> None:
-        self._lines.write(line)
-        self._lines.flush()
-
-    def size(self) -> int:
-        """Return the size of the file in bytes, after flushing it to disk."""
-        os.fsync(self._lines.fileno())
-        return self._lines.tell()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Metrics(_LineWriter):
-    """Writes one line for each mark.
+class RunLog:
+    """Writes a line for each mark, and at exact marks snapshots of the policy, few in a long run.
 
     Args:
         run: the run directory.
-        size: number of bytes of ``metrics.jsonl`` to keep in a resumed run; the rest was not checkpointed.
-        games: number of games finished before; ``games_per_s`` counts later ones.
+        game: the game.
+        games: number of games of the whole run.
+        sizes: of a resumed run: bytes of ``metrics.jsonl`` (``size``) and ``choices.jsonl`` (``choices``) to keep; the
+            rest was not checkpointed.
+        done: number of games finished before; ``games_per_s`` counts later ones.
+        exact: whether there are exact marks.
 
     Raises:
-        ValueError: a link in place of a file, or a ``metrics.jsonl`` that is damaged.
+        ValueError: a link in place of a file, or one that is damaged.
     """
 
-    def __init__(self, run: RunDirectory, size: int = 0, games: int = 0) -> None:
-        self._began, self._games = time.perf_counter(), games
+    def __init__(
+        self,
+        run: RunDirectory,
+        game: AnyGame,
+        games: int,
+        sizes: Mapping[str, int],
+        *,
+        done: int = 0,
+        exact: bool = False,
+    ) -> None:
+        self._began, self._done, self._game, self._games = time.perf_counter(), done, game, games
+        self._last: Mapping[str, float] = {}
+        self._files: dict[str, IO[bytes]] = {}
         self._events: _Events | None = None
-        super().__init__(run.metrics, size)
-        try:
-            before = run.read_metrics()
-            for row in before:
-                if not row.keys() >= set(RATES):
-                    raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
-            self._events = _Events(run.events) if importlib.util.find_spec("tensorboard") else None
-            self._last: Mapping[str, float] = {}
-            for row in before:
+        with ExitStack() as stack:
+            self._files["size"] = stack.enter_context(_open_lines(run.metrics, sizes.get("size", 0)))
+            rows = run.read_metrics()
+            if not all(row.keys() >= {*RATES} for row in rows):
+                raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
+            if importlib.util.find_spec("tensorboard"):
+                self._events = stack.enter_context(closing(_Events(run.events)))
+            for row in rows:
                 self._show(row)
-        except BaseException:
-            self.close()
-            raise
+            if exact:
+                self._files["choices"] = stack.enter_context(_open_lines(run.choices, sizes.get("choices", 0)))
+                snapshots = run.read_choices(game)
+                self._due = next_due(games, snapshots[-1].games if snapshots else 0)
+            self._stack = stack.pop_all()
 
     def write(self, games: int, measured: Mapping[str, float]) -> None:
-        """Append a line."""
-        rate = (games - self._games) / max(1e-9, time.perf_counter() - self._began)
+        """Append a line of measurements."""
+        rate = (games - self._done) / max(1e-9, time.perf_counter() - self._began)
         row = {"games": games, "games_per_s": rate, **measured}
-        self._append(json.dumps(row).encode() + b"\n")
+        self._append("size", json.dumps(row).encode() + b"\n")
         self._show(row)
+
+    def write_snapshot(self, games: int, learner: Policy) -> None:
+        """Append a snapshot if one is due, as at the end, and there is room for it."""
+        if games >= min(self._due, self._games):
+            self._due = next_due(self._games, games)
+            line = snapshot_line(self._game, take_snapshot(self._game, games, learner))
+            if self._files["choices"].tell() + len(line) <= MAX_SNAPSHOT_BYTES:
+                self._append("choices", line)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of the files in bytes, as the argument, after flushing them to disk."""
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
+    def _append(self, name: str, line: bytes) -> None:
+        self._files[name].write(line)
+        self._files[name].flush()
 
     def _show(self, row: Mapping[str, float]) -> None:
         if self._events is not None:
@@ -96,44 +103,20 @@ class Metrics(_LineWriter):
             self._events.write(int(row.get("iterations", row["games"])), scalars)
         self._last = row
 
-    def close(self) -> None:
-        """Close the files."""
-        super().close()
-        if self._events is not None:
-            self._events.close()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
-class SnapshotWriter(_LineWriter):
-    """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`ttt_eval.policy_snapshots`.
-
-    Args:
-        run: the run directory.
-        game: the game.
-        games: of the whole run; a snapshot at its end is always written.
-        size: number of bytes of ``choices.jsonl`` to keep in a resumed run, as of :class:`Metrics`.
-
-    Raises:
-        ValueError: a link in place of the file, or one that is damaged.
-    """
-
-    def __init__(self, run: RunDirectory, game: AnyGame, games: int, size: int = 0) -> None:
-        self._game, self._games = game, games
-        super().__init__(run.choices, size)
-        try:
-            before = run.read_choices(game)
-        except BaseException:
-            self.close()
-            raise
-        self._due = next_due(games, before[-1].games if before else 0)
-
-    def write(self, games: int, learner: Policy) -> None:
-        """Append a snapshot if one is due and there is room for it."""
-        if games < min(self._due, self._games):
-            return
-        self._due = next_due(self._games, games)
-        line = snapshot_line(self._game, take_snapshot(self._game, games, learner))
-        if self._lines.tell() + len(line) <= MAX_SNAPSHOT_BYTES:
-            self._append(line)
+@contextmanager
+def _open_lines(path: Path, size: int) -> Iterator[IO[bytes]]:
+    """Open a file of lines to append to it after its first ``size`` bytes."""
+    with open_to_write(path) as file:
+        file.truncate(max(0, min(size, file.seek(0, os.SEEK_END))))
+        file.seek(0, os.SEEK_END)
+        yield file
 
 
 class _Events:

@@ -15,11 +15,11 @@ from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
 from ttt_apps.cli import (
-    Count,
     GameOptions,
+    OptionalNatural,
+    OptionalPositive,
     PlainConsole,
     check_no_effect,
-    check_seed,
     command_words,
     installed_names,
     parse,
@@ -55,15 +55,15 @@ class Play(GameOptions):
     mcts:simulations=2000 on larger ones"""
     seat: SeatChoice = "first"
     """your seat; alternate begins with the first"""
-    games: Count | None = None
+    games: OptionalPositive = None
     """number of games; default: ask after each"""
-    seed: Count | None = None
+    seed: OptionalNatural = None
     """seed of all random numbers: the same seed and moves give the same game; default: a new one each time"""
     log: Path | None = None
     """file to which games are appended when they end"""
     replay: Path | None = None
     """show the games of such a file instead of playing"""
-    number: Count | None = None
+    number: OptionalPositive = None
     """with --replay: show this game move by move, counted from 1"""
     input: Path | None = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
@@ -88,15 +88,12 @@ class Play(GameOptions):
         from ttt_apps.terminal_game import SessionSettings, TerminalGame
         from ttt_eval.matches.games import append_games
 
-        if self.number is not None and (self.replay is None or self.number < 1):
-            raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")
+        if self.replay is None:
+            check_no_effect(self, "without --replay FILE", "number")
         if self.replay is not None:
             replay(console, self.replay, self.number)
             return
-        if self.games is not None and self.games < 1:
-            raise ValueError(f"--games {self.games} leaves nothing to play: choose 1 or more")
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
-        check_seed(seed)
         game = self.game_for(self.opponent or "")
         name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
         policy = make_policy(name, game)
@@ -119,7 +116,6 @@ class Play(GameOptions):
         others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "input", "seed", "trust"}
         check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
-        check_seed(seed)
         serve(spec, seed, lines.buffer)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 INTERRUPTED = 130
 """Exit code of a command that a signal asked to stop."""
@@ -14,52 +14,39 @@ ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signa
 """Signals for termination and for a closed terminal. ``ttt_envs.core.parallel`` has them too, but is imported later."""
 
 
-class Interrupt:
-    """Context in which a first stop signal is recorded, so that the step can finish; a second one stops at once.
+@contextmanager
+def _handle(handler: Callable[..., Any], *others: int) -> Iterator[None]:
+    """Handle :data:`ENDS`, but those that the process ignores, as under ``nohup``, and others in the main thread."""
+    numbers: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        numbers = [*others, *(number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN)]
+    handlers = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, former in handlers.items():
+            signal.signal(number, former)
 
-    Attributes:
-        asked: whether a signal came.
-    """
 
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[int, Any] = {}
+@contextmanager
+def stop_requests() -> Iterator[list[int]]:
+    """Yield a list that receives the first stop signal, so that the step can finish; a second one stops at once."""
+    requests: list[int] = []
 
-    def __enter__(self) -> Interrupt:
-        if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, *_handled_ends())}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _ask(self, *_: object) -> None:
-        if self.asked:
+    def receive(number: int, *_: object) -> None:
+        if requests:
             raise KeyboardInterrupt
-        self.asked = True
+        requests.append(number)
 
-
-def _handled_ends() -> list[int]:
-    """Return the signals of ``ENDS`` that this process does not ignore; ``nohup`` ignores that of a closed terminal."""
-    return [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
+    with _handle(receive, signal.SIGINT):
+        yield requests
 
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
     """Treat other stop signals like Ctrl-C: completed work is stored, and workers end."""
-    before: dict[int, Any] = {}
-
-    def stop(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in _handled_ends()}
-    try:
+    with _handle(signal.default_int_handler):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

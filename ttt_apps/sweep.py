@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -16,36 +15,22 @@ import tyro
 from ttt_apps import cli
 from ttt_apps.runs import compared_policies, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
-from ttt_apps.train_subprocess import measure_in_subprocess, train_in_subprocess
+from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, trusted
-from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomically
+from ttt_envs.agents.specs import FromFile, make_policy, parse_spec, trusted
+from ttt_envs.core.files import read_bounded, subfolder, write_atomically
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
+from ttt_eval import sweep as sweeps
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.reports.sweep import write_sweep_curves
-from ttt_eval.result_store import UNITS, Unit, do_units
+from ttt_eval.result_store import Unit, collect_results
 from ttt_eval.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
-from ttt_eval.sweep import (
-    AGENT,
-    CURVES,
-    RESULT,
-    TABLE,
-    Row,
-    RunResult,
-    aggregate_runs,
-    read_sweep,
-    setting_name,
-    table_rows,
-    to_command_line,
-    varied_options,
-    write_sweep,
-)
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
@@ -102,62 +87,41 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             Stopped: an interrupt; completed work is stored.
         """
         workers = self.workers()
-        rows, seeds = read_sweep(self.sweep, REFUSED)
+        rows, seeds = sweeps.read_sweep(self.sweep, REFUSED)
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
-        for unit in units:
-            _check_folder(folder, provenance, unit)
-        far = isinstance(workers, str)
-        work = partial(train_unit, None if far else str((folder / RUNS).absolute()), provenance)
-        with cli.report_interrupt(folder), cli.count_bar("training runs") as progress:
-            progress(0, len(units))
-            done: dict[int, Any] = {}
-            for index, numbers in do_units(
+        runs = subfolder(folder, RUNS)
+        work = partial(train_unit, None if isinstance(workers, str) else str(runs.absolute()), provenance)
+        with cli.report_interrupt(folder), cli.bar("training runs") as progress:
+            numbers = collect_results(
                 work,
                 units,
                 folder,
                 provenance,
                 jobs=workers,
-                other_files=(RESULT, TABLE, CURVES, REPORT),
-                postprocess=partial(_write_files, folder),
-            ):
-                done[index] = numbers
-                progress(len(done), len(units))
+                other_files=(sweeps.RESULT, sweeps.TABLE, sweeps.CURVES, REPORT),
+                postprocess=partial(_write_files, runs),
+                progress=progress,
+            )
             for unit in units:
-                _complete(folder / RUNS / unit["name"])
-        self._write(folder, provenance, rows, [(unit, done[index]) for index, unit in enumerate(units)])
-
-    def _write(
-        self,
-        folder: Path,
-        provenance: Mapping[str, Any],
-        rows: Sequence[Row],
-        finished: Sequence[tuple[Mapping[str, Any], Mapping[str, float]]],
-    ) -> None:
-        """Write the results of finished runs, each a unit with its numbers, and print them."""
-        trained = [RunResult(unit["row"], unit["seed"], numbers) for unit, numbers in finished]
-        runs = [
-            {**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, (unit, _) in zip(trained, finished, strict=True)
+                if sweeps.AGENT not in unit:
+                    complete_run(runs / unit["name"])
+        results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
+        lines = sweeps.aggregate_runs(rows, results)
+        folders = [
+            {**result._asdict(), "run": f"{RUNS}/{unit['name']}"} for result, unit in zip(results, units, strict=True)
         ]
-        lines = aggregate_runs(rows, trained)
-        write_sweep(folder, self.sweep.name, provenance, lines, runs, trust=self.trust)
+        sweeps.write_sweep(folder, self.sweep.name, provenance, lines, folders, trust=self.trust)
         curves = write_sweep_curves(folder)
-        page = cli.write_folder_report(folder, self.no_report)
-        if self.json:
-            print((folder / RESULT).read_text("utf-8"), end="")
-            return
-        options = varied_options(rows)
-        head, *shown = (cells[len(options) :] for cells in table_rows(lines))
-        named = [[setting_name(row, options), *cells] for row, cells in zip(rows, shown, strict=True)]
-        table = cli.new_table("setting", *head, title=f"{self.sweep.name}: means over seeds, and 95% intervals")
-        for row in named:
-            table.add_row(*row)
-        cli.print_table(table)
-        also = "" if curves is None else f", {curves}"
-        cli.print_status(
-            f"written: {folder / TABLE}, {folder / RESULT}{also}, and the runs in {folder / RUNS}; {UNITS} resumes"
-            f"{page}"
+        options = sweeps.varied_options(rows)
+        names, *cells = (row[len(options) :] for row in sweeps.table_rows(lines))
+        settings = [{"setting": sweeps.setting_name(row, options)} for row in rows]
+        table = [setting | dict(zip(names, row, strict=True)) for setting, row in zip(settings, cells, strict=True)]
+        self.show_folder(
+            folder / sweeps.RESULT,
+            cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
+            others=[folder / sweeps.TABLE, *([] if curves is None else [curves]), runs],
         )
 
 
@@ -171,11 +135,11 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
     for number, row in enumerate(rows):
         try:
             _check_trusted(row)
-            options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
+            options, settings = parse_options(sweeps.to_command_line({**row, sweeps.AGENT: False}), "train.py")
             if isinstance(game := options.game(), PhantomGame):
                 check_cells(game)  # which is how its policies are measured
-            if AGENT in row:
-                units.append(_agent_unit(number, str(row[AGENT]), options))
+            if sweeps.AGENT in row:
+                units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
                 continue
             if note := batch_note(options, settings):
                 cli.warn(f"run {number + 1} of {path}: {note}")
@@ -184,8 +148,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             raise cli.UsageError(f"run {number + 1} of {path}: {problem}") from None
         except SystemExit:  # the parser has said why
             raise cli.UsageError(f"run {number + 1} of {path} has options that train.py does not take") from None
-        for key in ("versions", "revision"):
-            del config[key]
+        del config["versions"], config["revision"]  # those of the sweep's start
         own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
         for seed in seeds:
             name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
@@ -195,9 +158,9 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
 
 def _check_trusted(row: Mapping[str, Any]) -> None:
     """Raise ValueError if a setting names a class outside this package, and files are not trusted."""
-    names = {name: str(row[name]) for name in (AGENT, "learner") if name in row}
+    names = {name: str(row[name]) for name in (sweeps.AGENT, "learner") if name in row}
     for name, value in names.items():
-        own = ":" in (parse_spec(value).name if name == AGENT else value)
+        own = ":" in (parse_spec(value).name if name == sweeps.AGENT else value)
         if own and not trusted():
             raise cli.UsageError(f"{name} {value} is a class outside this package: add --trust to run it")
 
@@ -218,7 +181,7 @@ def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
 
 
 def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
-    """Train a run in a separate process, and evaluate it; or evaluate an agent in a separate process.
+    """Train a run in a separate process and evaluate it, or evaluate an agent.
 
     Args:
         runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
@@ -228,45 +191,21 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
     Returns:
         ``numbers``, and ``files`` by name if they are sent.
     """
-    if AGENT in unit:
-        # where the folder is on another machine, the log stays on this one
-        return {"numbers": measure_in_subprocess(unit, Path(runs or tempfile.gettempdir(), f"{unit['name']}.log"))}
+    if sweeps.AGENT in unit:
+        game = game_from_dict(unit["game"])  # agent and opponent are those of a file
+        return {
+            "numbers": measure_policy(game, make_policy(FromFile(unit[sweeps.AGENT]), game), FromFile(unit["opponent"]))
+        }
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
-        path = Path(folder, unit["name"])
-        run = RunDirectory(path)
-        config = _run_config(provenance, unit)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        run = RunDirectory(subfolder(Path(folder), unit["name"]))
+        packages = {name: version for name, version in provenance.items() if name != "code"}
+        config = {**unit["config"], "versions": packages}
         train_in_subprocess(config, run)
-        numbers = measure_run(run, config)
-        if runs is not None:
-            return {"numbers": numbers}
-        files = {name: read_bounded(path / name) for name in BROUGHT if (path / name).exists()}
-        return {"numbers": numbers, "files": files}
-
-
-def write_numbers(unit: str, out: str) -> None:
-    """Measure the agent of a unit, read from a JSON file, and write its numbers to another one."""
-    asked = from_file(read_json(Path(unit)))  # agent and opponent are those of a file
-    game = game_from_dict(asked["game"])
-    numbers = measure_policy(game, make_policy(asked[AGENT], game), asked["opponent"])
-    Path(out).write_text(json.dumps(numbers), encoding="utf-8")
-
-
-def _run_config(provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
-    """Return the ``config.json`` of a run."""
-    packages = {name: version for name, version in provenance.items() if name != "code"}
-    return {**unit["config"], "versions": packages, "code": provenance["code"] + unit.get("identity", "")}
-
-
-def _check_folder(folder: Path, provenance: Mapping[str, str], unit: Unit) -> None:
-    """Raise ValueError if the folder of a unit's run is a link, or holds another run."""
-    run = RunDirectory(subfolder(folder, f"{RUNS}/{unit['name']}"))
-    if AGENT not in unit and (run.exists() or run.has_results()):
-        config = json.loads(json.dumps(_run_config(provenance, unit)))
-        del config["no_report"]  # which changes no result
-        found = read_json(run.config) if run.exists() else {}
-        if not isinstance(found, dict) or {name: found.get(name) for name in config} != config:
-            raise cli.UsageError(f"{run} has other settings or versions: choose another --out, or move it away")
+        result: dict[str, Any] = {"numbers": measure_run(run, config)}
+        if runs is None:
+            paths = [run.path / name for name in BROUGHT]
+            result["files"] = {path.name: read_bounded(path) for path in paths if path.exists()}
+        return result
 
 
 def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
@@ -284,24 +223,13 @@ def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, fl
     # a count, not a time, so that every machine measures the same
     if isinstance(game, Game) and (not policy.pure or sum(boards_by_stones(game)) > MEASURED):
         return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
-    met = replace(Options(), opponent=opponent).met
-    exact = strength(game, policy, compared_policies(game, met))
+    exact = strength(game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent))
     return exact.measures | {f"score_against_{opponent}": result.score for opponent, result in exact.results.items()}
 
 
-def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
+def _write_files(runs: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     """Write the files that came with a result; return the numbers to store."""
-    run = folder / RUNS / unit["name"]
     for name, content in result.get("files", {}).items():
-        run.mkdir(parents=True, exist_ok=True)
-        write_atomically(run / name, lambda file, content=content: file.write(content))
+        (runs / unit["name"]).mkdir(parents=True, exist_ok=True)
+        write_atomically(runs / unit["name"] / name, lambda file, content=content: file.write(content))
     return result["numbers"]
-
-
-def _complete(run: Path) -> None:
-    """Make the missing files of a finished run; print a note if that is impossible."""
-    if run.is_dir():
-        try:
-            complete_run(run)
-        except ValueError as problem:
-            cli.warn(str(problem))

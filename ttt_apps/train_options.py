@@ -15,7 +15,7 @@ import tyro
 from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
-from ttt_apps.cli import GLOBAL, Count, PhantomOptions, UsageError, check_seed, parse, trust_files
+from ttt_apps import cli
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
@@ -30,7 +30,7 @@ MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Options(PhantomOptions):
+class Options(cli.PhantomOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
     train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
@@ -47,11 +47,11 @@ class Options(PhantomOptions):
     itself"""
     seat: Literal["first", "second", "random", "alternate"] = "alternate"
     """the learner's seat"""
-    games: Count = LearnerConfig.games
+    games: cli.Positive = LearnerConfig.games
     """number of games"""
-    batch: Count | None = None
+    batch: cli.OptionalPositive = None
     """number of games in parallel; default: depends on the learner"""
-    seed: Count = 0
+    seed: cli.Natural = 0
     """seed of all random numbers: the same seed and settings give the same learner"""
     out: Path | None = None
     """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
@@ -60,12 +60,12 @@ class Options(PhantomOptions):
     """default settings of the learner: default, those that learn well; report, exactly those of its source"""
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace a run that is already there"""
-    log_every: Count | None = None
+    log_every: cli.OptionalPositive = None
     """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
-    exact_every: Count | None = None
+    exact_every: cli.OptionalNatural = None
     """number of games between two exact measurements (exploitability, regret, result against the opponent), at lines of
     metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
-    checkpoint_games: Count = 0
+    checkpoint_games: cli.Natural = 0
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: float = 30.0
     """seconds between two checkpoints; results do not depend on it"""
@@ -77,22 +77,17 @@ class Options(PhantomOptions):
 
     def __post_init__(self) -> None:
         check_counts(self.games, 1 if self.batch is None else self.batch)
-        check_seed(self.seed)
-        for name, is_valid, rule in (
-            ("log_every", self.log_every is None or self.log_every >= 1, "1 or more games"),
-            ("exact_every", self.exact_every is None or self.exact_every >= 0, "0 (never), 1 or more games"),
-            ("checkpoint_games", self.checkpoint_games >= 0, "0 (by time), 1 or more games"),
-            ("checkpoint_seconds", self.checkpoint_seconds > 0, "more than 0 seconds"),
-        ):
-            if not is_valid:
-                raise UsageError(f"{name}={getattr(self, name)} does not work: choose {rule}")
+        if self.checkpoint_seconds <= 0:
+            raise cli.UsageError(
+                f"--checkpoint-seconds {self.checkpoint_seconds} is no time: choose more than 0 seconds"
+            )
 
     def marks(self) -> int | Marks:
         """Return the marks at which lines are written."""
         return dense_first(self.games) if self.log_every is None else self.log_every
 
     @property
-    def met(self) -> str | None:
+    def fixed_opponent(self) -> str | None:
         """The opponent for exact results; None in self-play, and for a learner with a teacher."""
         return None if self.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else self.opponent
 
@@ -108,7 +103,7 @@ class Options(PhantomOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {*(field.name for field in dataclasses.fields(PhantomOptions)), *NOT_STORED}
+        left_out = {*(field.name for field in dataclasses.fields(cli.PhantomOptions)), *NOT_STORED}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
@@ -149,12 +144,12 @@ def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConf
     joined: Any = dataclasses.make_dataclass(
         "Train",
         [("run", flat[Options]), ("settings", flat[load_learner(choice.learner)])],
-        namespace={"__doc__": GLOBAL},  # the help of the options tells the rest
+        namespace={"__doc__": cli.GLOBAL},  # the help of the options tells the rest
         frozen=True,
     )
-    parsed = parse(joined, words, prog, joined(*default))
+    parsed = cli.parse(joined, words, prog, joined(*default))
     if parsed.run.trust:
-        trust_files()
+        cli.trust_files()
     return parsed.run, parsed.settings
 
 
@@ -177,7 +172,7 @@ def default_options(
     config = load_learner(learner)
     if source:
         if config.report is None:
-            raise UsageError(f"{learner} has no report whose settings it could have: leave --settings out")
+            raise cli.UsageError(f"{learner} has no report whose settings it could have: leave --settings out")
         options = Options(learner=learner, games=config.games, opponent=config.opponent, settings="report")
         settings = dict(config.report)
         return dataclasses.replace(options, batch=settings.pop("batch", None)), config(**settings)

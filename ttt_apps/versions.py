@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+PACKAGES = (
+    "ttt_envs", "numpy", "scipy", "numba", "gymnasium", "pettingzoo", "open_spiel", "tensorflow", "stable_baselines3",
+    "sb3_contrib", "torch",
+)  # fmt: skip
+"""Packages on which results depend."""
+
 
 def versions(*others: str) -> dict[str, str]:
-    """Return the versions of installed packages on which results depend, and of others."""
-    found = {"python": platform.python_version()}
-    for package in (
-        "ttt_envs",
-        "numpy",
-        "scipy",
-        "numba",
-        "gymnasium",
-        "pettingzoo",
-        "open_spiel",
-        "tensorflow",
-        "stable_baselines3",
-        "sb3_contrib",
-        "torch",
-        *others,
-    ):
-        try:
-            found[package] = metadata.version(package)
-        except (metadata.PackageNotFoundError, ValueError):  # an extra, this package in a checkout, or no name
-            continue
-    return found
+    """Return the versions of those :data:`PACKAGES` and others that are installed."""
+    result = {"python": platform.python_version()}
+    for package in (*PACKAGES, *others):
+        with suppress(metadata.PackageNotFoundError, ValueError):  # an extra, this package in a checkout, or no name
+            result[package] = metadata.version(package)
+    return result
 
 
 def make_provenance() -> dict[str, str]:
@@ -41,15 +32,13 @@ def make_provenance() -> dict[str, str]:
 
 
 def revision() -> str | None:
-    """Return the git revision of this code, if it is a checkout."""
-    git = shutil.which("git")
-    if git is None:
-        return None
+    """Return the git revision of this code, if it is a checkout and there is git."""
     root = Path(__file__).resolve().parents[1]
-    command = [git, "rev-parse", "--show-toplevel", "HEAD"]
-    answer = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=False)
-    if answer.returncode != 0:
+    command = ["git", "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        answer = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
         return None
-    checkout, _, commit = answer.stdout.strip().rpartition("\n")
+    checkout, _, commit = answer.strip().rpartition("\n")
     # an installed copy may be in the checkout of another project, in its virtual environment
     return commit if Path(checkout).resolve() == root else None

@@ -96,18 +96,20 @@ def collect_results(
     *,
     jobs: Jobs = 1,
     other_files: Sequence[str] = (),
+    postprocess: Callable[[Unit, Any], Any] = lambda unit, result: result,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
     """Return the results of all units, in order; see :func:`do_units`.
 
     Args:
-        measure, units, folder, provenance, jobs, other_files: as there.
+        measure, units, folder, provenance, jobs, other_files, postprocess: as there.
         progress: called with the number of units done, and the total.
     """
     progress = progress or (lambda done, total: None)
     progress(0, len(units))
     found: dict[int, Any] = {}
-    with closing(do_units(measure, units, folder, provenance, jobs=jobs, other_files=other_files)) as results:
+    work = do_units(measure, units, folder, provenance, jobs=jobs, other_files=other_files, postprocess=postprocess)
+    with closing(work) as results:
         for number, result in results:
             found[number] = result
             progress(len(found), len(units))

@@ -363,12 +363,12 @@ def main() -> None:
     clients = select_clients(options.only)
     console, bad = Console(stderr=True, highlight=False), False
     sources = (options.sources or CACHE / "sources").resolve()
-    with cli.progress_bar("doing") as bar:
-        task = bar.add_task("clients", total=len(clients), doing="the wheel")
+    with cli.progress_bar() as bar:
+        task = bar.add_task("clients", total=len(clients), text="the wheel")
         wheel = build_wheel()
         pythons: dict[str, Path | CommandError] = {}
         for client in clients:
-            bar.update(task, doing=client.name)
+            bar.update(task, text=client.name)
             record: dict[str, Any] = {"versions": {}, "checkouts": {}, "cases": [], "reason": ""}
             try:
                 if client.environment not in pythons:

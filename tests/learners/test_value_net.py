@@ -294,7 +294,7 @@ def test_a_run_is_trained_played_and_extended(tf, tmp_path, capsys):
     run = tmp_path / "run"
     arguments = ["--learner", "value-net", "--skip-chance", "0.25", "--teacher", FAST["teacher"], "--jobs", "1"]
     train.main([*arguments, "--games", "6", "--iterations", "50", "--preset", "20", "--out", str(run)])
-    assert "value-net learned from 6 games of 3 x 3" in " ".join(capsys.readouterr().out.split())
+    assert "value-net made 6 games in 3 x 3" in " ".join(capsys.readouterr().out.split())
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["iterations"] == 50
     boards = plain.positions_of_random_play(SKIP, 20)

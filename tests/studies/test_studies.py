@@ -52,7 +52,7 @@ def test_quick_form(name, tmp_path, capsys, monkeypatch):
 
 
 def test_studies_are_listed_and_need_a_checkout(tmp_path, monkeypatch, capsys):
-    listed = text_of(capsys, "reproduce")
+    listed = text_of(capsys, "list", "studies")
     assert all(name in listed for name in STUDIES)
     monkeypatch.setattr(reproduce, "CHECKOUT", tmp_path)
     assert "checkout" in error_of(capsys, evaluate.main, "reproduce", "svd-fig4")

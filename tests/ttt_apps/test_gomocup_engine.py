@@ -3,10 +3,8 @@
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -19,9 +17,6 @@ from baselines.timed import Timed
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Position
-from ttt_envs.game.rules import winner
 from ttt_eval.matches.match import play_pairs
 
 
@@ -61,44 +56,26 @@ def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
     ("lines", "last"),
     [
         (["START 20"], "ERROR boards have edges of 5 to 19 here"),
-        (["START 4"], "ERROR boards have edges of 5 to 19 here"),
         (["START"], "ERROR START is followed by the size of the board"),
-        (["START x"], "ERROR START is followed by the size of the board"),
         (["START -5"], "ERROR START is followed by the size of the board"),
         (["RECTSTART 7"], "ERROR RECTSTART is followed by width,height"),
-        (["RECTSTART 30,20"], "ERROR boards have edges of 5 to 19 here"),
         (["RECTSTART 5,19"], "OK"),
-        (["start 7"], "OK"),
-        (["  START   7  "], "OK"),
+        (["  start   7  "], "OK"),
         (["START 7", "START 20", "BEGIN"], "ERROR there is no board: send START first"),
-        (["BEGIN"], "ERROR there is no board: send START first"),
-        (["TURN 3,3"], "ERROR there is no board: send START first"),
-        (["RESTART"], "ERROR there is no board: send START first"),
         (["BOARD", "3,3,1", "DONE"], "ERROR there is no board: send START first"),
         (["START 7", "TURN 7,0"], "ERROR 7,0 is no cell of the board"),
-        (["START 7", "TURN 0 0"], "ERROR 0 0 is no cell of the board"),
         (["START 7", "TURN"], "ERROR  is no cell of the board"),
         (["START 7", "BOARD", "3,3,1", "3,3,2", "DONE"], "ERROR 3,3 has two stones"),
-        (["START 7", "BOARD", "3,3", "DONE"], "ERROR 3,3 is no X,Y,1 and no X,Y,2"),
         (["START 7", "BOARD", "3,3,3", "DONE"], "ERROR 3,3,3 is no X,Y,1 and no X,Y,2"),
-        (["START 7", "BOARD", "9,9,1", "DONE"], "ERROR 9,9 is no cell of the board"),
         (["START 7", "BOARD", "3,3,1", "RESTART"], "OK"),
         (["START 7", "BOARD", *(f"{x},3,2" for x in range(5)), "DONE"], "ERROR the game is over: send RESTART"),
-        (
-            ["START 5", "BOARD", *(f"{n % 5},{n // 5},{1 + (n // 2) % 2}" for n in range(25)), "DONE"],
-            "ERROR the game is",
-        ),
         (["START 7", "TURN 3,3", "TAKEBACK 3,3"], "OK"),
         (["START 7", "TAKEBACK 3,3"], "ERROR 3,3 has no stone"),
-        (["START 7", "TAKEBACK 9,9"], "ERROR 9,9 is no cell of the board"),
         (["START 7", "PLAY 3,4"], "3,4"),
         (["START 7", "PLAY 3,4", "PLAY 3,4"], "ERROR 3,4 has a stone already"),
-        (["START 7", "INFO rule 1", "BEGIN"], "ERROR rule 1 is not played here: send INFO rule 0, five or more in a r"),
-        (["INFO rule 4", "START 7", "TURN 1,1"], "ERROR rule 4 is not played here"),
-        (["SWAP2BOARD"], "UNKNOWN command SWAP2BOARD"),
-        (["DONE"], "UNKNOWN command DONE"),
+        (["START 7", "INFO rule 1", "BEGIN"], "ERROR rule 1 is not played here"),
+        (["DONE"], "ERROR DONE ends a BOARD"),
         (["caf\u00e9 au lait"], "UNKNOWN command CAF?"),
-        (["\x1b[2J"], "UNKNOWN command ?[2J"),
     ],
 )
 def test_invalid_commands_get_an_error_and_the_engine_continues(lines, last):
@@ -109,12 +86,7 @@ def test_invalid_commands_get_an_error_and_the_engine_continues(lines, last):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        *["", "   ", "INFO", "INFO timeout_turn", "INFO timeout_turn soon", "INFO timeout_turn " + "9" * 400],
-        *["INFO folder C:\\x y", "INFO evaluate 3,3", "INFO no_such 1", "INFO rule 0", "INFO max_memory 83886080"],
-        "INFO time_left -5",
-    ],
+    "line", ["", "INFO", "INFO timeout_turn soon", "INFO timeout_turn " + "9" * 400, "INFO no_such 1"]
 )
 def test_info_and_empty_lines_are_not_answered(line):
     assert replies("START 7", line) == ["OK"]
@@ -125,17 +97,6 @@ def test_info_and_empty_lines_are_not_answered(line):
 def test_board_without_done_is_an_error_and_the_command_is_executed():
     assert replies("START 7", "BOARD", "3,3,1", "TURN 1,1")[:2] == ["OK", "ERROR BOARD has no DONE"]
     move_in(replies("START 7", "BOARD", "3,3,1", "TURN 1,1")[2])
-
-
-def test_about():
-    (said,) = replies("ABOUT", spec="mcts:simulations=3")
-    assert re.fullmatch(r'name="ttt_envs", version="[\d.]+\w*", policy="mcts:simulations=3"', said)
-
-
-def test_takeback_removes_stones():
-    lines = ["START 9", "TURN 4,4"]
-    (x, y) = move_in(replies(*lines)[-1])
-    assert replies(*lines, f"TAKEBACK {x},{y}", "TAKEBACK 4,4", "TURN 4,4")[-1] == f"{x},{y}"
 
 
 @pytest.mark.parametrize("spec", ["no-such", "optimal", "runs.x:Y", "win-or-block:("])
@@ -172,7 +133,7 @@ LINES = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=30),
     st.builds(
         lambda word, rest: f"{word} {rest}",
-        st.sampled_from([*Brain("random", 0, print)._commands, *OTHER_WORDS]),
+        st.sampled_from([*(name[3:] for name in dir(Brain) if name.startswith("on_")), *OTHER_WORDS]),
         st.one_of(
             st.sampled_from(["", "5", "6", "20", "-1", "5,6", "x", "2147483647", "9" * 50]),
             st.builds("{},{}".format, st.integers(-1, 6), st.integers(-1, 6)),
@@ -254,24 +215,9 @@ def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocke
     assert (policy.move, policy.max_depth) == kept
 
 
-@pytest.mark.parametrize(
-    ("spec", "turn_s", "clocked"),
-    [("mcts:simulations=77", None, False), ("expectiminimax:depth=2", None, False), ("win-or-block", 1.0, True)],
-)
-def test_policies_without_limits_are_unchanged(spec, turn_s, clocked):
-    assert make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked) == make_policy(spec, Game(9, 9, 5))
-
-
-def test_search_with_enough_time_plays_as_without_a_clock():
-    game = Game(7, 7, 5)
-    cells = np.zeros(49, np.int8)
-    cells[np.random.default_rng(0).permutation(49)[:9]] = np.arange(9) % 2 + 1
-    assert winner(game, cells) is None
-    best = make_policy("expectiminimax:depth=2", game).probabilities(Boards.from_positions([Position(cells, 1)]))[0]
-    board = [f"{cell % 7},{cell // 7},{3 - cells[cell]}" for cell in np.flatnonzero(cells)]  # the second player's
-    lines = ["START 7", "INFO timeout_turn 60000", "BOARD", *board, "DONE"]
-    x, y = move_in(replies(*lines, spec="expectiminimax:depth=2")[-1])
-    assert best[y * 7 + x] > 0
+def test_policies_without_limits_are_unchanged():
+    for spec, turn_s in (("mcts:simulations=77", None), ("win-or-block", 1.0)):
+        assert make_timed_policy(spec, Game(9, 9, 5), turn_s, False) == make_policy(spec, Game(9, 9, 5))
 
 
 def test_times_of_every_kind_reach_the_search(monkeypatch):
@@ -292,31 +238,16 @@ def engine(*words):
     return f"gomocup:{sys.executable},arguments=({ROOT / 'play.py'} --gomocup {' '.join(words)}),tolerance=60"
 
 
-FIRST_OF_THE_BEST = """
-import numpy as np
-from baselines.expectiminimax import Expectiminimax
-from ttt_envs import Policy
-
-class First(Policy):
-    def __init__(self, game):
-        self.search = Expectiminimax(game, depth=1)
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[self.search.probabilities(boards).argmax(axis=1)]
-"""
-
-
-def test_games_over_pipes_equal_those_of_the_policy(tmp_path, monkeypatch):
+def test_games_over_pipes_equal_those_of_the_policy(monkeypatch):
     """Of a policy that draws nothing: every game is the same with it at the other end of a pipe."""
-    (tmp_path / "first_of_the_best.py").write_text(FIRST_OF_THE_BEST)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     games = {}
-    for spec in (engine("first_of_the_best:First"), "first_of_the_best:First"):
+    for spec in (engine("players:FirstEmpty"), "players:FirstEmpty"):
         games[spec] = []
         play_pairs(Game(6, 6, 5), spec, "win-or-block", 2, seed=5, openings="random:2", log=games[spec].extend)
     through, itself = games.values()
     assert len(through) == 4
-    assert [one.moves for one in through] == [one.moves for one in itself]
+    assert [game.moves for game in through] == [game.moves for game in itself]
 
 
 def run(text, *words, **settings):
@@ -355,21 +286,3 @@ def test_lines_from_a_file_are_those_of_a_manager():
     done = run_python("play.py", "--gomocup", "win-or-block", "--input", "examples/files/board.txt")
     assert done.stdout.splitlines() == ["OK", "7,2", "ERROR boards have edges of 5 to 19 here"]
     assert not done.stderr
-
-
-def test_end_of_input_ends_the_engine():
-    done = run(b"START 7\nBEGIN", "win-or-block")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert len(done.stdout.splitlines()) == 2
-
-
-def test_interrupt_ends_the_engine():
-    command, pipe = [sys.executable, "play.py", "--gomocup", "win-or-block"], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as child:
-        child.stdin.write(b"START 7\n")
-        child.stdin.flush()
-        assert child.stdout.readline() == b"OK\n"
-        time.sleep(0.1)
-        child.send_signal(signal.SIGINT)
-        out, errors = child.communicate()
-    assert (child.returncode, out, errors) == (130, b"", b"stopped\n")

@@ -3,14 +3,12 @@
 import json
 import os
 import resource
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 import tiny
 from commands import error_of, rows_of
@@ -20,7 +18,6 @@ from processes import ROOT
 
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
 from ttt_envs.core.files import write_json
 from ttt_eval.reports import runs as run_report
@@ -123,15 +120,6 @@ def test_run_killed_at_any_change_of_a_file(name, step, tmp_path):
         assert_same_runs(whole, folder)
 
 
-def kill_each(whole, folder, begin, words, changes, finish):
-    """Kill the command ``words`` at each of its changes of files, then do what is left; it must be the whole run."""
-    for kill_at in range(changes):
-        begin()
-        train_until(kill_at, folder, words)
-        finish()
-        assert_same_runs(whole, folder)
-
-
 @pytest.mark.usefixtures("curves_drawn_once")
 @pytest.mark.parametrize("name", [tiny.case("q-learning"), tiny.case("value-net", slow=True)])
 def test_run_killed_while_it_is_extended(name, tmp_path):
@@ -139,13 +127,12 @@ def test_run_killed_while_it_is_extended(name, tmp_path):
     train.main(arguments(name, part))
     more = f"--games={GAMES.get(name, 60) + 8}"
     shutil.copytree(part, whole)
-    changes = train_until(None, whole, resume(whole, more))
-
-    def begin():
+    for kill_at in range(train_until(None, whole, resume(whole, more))):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(part, folder)
-
-    kill_each(whole, folder, begin, resume(folder, more), changes, lambda: train.main(resume(folder, more)))
+        train_until(kill_at, folder, resume(folder, more))
+        train.main(resume(folder, more))
+        assert_same_runs(whole, folder)
 
 
 @pytest.mark.usefixtures("curves_drawn_once")
@@ -154,61 +141,20 @@ def test_run_killed_while_it_replaces_another(tmp_path):
     train.main(arguments("q-learning", old))
     train.main(arguments("q-learning", new, "--seed=1"))
     shutil.copytree(old, folder)
-    words = arguments("q-learning", folder, "--seed=1", "--overwrite")
-    changes = train_until(None, folder, words)
-    assert_same_runs(new, folder)
-    seen = set()
-
-    def begin():
+    words, seeds = arguments("q-learning", folder, "--seed=1", "--overwrite"), set()
+    for kill_at in range(train_until(None, folder, words)):
         shutil.rmtree(folder)
         shutil.copytree(old, folder)
-
-    def finish():
+        train_until(kill_at, folder, words)
         config = folder / "config.json"
         seed = json.loads(config.read_text())["seed"] if config.exists() else None
-        seen.add(seed)
+        seeds.add(seed)
         if seed == 0:
             train.main(resume(folder))
             assert_same_runs(old, folder)
         train.main(resume(folder) if seed == 1 else words)
-
-    kill_each(new, folder, begin, words, changes, finish)
-    assert seen == {0, 1, None}
-
-
-@pytest.mark.parametrize(
-    ("name", "kills"),
-    [
-        tiny.case(name, name, kills, slow=(name, kills) != ("q-learning", 1))
-        for name in (*tiny.OURS, "alpha-zero")
-        for kills in (1, 10)
-    ],
-)
-def test_process_killed_at_random_times(name, kills, tmp_path):
-    """SIGKILL after a random time since the first line of metrics, until it gets through."""
-    # these take a second or more after the first checkpoint
-    games = {"q-net": 120, "alpha-zero": 1_000}.get(name, 8_000)
-    settings = {"games": games, "checkpoint-games": games // 8, "log-every": games // 4, "batch": 4}
-    arguments = options(name, tmp_path / "whole", "self", **settings)
-    train.main(arguments)
-    folder = tmp_path / "killed"
-    first = [*arguments[:-1], str(folder)]
-    rng = np.random.default_rng(kills)
-    died = 0
-    for _ in range(kills):
-        words = ["--resume", str(folder)] if (folder / "config.json").exists() else first
-        process = subprocess.Popen([sys.executable, ROOT / "train.py", *words], stderr=subprocess.DEVNULL)
-        before = (folder / "checkpoint.npz").stat().st_mtime_ns if (folder / "checkpoint.npz").exists() else 0
-        while process.poll() is None:  # until it has begun to learn
-            if (folder / "checkpoint.npz").exists() and (folder / "checkpoint.npz").stat().st_mtime_ns > before:
-                break
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.3))
-        process.kill()
-        died += process.wait() == -signal.SIGKILL
-    assert died >= 1
-    train.main(["--resume", str(folder)])
-    assert_same_runs(tmp_path / "whole", folder)
+        assert_same_runs(new, folder)
+    assert seeds == {0, 1, None}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -232,23 +178,16 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
 # Resumed and damaged
 
 
-def test_finished_run_is_extended(tmp_path):
-    train.main(options("q-learning", tmp_path, games=300))
-    train.main(["--resume", str(tmp_path), "--games", "500"])
-    assert json.loads((tmp_path / "config.json").read_text())["games"] == 500
-    rows = rows_of(tmp_path / "metrics.jsonl")
+def test_finished_run_is_extended_and_never_shortened(tmp_path, capsys):
+    assert "is no run" in error_of(capsys, train.main, "--resume", tmp_path / "run")
+    train.main(options("q-learning", tmp_path / "run", games=300))
+    assert "--games 200" in error_of(capsys, train.main, "--resume", tmp_path / "run", "--games", "200")
+    assert "--overwrite" in error_of(capsys, train.main, *options("q-learning", tmp_path / "run"))
+    train.main(["--resume", str(tmp_path / "run"), "--games", "500"])
+    rows = rows_of(tmp_path / "run" / "metrics.jsonl")
     assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 500
-    train.main(["--resume", str(tmp_path)])  # does nothing
-    assert rows_of(tmp_path / "metrics.jsonl") == rows
-
-
-def test_run_that_cannot_be_resumed(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert "is no run" in error_of(capsys, train.main, "--resume", run)
-    train.main(options("q-learning", run, games=300))
-    assert "--games 200 is fewer than the 300" in error_of(capsys, train.main, "--resume", run, "--games", "200")
-    again = error_of(capsys, train.main, *options("q-learning", run))
-    assert f"continue it with train.py --resume {run}, choose another --out, or --overwrite" in again
+    train.main(["--resume", str(tmp_path / "run")])  # does nothing
+    assert rows_of(tmp_path / "run" / "metrics.jsonl") == rows
 
 
 @pytest.mark.parametrize("name", ["board.cells", "decisions.action", "counts"])
@@ -257,8 +196,7 @@ def test_state_of_another_training_is_refused(name, tmp_path, capsys):
     parts = load_checkpoint(tmp_path)
     parts["training"][name] = parts["training"][name][:-1]
     save_checkpoint(tmp_path, **parts)
-    said = error_of(capsys, train.main, "--resume", tmp_path, "--games", "400")
-    assert f"the state of a training needs {name}" in said
+    assert name in error_of(capsys, train.main, "--resume", tmp_path, "--games", "400")
 
 
 def test_full_disk_keeps_the_last_checkpoint(tmp_path):
@@ -272,16 +210,10 @@ def test_full_disk_keeps_the_last_checkpoint(tmp_path):
     environment = {**os.environ, "NUMBA_DISABLE_CACHING": "1"}
     command = [sys.executable, ROOT / "train.py", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, env=environment)
-    message = " ".join(done.stderr.split())
     assert done.returncode == 2
-    assert "Traceback" not in message
-    assert "checkpoint.npz cannot be written (File too large): the checkpoint before it is still there" in message
+    assert "checkpoint.npz cannot be written (File too large)" in " ".join(done.stderr.split())
     assert load_checkpoint(tmp_path)["training"]["counts"][3] > 0
     assert not list(tmp_path.glob("*.tmp"))
-
-
-def test_exploration_and_initialization_have_different_random_numbers():
-    assert make_exploration_rng(3).random() != make_initial_rng(3).random()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -318,11 +250,10 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["metrics.jsonl", "choices.jsonl", "cost.json"])
 def test_missing_files_of_training_are_reported(finished, name, tmp_path, capsys):
     run = without(finished, tmp_path / "gone", name)
-    lost = f"{run} lacks {name}, or a part of it, which only its training writes: train again, with --out {run}"
-    assert lost in error_of(capsys, train.main, "--resume", run)
+    assert f"{run} lacks {name}" in error_of(capsys, train.main, "--resume", run)
     if name != "cost.json":
         (run / name).write_bytes((finished / name).read_bytes()[:-1])
-        assert lost in error_of(capsys, train.main, "--resume", run)
+        assert f"{run} lacks {name}" in error_of(capsys, train.main, "--resume", run)
 
 
 def test_run_without_a_requested_report_is_finished(tmp_path, capsys):
@@ -351,8 +282,7 @@ def test_unfinished_run_gets_no_report(finished, tmp_path, capsys):
     run = without(finished, tmp_path / "begun", REPORT)
     config = json.loads((run / "config.json").read_text())
     write_json(run / "config.json", {**config, "games": 100})
-    message = error_of(capsys, evaluate.main, "report", good, run)
-    assert f"{run} is not finished, 60 of its 100 games are played: continue with train.py --resume {run}" in message
+    assert "60 of its 100 games are played" in error_of(capsys, evaluate.main, "report", good, run)
     assert not (good / REPORT).exists()
     (run / "checkpoint.npz").unlink()
     assert "it has no checkpoint yet" in error_of(capsys, evaluate.main, "report", run)
@@ -361,12 +291,7 @@ def test_unfinished_run_gets_no_report(finished, tmp_path, capsys):
 @pytest.mark.needs("torch", "stable_baselines3")
 def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
     run = tiny.train_run("sb3-dqn", tmp_path / "run")
-    message = error_of(capsys, train.main, "--resume", run, "--games=90")
-    assert "cannot continue to 90 games, because sb3-dqn has a training loop of its own and stores no state" in message
-    train.main(["--resume", str(run)])
-    message = capsys.readouterr().out
-    assert "is finished, all 60 games are played: nothing was done" in message
-    assert "Continue to more" not in message
+    assert "cannot continue to 90 games" in error_of(capsys, train.main, "--resume", run, "--games=90")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -384,18 +309,5 @@ def test_a_refused_run_replaces_none(tmp_path, capsys):
     train.main(arguments("q-learning", tmp_path / "run"))
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     words = ("--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1", "--overwrite", "--out", tmp_path / "run")
-    assert "Without --exact-every" in error_of(capsys, train.main, *words)
+    error_of(capsys, train.main, *words)
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
-
-
-def test_the_summary_of_exact_updates_speaks_of_no_games(tmp_path, capsys):
-    tiny.train_run("exact-pg", tmp_path, "--opponent=random")
-    said = capsys.readouterr().out
-    assert "exact-pg made 40 exact updates in 2 x 3, 2 to win, skip 0.25 against random" in said
-    assert "played" not in said
-    assert "exploring" not in said
-
-
-@pytest.mark.parametrize("name", ["first", "my run", "it's", "$(id)"])
-def test_the_command_that_continues_a_run_is_quoted_for_a_shell(tmp_path, name):
-    assert shlex.split(RunDirectory(tmp_path / name).resume_command) == ["train.py", "--resume", str(tmp_path / name)]

@@ -68,16 +68,11 @@ def evil(made, tmp_path, monkeypatch):
 ATTACKS = [
     "runs.x.evil:Policy",
     "expectiminimax:depth=1,leaf=(runs.x.evil:Policy)",
-    "mcts:simulations=2,rollout=(runs.x.evil:Policy)",
     "svd:rank=1,source=(runs.x.evil:Policy)",
-    "table:source=(runs.x.evil:Policy)",
     "mcts:simulations=2,rollout=(expectiminimax:depth=1,leaf=(mcts:simulations=2,rollout=(runs.x.evil:Policy)))",
     "joblib.numpy_pickle:dump:filename=runs/x/evil.ran",
-    "expectiminimax:depth=1,leaf=(joblib.numpy_pickle:dump:filename=runs/x/evil.ran)",
     "multiprocessing.forkserver:main:listener-fd=0,alive-r=0,preload=evil,main-path=runs/x/evil.py",
-    "gomocup:python,arguments=(runs/x/evil.py)",
     "expectiminimax:depth=1,leaf=(gomocup:python,arguments=(runs/x/evil.py))",
-    "sb3:path=runs/x/evil.py,algorithm=dqn,trust=true",
     "mcts:simulations=2,rollout=(sb3:path=runs/x/evil.py,algorithm=dqn,trust=TRUE)",
 ]
 
@@ -85,12 +80,10 @@ ATTACKS = [
 @pytest.mark.parametrize(
     ("changes", "resumed"),
     [
-        *(({"opponent": attack}, resumed) for attack in ATTACKS for resumed in (True, False)),
-        *(
-            ({"learner": "value-net", "opponent": "teacher", "settings": {"teacher": attack, "jobs": 1}}, False)
-            for attack in ATTACKS[:3]
-        ),
-        *(({"learner": name, "opponent": ATTACKS[0], "settings": {}}, False) for name in ("sb3-dqn", "sb3-ppo")),
+        *(({"opponent": attack}, True) for attack in ATTACKS),
+        ({"opponent": ATTACKS[0]}, False),
+        ({"learner": "value-net", "opponent": "teacher", "settings": {"teacher": ATTACKS[0], "jobs": 1}}, False),
+        ({"learner": "sb3-ppo", "opponent": ATTACKS[0], "settings": {}}, False),
     ],
 )
 def test_opponent_or_teacher_from_a_file_runs_no_code(changes, resumed, evil, capsys):
@@ -129,17 +122,10 @@ def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(tmp_path, mo
     capsys.readouterr()
     monkeypatch.setattr("learners.config._named", set())  # as in a new process
     words = ["exploitability", f"run:{tmp_path / 'run'}", "--json"]
-    assert f"the learner '{name}' was read from a file" in error_of(capsys, evaluate, *words)
+    assert "was read from a file" in error_of(capsys, evaluate, *words)
     evaluate([*words, "--trust"])
     assert 0 <= json.loads(capsys.readouterr().out)["exploitability"] <= 1
-    wrong = error_of(capsys, train.main, "--learner=favourite:Favourite")
-    assert "favourite:Favourite is no class of a learner's settings" in wrong
-
-
-def test_the_report_of_a_run_runs_no_code(evil, capsys):
-    change_config(evil, opponent=ATTACKS[0])
-    assert "was read from a file" in error_of(capsys, evaluate, "report", evil)
-    assert not (evil / "evil.ran").exists()
+    assert "favourite:Favourite" in error_of(capsys, train.main, "--learner=favourite:Favourite")
 
 
 def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path):
@@ -190,50 +176,36 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
         os.mkfifo(run / name)
     else:
         (run / name).symlink_to("/dev/zero")
-    said = error_of(capsys, train.main, "--resume", run, "--games=80")
-    assert f"{name} is a {'pipe' if kind == 'pipe' else 'link'}, not a regular file" in said
+    assert f"{name} is a" in error_of(capsys, train.main, "--resume", run, "--games=80")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "word"),
     [
-        *(({name: MISSING}, f"missing required field `{name}`") for name in ("games", "opponent", "seed")),
-        ({"opponent": 5}, "Expected `str`, got `int` - at `$.opponent`"),
-        *(({"games": value}, "Expected `int`, got") for value in ("many", True, None)),
-        ({"batch": 1.5}, "Expected `int | null`, got `float` - at `$.batch`"),
-        ({"seed": []}, "at `$.seed`"),
-        ({"resumed": 5}, "at `$.resumed`"),
-        ({"settings": []}, "at `$.settings`"),
-        *(
-            ({"settings": {"epsilon": value}}, f"epsilon={value!r} does not work for q-learning: ")
-            for value in ("x", [])
-        ),
-        ({"learner": []}, "at `$.learner`"),
-        *(({"game": game}, "config.json") for game in ([], {"rows": []}, {"rows": 99}, {"format": 7})),
-        ({"game": 5}, "at `$.game`"),
+        ({"games": MISSING}, "`games`"),
+        ({"opponent": 5}, "opponent"),
+        ({"games": "many"}, "`int`"),
+        ({"settings": {"epsilon": "x"}}, "epsilon='x'"),
+        ({"game": {"rows": 99}}, "config.json"),
         ({"seat": "third"}, "seat"),
-        ({"batch": 2}, "these are another game's"),
-        ({"opponent": "pool"}, "there are no snapshots for pool"),
+        ({"batch": 2}, "another game's"),
         ({"opponent": "randon"}, "did you mean 'random'?"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
     ],
 )
-def test_config_that_is_invalid_or_of_another_run_is_one_sentence(made, change, said, tmp_path, capsys):
+def test_config_that_is_invalid_or_of_another_run_is_one_sentence(made, change, word, tmp_path, capsys):
     run = change_config(made(tmp_path / "run"), **change)
-    assert said in error_of(capsys, train.main, "--resume", run, "--games=80")
+    assert word in error_of(capsys, train.main, "--resume", run, "--games=80")
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("config.json", "[" * 100_000),
-        ("config.json", '{"a":' * 500 + "1" + "}" * 500),
         ("config.json", "9" * 5_000_000),
         ("cost.json", "[" * 100_000),
         ("metrics.jsonl", '{"games": 1}\n'),
-        ("metrics.jsonl", "5\n"),
         ("metrics.jsonl", "{\n"),
-        ("metrics.jsonl", "[" * 100_000),
     ],
 )
 def test_damaged_json_names_its_file(made, name, content, tmp_path, capsys):

@@ -137,7 +137,7 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
     table = text_of(capsys, "puzzles", run)
     title = f"puzzles of {run}, 3 x 4, 3 to win, skip 0.25"
     assert title.replace(" ", "") in table.replace(" ", "")  # a long name of a folder is cut where a line ends
-    assert "position tempting loses best" in table  # one game and one policy, which the title names
+    assert "tempting why loses best" in table
     data = json_of(capsys, "puzzles", run, "--skip-chance", "0.5", "--out", tmp_path / "p.json")
     assert {Game.from_dict(one["game"]) for one in data["puzzles"]} == {Game(3, 4, 3, 0.5)}
     command = json.loads((tmp_path / "p.json").read_text())["command"]

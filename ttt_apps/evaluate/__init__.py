@@ -31,7 +31,6 @@ COMMANDS: Commands = {
     "database": ("ttt_apps.evaluate.database:COMMANDS", "Build, probe and verify endgame databases."),
     "puzzles": ("ttt_apps.evaluate.puzzles:Puzzles", "List puzzles: positions where an obvious move loses value."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "Reproduce a published table or figure."),
-    "proved-positions": ("ttt_apps.evaluate.proved_positions:ProvedPositions", "Measure kept proved results."),
     "list": ("ttt_apps.evaluate.listing:List", "List policies, learners, tasks or studies."),
 }
 

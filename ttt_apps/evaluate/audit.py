@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,18 +10,18 @@ import numpy as np
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import Count, ExactOptions, UsageError, check_seed, new_table, share_bar, show, warn
+from ttt_apps import cli
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.audit import ESTIMATORS, Audit, Auditor, AuditSettings, TooManyGroups, make_estimator
-from ttt_eval.statistics import Interval, finite_or_none
+from ttt_eval.statistics import finite_or_none
 
 ALL = "all"
 """Name of all built-in estimators."""
 
 
 @dataclass(frozen=True)
-class AuditEstimator(ExactOptions):
+class AuditEstimator(cli.JsonOptions, cli.GameOptions):
     """Measure bias, variance and mean squared error of an advantage estimator against exact advantages.
 
     A policy plays a fixed opponent. The estimator computes advantages from the rewards and from a critic's values. The
@@ -44,19 +44,19 @@ class AuditEstimator(ExactOptions):
     """policy that plays in place of the audited one, for off-policy estimators"""
     discount: float = 1.0
     """weight of a later decision"""
-    max_steps: Count | None = None
+    max_steps: cli.OptionalPositive = None
     """number of decisions after which an episode is truncated"""
     position: str = ""
     """first position, such as "x.o/.../..o x"; default: the empty board"""
-    group_size: Count = 8
+    group_size: cli.Positive = 8
     """episodes in a group, for estimators that compare them"""
-    episodes: Count = 20_000
+    episodes: cli.Positive = 20_000
     """number of sampled episodes"""
     enumerate: tyro.conf.FlagCreatePairsOff[bool] = False
     """compute exact numbers from all episodes that can occur; for small boards and late positions"""
-    seed: Count = 0
+    seed: cli.Natural = 0
     """seed of all random numbers"""
-    worst: Count = 0
+    worst: cli.Natural = 0
     """number of positions to show, those that add most to the mean squared error"""
 
     def run(self) -> None:
@@ -64,105 +64,78 @@ class AuditEstimator(ExactOptions):
         if not self.names:
             self._list()
             return
-        check_seed(self.seed)
-        if self.worst < 0:
-            raise UsageError(f"--worst {self.worst} is no number of positions: choose 0 or more")
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
-        names = [one for name in self.names for one in (ESTIMATORS if name == ALL else [name])]
+        names = [estimator for name in self.names for estimator in (ESTIMATORS if name == ALL else [name])]
         estimators = [make_estimator(name) for name in names]
-        auditor = Auditor(game, self.policy, self.opponent, self._settings())
+        options = {name: getattr(self, name) for name in SETTINGS}
+        episodes = None if self.enumerate else self.episodes
+        settings = AuditSettings(**options, behaviour=self.behaviour or None, episodes=episodes)
+        auditor = Auditor(game, self.policy, self.opponent, settings)
         audits = []
-        with share_bar("auditing") as progress:
+        with cli.bar("auditing") as progress:
             for index, estimator in enumerate(estimators):
                 try:
                     audits.append(auditor.audit(estimator))
                 except TooManyGroups as problem:
                     if ALL not in self.names:
                         raise
-                    warn(f"{estimator.name} is left out: {problem}")
+                    cli.warn(f"{estimator.name} is left out: {problem}")
                 progress((index + 1) / len(estimators))
         data = [{**audit.to_dict(), "positions": _worst(audit, self.worst, game)} for audit in audits]
-        settings = {name: getattr(self, name) for name in SETTINGS}
-        parts = self._describe(audits, game)
-        show({"game": game.to_dict(), **settings, "estimators": data}, *parts, json=self.json)
-
-    def _settings(self) -> AuditSettings:
-        return AuditSettings(
-            seat=self.seat,
-            discount=self.discount,
-            critic=self.critic,
-            behaviour=self.behaviour or None,
-            position=self.position,
-            max_steps=self.max_steps,
-            group_size=self.group_size,
-            episodes=None if self.enumerate else self.episodes,
-            seed=self.seed,
-        )
+        players = {"policy": self.policy, "opponent": self.opponent, "behaviour": self.behaviour}
+        result = {"game": game.to_dict(), **players, **options, "estimators": data}
+        title = f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, {audits[0].episodes:,} episodes"
+        cli.show(result, *_tables(title, data), json=self.json)
 
     def _list(self) -> None:
-        facts = {name: {"estimates": one.estimates, "about": one.about} for name, one in ESTIMATORS.items()}
-        table = new_table("estimator")
-        table.add_column("estimates")
-        for name, fact in facts.items():
-            table.add_row(name, f"{fact['estimates']}: {fact['about']}")
-        show(facts, table, json=self.json)
-
-    def _describe(self, audits: list[Audit], game: Game) -> Iterator[Table | str]:
-        """Yield tables and sentences on audits of one policy."""
-        title = f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, {audits[0].episodes:,} episodes"
-        columns = ("bias^2", "variance", "mean squared error")
-        advantages = new_table("advantages", *columns, "biased", title=title)
-        gradients = new_table("policy gradients", *columns, "cosine", "biased")
-        for audit in audits:
-            errors, cosine = audit.gradient.errors, _format(audit.gradient.cosine)
-            name = audit.estimator.name
-            advantages.add_row(name, *map(_format, audit.advantage.errors), BIASED[audit.biased_advantage])
-            gradients.add_row(name, *map(_format, errors), cosine, BIASED[audit.biased])
-        yield advantages
-        yield gradients
-        intervals = (
-            "All numbers are exact."
-            if audits[0].exact
-            else f"Intervals are 95%; biased is empty if undecided. Bias and variance of advantages are those of "
-            f"{audits[0].advantage.coverage:.1%} of the decisions, whose position and action occurred at least twice."
-        )
-        yield (
-            f"exact gradient: squared length {_format(audits[0].gradient.exact)}. Errors are sums of squares over all "
-            f"logits, of the gradient of one episode. {intervals}"
-        )
-        for audit in audits if self.worst else []:
-            rows = [
-                (row["position"], f"{row['visits']:.6f}", f"{row['bias']:+.6f}", f"{row['mse']:.6f}")
-                for row in _worst(audit, self.worst, game)
-            ]
-            worst_columns = ("position", "visits", "bias", "mean squared error")
-            yield new_table(*worst_columns, title=f"{audit.estimator.name}: worst", rows=rows)
+        facts = {
+            name: {"estimates": estimator.estimates, "about": estimator.about} for name, estimator in ESTIMATORS.items()
+        }
+        rows = [{"estimator": name, **fact} for name, fact in facts.items()]
+        cli.show(facts, cli.rows_table(rows), json=self.json)
 
 
-BIASED = {True: "yes", False: "no", None: ""}
-SETTINGS = (
-    "policy", "opponent", "seat", "critic", "behaviour", "discount", "max_steps", "position", "group_size", "seed",
-)  # fmt: skip
-"""Options that are printed with ``--json``."""
+def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
+    """Yield tables and sentences on audits of one policy, as JSON-ready data."""
+    advantages = [
+        {"advantages": audit["name"], **audit["advantage"], "biased": audit["biased_advantage"]} for audit in audits
+    ]
+    gradients = [
+        {"policy gradients": audit["name"], **audit["gradient"], "cosine": audit["cosine"], "biased": audit["biased"]}
+        for audit in audits
+    ]
+    yield cli.rows_table(advantages, title=title)
+    yield cli.rows_table(gradients)
+    first = audits[0]
+    yield (
+        f"exact gradient: squared length {cli.format_value(first['exact_gradient_squared'])}. Errors are sums of "
+        f"squares over all logits, of the gradient of one episode. "
+    ) + (
+        "All numbers are exact."
+        if first["exact"]
+        else f"Intervals are 95%; biased is empty if undecided. Bias and variance of advantages are those of "
+        f"{first['coverage']:.1%} of the decisions, whose position and action occurred at least twice."
+    )
+    for audit in audits:
+        if audit["positions"]:
+            yield cli.rows_table(audit["positions"], title=f"{audit['name']}: worst")
 
 
-def _format(one: Interval) -> str:
-    if one.low == one.high:
-        return f"{one.mean:.4g}"
-    return f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})"
+SETTINGS = ("seat", "discount", "critic", "position", "max_steps", "group_size", "seed")
+"""Options that are settings of an audit, and are printed with ``--json``."""
 
 
-def _worst(one: Audit, count: int, game: Game) -> list[dict[str, Any]]:
+def _worst(audit: Audit, count: int, game: Game) -> list[dict[str, Any]]:
     """Return the positions that add most to the mean squared error."""
-    found = one.positions
-    order = np.argsort(-found.visits * found.mse, kind="stable")[:count]
+    errors = audit.positions
+    order = np.argsort(-errors.visits * errors.mse, kind="stable")[:count]
     return [
         {
-            "position": to_text(one.boards.position(int(index)), game),
-            "visits": float(found.visits[index]),
-            "bias": float(found.bias[index]),
-            "standard_error": finite_or_none(found.standard_error[index]),
-            "mse": float(found.mse[index]),
+            "position": to_text(audit.boards.position(int(index)), game),
+            "visits": float(errors.visits[index]),
+            "bias": float(errors.bias[index]),
+            "standard_error": finite_or_none(errors.standard_error[index]),
+            "mse": float(errors.mse[index]),
         }
         for index in order
     ]

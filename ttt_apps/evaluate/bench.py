@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import tyro
@@ -22,13 +23,7 @@ from ttt_eval.benchmark.scores import add_runs, score_submission
 from ttt_eval.benchmark.submission import check_submission, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, VERSION
 from ttt_eval.cost import processor
-from ttt_eval.reports.benchmark import (
-    describe_leader,
-    leaderboard_markdown,
-    replace_section,
-    report_command,
-    write_benchmark,
-)
+from ttt_eval.reports import benchmark as pages
 
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
@@ -49,13 +44,13 @@ class BenchRun(cli.WorkOptions):
     learn(env, steps). Without one, list the names"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks; default: all"""
-    seeds: cli.Count | None = None
+    seeds: cli.OptionalPositive = None
     """number of seeds; default: 5, with --quick 2"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """4 tasks, 2 seeds and 20,000 steps at most"""
-    steps: cli.Count | None = None
-    """maximum environment steps of a run; default: those of the task"""
-    every: cli.Count = 1
+    steps: cli.Natural = 0
+    """maximum environment steps of a run; 0 for those of the task, with --quick 20,000 at most"""
+    every: cli.Positive = 1
     """store the last checkpoint of a run, and every so many before it"""
     name: str = ""
     """name of the agent on the leaderboard; default: that of --agent"""
@@ -65,7 +60,7 @@ class BenchRun(cli.WorkOptions):
     """address of its code"""
     tuned: tyro.conf.FlagCreatePairsOff[bool] = False
     """settings were chosen for each task"""
-    tuning_steps: cli.Count = 0
+    tuning_steps: cli.Natural = 0
     """environment steps spent on the choice of settings"""
     out: Path | None = None
     """folder of the runs, and of the submission that they make, submission.npz; default: runs/bench/ and the name of
@@ -79,20 +74,13 @@ class BenchRun(cli.WorkOptions):
             Stopped: an interrupt; completed runs are stored.
         """
         if not self.agent:
-            cli.print_status("agents that have a name, for evaluate.py bench run --agent NAME:")
-            cli.print_output("\n".join(AGENTS))
+            cli.print_output(f"evaluate.py bench run --agent NAME trains one of {', '.join(AGENTS)}")
             return
-        if self.seeds is not None and self.seeds < 1:
-            raise cli.UsageError(f"--seeds {self.seeds} makes no run: choose 1 or more")
-        if self.steps is not None and self.steps < 1:
-            raise cli.UsageError(f"--steps {self.steps} teaches nothing: choose 1 or more")
-        if self.every < 1:
-            raise cli.UsageError(f"--every {self.every} keeps no checkpoint: choose 1 or more")
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         provenance = {**make_provenance(), "agent": source_hash(self.agent)}
-        with cli.report_interrupt(folder), cli.count_bar("runs") as progress:
+        with cli.report_interrupt(folder), cli.bar("runs") as progress:
             run_benchmark(settings, submission, folder, provenance, jobs=workers, progress=progress)
         cli.print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
 
@@ -100,7 +88,7 @@ class BenchRun(cli.WorkOptions):
         return RunSettings(
             self.agent,
             self.task or (QUICK_TASKS if self.quick else ()),
-            self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)),
+            (QUICK_SEEDS if self.quick else len(SEEDS)) if self.seeds is None else self.seeds,
             self.steps or (QUICK_STEPS if self.quick else 0),
             self.every,
         )
@@ -150,34 +138,28 @@ class BenchScore(cli.JsonOptions):
         if self.check:
             cli.check_no_effect(self, "with --check", "out", "last", "add")
             rows = [_check(path) for path in self.submissions]
-            cli.show(rows, *(_describe_check(row) for row in rows), json=self.json)
+            cli.show(rows, cli.rows_table(rows), json=self.json)
             return
         if self.add and (self.out is None or len(self.submissions) > 1):
             raise cli.UsageError("--add needs one submission and --out FILE, the file to which its runs are added")
-        earlier = read_scores(self.out) if self.add and self.out is not None and self.out.exists() else None
         for path in self.submissions:  # an invalid one costs no score of the others
             with open_submission(path) as stored:
                 _ = stored.submission, stored.runs
         scores = []
         for path in self.submissions:
-            with cli.count_bar(path.name) as progress:
+            with cli.bar(path.name) as progress:
                 scores.append(score_submission(path, progress, last=self.last))
-        if earlier is not None:
-            try:
-                scores = [add_runs(scores[0], earlier)]
-            except ValueError as problem:
-                raise cli.UsageError(f"{self.out} is not extended: {problem}") from None
+        if self.add and self.out is not None and self.out.exists():
+            scores = [add_runs(scores[0], read_scores(self.out))]
         if self.out is not None:
             write_scores(self.out, scores)
-        cells = {task.name: [_mean_score(score, task.name) for score in scores] for task in TASKS}
-        columns = ("task", *(score.name for score in scores))
-        rows_of_tasks = [(name, *row) for name, row in cells.items() if any(row)]
-        is_complete = all(run.complete for score in scores for run in score.runs)
+        cells: list[dict[str, Any]] = [
+            {"task": task.name} | {score.name: _mean_score(score, task.name) for score in scores} for task in TASKS
+        ]
         cli.show(
             to_json(scores),
-            cli.new_table(*columns, rows=rows_of_tasks),
-            "Means over seeds of exact scores: 0 is random play, 1 the best possible.",
-            *([] if is_complete else ["* not all checkpoints of the benchmark are there."]),
+            cli.rows_table(row for row in cells if any(list(row.values())[1:])),
+            "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all checkpoints are there.",
             json=self.json,
         )
 
@@ -193,18 +175,11 @@ def _check(path: Path) -> dict[str, Any]:
     return {"submission": str(path), "runs": len(runs), "complete": len(whole), "lacks": lacks}
 
 
-def _describe_check(row: dict[str, Any]) -> str:
-    missing = f"; without all {len(SEEDS)} whole runs of {', '.join(row['lacks'])}" if row["lacks"] else ""
-    return f"{row['submission']} is valid: {row['runs']} runs, {row['complete']} of them whole{missing}"
-
-
-def _mean_score(score: SubmissionScores, task: str) -> str:
+def _mean_score(score: SubmissionScores, task: str) -> str | None:
     """Return the mean over seeds of a task, with a star if checkpoints are missing."""
     runs = [run for run in score.runs if run.task == task]
-    if not runs:
-        return ""
     star = "" if all(run.complete for run in runs) else "*"
-    return f"{sum(run.score for run in runs) / len(runs):.4f}{star}"
+    return f"{fmean(run.score for run in runs):.4f}{star}" if runs else None
 
 
 @dataclass(frozen=True)
@@ -229,7 +204,7 @@ class BenchReport(cli.JsonOptions):
     here -->"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks of the aggregates: submissions that lack one of them get no rank; default: those that all have"""
-    seed: cli.Count = 0
+    seed: cli.Natural = 0
     """seed of the bootstrap"""
 
     def run(self) -> None:
@@ -243,31 +218,22 @@ class BenchReport(cli.JsonOptions):
             raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
         if self.section and self.markdown is None:
             raise cli.UsageError("--section is of the file of --markdown FILE: write both")
-        cli.check_seed(self.seed)
         submissions = [submission for path in self.submissions for submission in self._read(path)]
         comparison = compare_submissions(submissions, self.seed, self.task)
-        page = write_benchmark(self.out, comparison, self.submissions, self.task)
+        page = pages.write_benchmark(self.out, comparison, self.submissions, self.task)
         if self.csv is not None:
             write_csv(self.csv, submissions)
         if self.markdown is not None:
             text = self._markdown(comparison, self.markdown)
             write_atomically(self.markdown, lambda file: file.write(text.encode()))
-        columns = ("submission", "interquartile mean", "percentiles", "mean", "optimality gap")
-        rows = [
-            (
-                entry.name,
-                f"{entry.interquartile_mean.mean:.3f}",
-                f"{entry.interquartile_mean.low:.3f} to {entry.interquartile_mean.high:.3f}",
-                f"{entry.mean.mean:.3f}",
-                f"{entry.optimality_gap.mean:.3f}",
-            )
-            for entry in comparison.entries
-        ]
+        comparison_data = comparison_to_json(comparison)
+        columns = ("submission", "interquartile_mean", "mean", "optimality_gap")
+        rows = [{name: entry[name] for name in columns} for entry in comparison_data["leaderboard"]]
         written = ", ".join(str(path) for path in (self.out, self.csv, self.markdown) if path is not None)
         cli.show(
-            comparison_to_json(comparison),
-            cli.new_table(*columns, title=f"{len(comparison.tasks)} tasks", rows=rows),
-            f"{describe_leader(comparison)}.",
+            comparison_data,
+            cli.rows_table(rows, title=f"{len(comparison.tasks)} tasks"),
+            f"{pages.describe_leader(comparison)}.",
             *comparison.notes,
             f"written: {written}\na page to look at: {page}",
             json=self.json,
@@ -279,13 +245,13 @@ class BenchReport(cli.JsonOptions):
         """
         if path.suffix == ".json":
             return read_scores(path)
-        with cli.count_bar(path.name) as progress:
+        with cli.bar(path.name) as progress:
             return [score_submission(path, progress, last=self.csv is None)]
 
     def _markdown(self, comparison: Comparison, path: Path) -> str:
         """Return the content of the file of the leaderboard."""
-        words = [*report_command(self.submissions, self.task), "--markdown", str(path)]
+        words = [*pages.report_command(self.submissions, self.task), "--markdown", str(path)]
         if not self.section:
-            return f"# Leaderboard of ttt-exact {VERSION}\n\n{leaderboard_markdown(comparison, words)}"
-        text = leaderboard_markdown(comparison, [*words, "--section", self.section])
-        return replace_section(read_bounded(path).decode(), self.section, text)
+            return f"# Leaderboard of ttt-exact {VERSION}\n\n{pages.leaderboard_markdown(comparison, words)}"
+        text = pages.leaderboard_markdown(comparison, [*words, "--section", self.section])
+        return pages.replace_section(read_bounded(path).decode(), self.section, text)

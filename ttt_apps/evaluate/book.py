@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from rich.console import Console
 
 from baselines.opening_book import Book, choice_shares, read_book
 from ttt_apps import cli
@@ -31,9 +30,9 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
 
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()
     """files of games, as evaluate.py match --log writes them; the game is theirs"""
-    plies: cli.Count = 6
+    plies: cli.Positive = 6
     """number of stones on a board from which on the book is empty"""
-    minimum: cli.Count = 5
+    minimum: cli.Positive = 5
     """minimum number of games in which a move was made"""
     player: str | None = None
     """include only the moves of this player, named as in the logs"""
@@ -55,23 +54,21 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
         if self.out.exists():
             raise cli.UsageError(f"--out {self.out} is there already: name another file, or remove that one")
         if self.search is None:
-            with Console(stderr=True).status("reading games") as status:
+            names = [field.name for field in fields(cli.GameOptions)]
+            cli.check_no_effect(self, "with logs, whose game it is", *names, "jobs", "cluster")
+            with cli.status("reading games"):
                 book = book_from_games(
-                    self.logs,
-                    plies=self.plies,
-                    minimum=self.minimum,
-                    player=self.player,
-                    tell=cli.warn,
-                    progress=lambda games: status.update(f"reading games: {games:,}"),
+                    self.logs, plies=self.plies, minimum=self.minimum, player=self.player, tell=cli.warn
                 )
         else:
-            book = self._make_from_search()
+            cli.check_no_effect(self, "with --search", "minimum", "player")
+            book = self._make_from_search(self.search)
         if not len(book.cells):
             raise cli.UsageError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum or more logs")
         book.write(self.out)
         if self.search is not None:
             shutil.rmtree(self._stored)
-        made_of = f"{book.games:,} games" if self.search is None else self.search
+        made_of = self.search or f"{book.games:,} games"
         cli.print_output(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
         cli.print_status(f"written: {self.out}")
 
@@ -80,13 +77,12 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
         """Folder of the results of a search until the book is written."""
         return self.out.with_name(f"{self.out.name}.searched")
 
-    def _make_from_search(self) -> Book:
-        assert self.search is not None
-        game, workers = self.game_for(self.search), self.workers()
-        provenance = {**make_provenance(), "player": policy_identity(self.search)}
-        with cli.report_interrupt(self._stored), cli.count_bar("searching") as progress:
+    def _make_from_search(self, search: str) -> Book:
+        game, workers = self.game_for(search), self.workers()
+        provenance = {**make_provenance(), "player": policy_identity(search)}
+        with cli.report_interrupt(self._stored), cli.bar("searching") as progress:
             return book_from_search(
-                game, self.search, self._stored, provenance, plies=self.plies, jobs=workers, progress=progress
+                game, search, self._stored, provenance, plies=self.plies, jobs=workers, progress=progress
             )
 
 
@@ -113,31 +109,15 @@ class ShowBook(cli.JsonOptions):
             starts = np.array([0, len(moves.results)])
             by_ucb, by_softmax = (choice_shares(kind, starts, moves.results) for kind in ("ucb", "softmax"))
             for index in np.argsort(-moves.scores, kind="stable").tolist():
-                rows.append(
-                    {
-                        "moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()],
-                        **dict(zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True)),
-                        "score": float(moves.scores[index]),
-                        "ucb": float(by_ucb[index]),
-                        "softmax": float(by_softmax[index]),
-                    }
-                )
+                row = {"moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()]}
+                row |= dict(zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True))
+                shares = {"ucb": float(by_ucb[index]), "softmax": float(by_softmax[index])}
+                rows.append({**row, "score": float(moves.scores[index]), **shares})
         text = to_text(position, game)
         facts = {"game": game.to_dict(), "positions": len(book.positions), "plies": book.plies, "games": book.games}
-        counts = ("wins", "draws", "losses")
-        cells = [
-            (
-                " ".join(row["moves"]),
-                f"{sum(row[name] for name in counts):,}",
-                *(f"{row[name]:,}" for name in counts),
-                *(f"{row[name]:.3f}" for name in ("score", "ucb", "softmax")),
-            )
-            for row in rows
-        ]
-        columns = ("move", "games", *counts, "score", "ucb", "softmax")
         cli.show(
             {**facts, "position": text, "moves": rows},
             f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} stones",
-            cli.new_table(*columns, title=text, rows=cells) if rows else f"it has no move in {text!r}",
+            cli.rows_table(rows, title=text) if rows else f"it has no move in {text!r}",
             json=self.json,
         )

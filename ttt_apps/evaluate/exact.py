@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import Count, ExactOptions, PhantomOptions, new_table, share_bar, show
+from ttt_apps import cli
 from ttt_envs.core.work import Work
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import QUERY_SIZE
-from ttt_eval.exact.dynamic_programming import (
-    OutcomeProbabilities,
-    RegretRow,
-    exploitation,
-    has_regret,
-    make_pure,
-    mean_loss,
-    outcome,
-    regret_table,
-)
+from ttt_eval.exact import dynamic_programming
 from ttt_eval.exact.policy_cache import cached
 
 
 @dataclass(frozen=True)
-class ExactPolicyOptions(PhantomOptions, ExactOptions):
+class ExactPolicyOptions(cli.PhantomOptions, cli.ExactOptions):
     """Options of exact results of policies."""
 
-    chunk: Count = QUERY_SIZE
+    chunk: cli.Count = QUERY_SIZE
     """maximum number of positions per query of a policy: affects memory and speed, never the result"""
 
     def work(self) -> Work:
@@ -49,16 +41,14 @@ class Exact(ExactPolicyOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a, self.b)
-        a, b = make_pure(self.a, game), make_pure(self.b, game)
-        with share_bar("moving first") as progress:
-            first = outcome(game, a, b, work=self.work()._replace(progress=progress))
-        with share_bar("moving second") as progress:
-            second = outcome(game, b, a, work=self.work()._replace(progress=progress)).reversed()
-        rows = {"first": first, "second": second, "mean": first.mean(second)}
-        results = {name: as_dict(row) for name, row in rows.items()}
-        named = {"moving first": first, "moving second": second, "mean": rows["mean"]}
-        table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", self.a, named)
-        show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json)
+        a, b = dynamic_programming.make_pure(self.a, game), dynamic_programming.make_pure(self.b, game)
+        with cli.bar("moving first") as progress:
+            first = dynamic_programming.outcome(game, a, b, work=self.work()._replace(progress=progress))
+        with cli.bar("moving second") as progress:
+            second = dynamic_programming.outcome(game, b, a, work=self.work()._replace(progress=progress)).reversed()
+        results = {"first": as_dict(first), "second": as_dict(second), "mean": as_dict(first.mean(second))}
+        table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", "moving", results)
+        cli.show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json)
 
 
 @dataclass(frozen=True)
@@ -71,51 +61,49 @@ class Exploitability(ExactPolicyOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a)
-        policy = make_pure(self.a, game)
+        policy = dynamic_programming.make_pure(self.a, game)
         policy = cached(policy, game) if isinstance(game, Game) else policy
-        with share_bar("best responses") as progress:
-            best = exploitation(game, policy, work=self.work()._replace(progress=progress))
-        rows: list[RegretRow] = []
-        if has_regret(game):
-            with share_bar("regret") as progress:
-                rows = regret_table(game, policy, work=self.work()._replace(progress=progress))
-        regret = mean_loss(rows) if rows else None
+        with cli.bar("best responses") as progress:
+            best = dynamic_programming.exploitation(game, policy, work=self.work()._replace(progress=progress))
+        losses: list[dict[str, Any]] = []
+        regret = None
+        if dynamic_programming.has_regret(game):
+            with cli.bar("regret") as progress:
+                rows = dynamic_programming.regret_table(game, policy, work=self.work()._replace(progress=progress))
+            regret, losses = dynamic_programming.mean_loss(rows), [row._asdict() for row in rows]
+        responses = {"first": as_dict(best.first), "second": as_dict(best.second)}
         data = {
             "game": game.to_dict(),
             "policy": self.a,
             "exploitability": best.exploitability,
-            "best_response": {"first": as_dict(best.first), "second": as_dict(best.second)},
+            "best_response": responses,
             "game_value": best.game_value,
             "gains": None if best.gains is None else dict(zip(("first", "second"), best.gains, strict=True)),
             "regret": regret,
-            "regret_by_stones": [row._asdict() for row in rows],
+            "regret_by_stones": losses,
         }
-        title = f"best responses to {self.a}, exactly, {game}"
-        table = _outcomes_table(title, "the responder", {"moves first": best.first, "moves second": best.second})
-        sentence = f"exploitability (NashConv / 2) {best.exploitability:.6f}"
+        parts: list[Table | str] = [
+            _outcomes_table(f"best responses to {self.a}, exactly, {game}", "the responder moves", responses),
+            f"exploitability (NashConv / 2) {best.exploitability:.6f}",
+        ]
         if best.gains is None or regret is None:
             why = "the board is too large to solve" if isinstance(game, Game) else "perfect play is not known"
-            show(data, table, sentence, f"{why}: no gains over perfect play, no regret", json=self.json)
-            return
-        first, second = best.gains
-        losses = [(str(row.stones), f"{row.moves:.6f}", f"{row.loss:.6f}") for row in rows if row.loss > 0]
-        columns = ("stones", "moves", "lost by them")
-        show(
-            data,
-            table,
-            sentence,
-            f"beyond perfect play a responder gains {first:.6f} moving first, {second:.6f} moving second",
-            f"regret, the value lost by an average move playing itself: {regret:.6f}",
-            *([new_table(*columns, title="regret by stones on the board", rows=losses)] if losses else []),
-            json=self.json,
-        )
+            parts.append(f"{why}: no gains over perfect play, no regret")
+        else:
+            first, second = best.gains
+            parts += [
+                f"beyond perfect play a responder gains {first:.6f} moving first, {second:.6f} moving second",
+                f"regret, the value lost by an average move playing itself: {regret:.6f}",
+                cli.rows_table([row for row in losses if row["loss"] > 0], title="regret by stones on the board"),
+            ]
+        cli.show(data, *parts, json=self.json)
 
 
-def as_dict(result: OutcomeProbabilities) -> dict[str, Any]:
+def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:
     """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 
 
-def _outcomes_table(title: str, name: str, outcomes: dict[str, OutcomeProbabilities]) -> Table:
-    rows = [(seat, *(f"{share:.6f}" for share in result), f"{result.value:+.6f}") for seat, result in outcomes.items()]
-    return new_table(name, "win", "draw", "loss", "value", title=title, rows=rows)
+def _outcomes_table(title: str, name: str, outcomes: Mapping[str, Mapping[str, float]]) -> Table:
+    rows = [{name: seat} | {key: f"{share:.6f}" for key, share in row.items()} for seat, row in outcomes.items()]
+    return cli.rows_table(rows, title=title)

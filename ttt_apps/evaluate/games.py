@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from ttt_apps.cli import Count, JsonOptions, UsageError, check_no_effect, new_table, print_status, show, warn
+from ttt_apps import cli
+from ttt_apps.cli import JsonOptions, UsageError, check_no_effect, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_eval.matches.account import describe_account, make_account
@@ -29,19 +30,17 @@ class Games(JsonOptions):
     """a log of games, or games as text"""
     text: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the games as readable text"""
-    number: Count | None = None
+    number: cli.OptionalPositive = None
     """only the game with this number, from 1"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
-    explain: Count | None = None
+    explain: cli.OptionalPositive = None
     """explain the result of the game with this number, from 1: by the values of its moves and the luck of its skips"""
     luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
     """values that explain a game and correct scores for the luck of skips, as in evaluate.py match"""
 
     def run(self) -> None:
         """Read, check, and print or write."""
-        if self.number is not None and self.number < 1:
-            raise UsageError(f"--number {self.number} is no game: choose 1 or more")
         if self.explain is not None:
             check_no_effect(self, "with --explain", "number", "text", "out")
             self._explain(self.explain)
@@ -83,17 +82,21 @@ class Games(JsonOptions):
         if played.result is None:
             raise UsageError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
         account = make_account(played, correction)
-        rows = []
-        for count, move in enumerate(account.moves, 1):
-            mover = move.position.mover
-            loss, luck = (round(value, 6) + 0.0 for value in (-move.change * (1 - 2 * mover), move.luck))
-            cell = coordinate(move.action, played.game)
-            rows.append((str(count), MOVERS[mover], cell, f"{loss:.3f}", "skip" * move.skipped, f"{luck:+.3f}"))
+        rows = [
+            {
+                "move": number,
+                "by": MOVERS[move.position.mover],
+                "cell": coordinate(move.action, played.game),
+                "loses": round(-move.change * (1 - 2 * move.position.mover), 6) + 0.0,
+                "skip after it": move.skipped,
+                "luck of o": round(move.luck, 6) + 0.0,
+            }
+            for number, move in enumerate(account.moves, 1)
+        ]
         title = f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
-        columns = ("move", "by", "cell", "loses", "skip after it", "luck of o")
         skips = played.game.skip_chance > 0
         sentence = f"{describe_account(account, 0, ('o', 'its moves', 'those of x'), skips=skips).capitalize()}."
-        show(account.to_dict(played), new_table(*columns, title=title, rows=rows), sentence, json=self.json)
+        cli.show(account.to_dict(played), cli.rows_table(rows, title=title), sentence, json=self.json)
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
@@ -101,12 +104,10 @@ class Games(JsonOptions):
             raise UsageError(f"--out {path} is there already: name another file, or remove that one")
         if path.suffix == ".txt":
             texts = (to_notation(played).encode() for played in self._selected_games())
-            write_atomically(
-                path, lambda file: file.writelines(b"\n" * (count > 0) + text for count, text in enumerate(texts))
-            )
+            write_atomically(path, lambda file: file.writelines(b"\n" * (n > 0) + text for n, text in enumerate(texts)))
         else:
             write_games(path, self._selected_games())
-        print_status(f"written: {path}")
+        cli.print_status(f"written: {path}")
 
     def _count(self) -> None:
         """Print the number of wins of each player in each seat."""
@@ -121,21 +122,13 @@ class Games(JsonOptions):
                 scores.setdefault(key, []).append((1 + make_account(played, correction).corrected) / 2)
         total = sum(sum(results.values()) for results in counts.values())
         data = [
-            {"game": key[0].to_dict(), "players": list(key[1:]), **results}
-            | ({"corrected_score": fmean(scores[key])} if key in scores else {})
-            for key, results in counts.items()
-        ]
-        rows = [
-            (
-                o,
-                x,
-                str(game),
-                *(f"{results[name]:,}" for name in (RESULTS[0], RESULTS[2], RESULTS[1], UNFINISHED)),
-                *([f"{fmean(scores[game, o, x]):.3f}" if (game, o, x) in scores else ""] if scores else []),
-            )
+            {"game": game.to_dict(), "players": [o, x], **results}
+            | ({"corrected_score": fmean(scores[game, o, x])} if (game, o, x) in scores else {})
             for (game, o, x), results in counts.items()
         ]
-        columns = ["o (player_0)", "x (player_1)", "game", "o wins", "draws", "x wins", "unfinished"]
-        columns += ["o's score without luck"] * bool(scores)
-        table = new_table(*columns, title=f"{self.file}, {total:,} games", rows=rows)
-        show({"games": total, "results": data}, table, json=self.json)
+        rows = [
+            {**row, "game": str(game), "players": f"o {o}, x {x}"}
+            for row, (game, o, x) in zip(data, counts, strict=True)
+        ]
+        table = cli.rows_table(rows, title=f"{self.file}, {total:,} games")
+        cli.show({"games": total, "results": data}, table, json=self.json)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
-import types
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import tyro
-from rich.table import Table
-from rich.text import Text
 
 from learners import LEARNERS
-from ttt_apps.cli import JsonOptions, new_table, show
+from ttt_apps import cli
 from ttt_apps.evaluate.reproduce import load_studies
 from ttt_envs.agents.specs import POLICIES, load_object
 
@@ -25,15 +20,15 @@ ABOUT = {
     "policies": "Arguments are written behind the name, as in optimal:epsilon=0.1 or mcts:simulations=500,c=1; a value "
     "with commas or colons in it stands in parentheses, as in expectiminimax:depth=2,leaf=(run:runs/first). A class of "
     "your own is module:Class or module:Class:key=value.",
-    "learners": "Settings are options of train.py: python train.py --learner q-learning --epsilon 0.2. The value after "
-    "| is the default in self-play (--opponent self or pool).",
+    "learners": "Settings are options of train.py: python train.py --learner q-learning --epsilon 0.2. Defaults after "
+    "self-play hold with --opponent self or pool.",
     "tasks": "evaluate.py bench run --agent NAME --task TASK trains an agent on a task.",
     "studies": "evaluate.py reproduce NAME runs a study, with --quick a small form of it.",
 }
 
 
 @dataclass(frozen=True)
-class List(JsonOptions):
+class List(cli.JsonOptions):
     """List policies or learners with their arguments and defaults, tasks of the benchmark, or studies."""
 
     kind: Annotated[Literal["policies", "learners", "tasks", "studies"], tyro.conf.Positional] = tyro.MISSING
@@ -42,7 +37,11 @@ class List(JsonOptions):
     def run(self) -> None:
         """Print the list."""
         facts = {"policies": _policies, "learners": _learners, "tasks": _tasks, "studies": _studies}[self.kind]()
-        show(facts, _table(facts), ABOUT[self.kind], json=self.json)
+        rows = [
+            {"name": name, "description, and arguments with their defaults": _text(fact)}
+            for name, fact in facts.items()
+        ]
+        cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
 
 def _policies() -> Facts:
@@ -68,14 +67,9 @@ def _studies() -> Facts:
 
 
 def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Describe a factory and its arguments: name -> kind and default, null and "needed" without a default."""
-    annotated: Any = factory
-    if inspect.isclass(factory) and not dataclasses.is_dataclass(factory):
-        annotated = factory.__init__
-    kinds = typing.get_type_hints(annotated)
+    """Describe a factory and its arguments: name -> default, null and "needed" without a default."""
     arguments = {
         name.replace("_", "-"): {
-            "kind": _kind(kinds[name]),
             "default": None if parameter.default is parameter.empty else parameter.default,
             "needed": parameter.default is parameter.empty,
         }
@@ -86,38 +80,22 @@ def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
     return {"what": re.sub(r":\w+:`~?([^`]*)`", r"\1", summary).replace("`", ""), "arguments": arguments}
 
 
-def _kind(kind: Any) -> str:
-    """Describe the type of an argument, in a word or by its choices."""
-    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
-        return " or ".join(_kind(arm) for arm in typing.get_args(kind))
-    if typing.get_origin(kind) is typing.Literal:
-        return "|".join(map(str, typing.get_args(kind)))
-    if typing.get_origin(kind) is tuple:
-        return f"{_kind(typing.get_args(kind)[0])}s"
-    return {int: "whole number", float: "number", str: "text", bool: "true|false", type(None): "none"}.get(
-        kind, getattr(kind, "__name__", str(kind))
-    )
+def _text(fact: Mapping[str, Any]) -> str:
+    """Return a description, and on further lines the arguments and their defaults."""
+    needed = [f"{name}=(needed)" for name, argument in fact["arguments"].items() if argument["needed"]]
+    others = {name: argument["default"] for name, argument in fact["arguments"].items() if not argument["needed"]}
+    self_play = _format_values(fact.get("self_play", {}))
+    lines = [fact["what"], "   ".join([*needed, *_format_values(others)])]
+    if self_play:
+        lines.append(f"self-play: {'   '.join(self_play)}")
+    return "\n".join(filter(None, lines))
 
 
-def _table(facts: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = new_table("name")
-    table.add_column("description, and arguments with their defaults")
-    for name, fact in facts.items():
-        self_play: Mapping[str, Any] = fact.get("self_play", {})
-        arguments = []
-        for key, argument in fact["arguments"].items():
-            value = "(needed)" if argument["needed"] else _format_value(argument["default"])
-            other = self_play.get(key.replace("-", "_"), argument["default"])
-            arguments.append(f"{key}={value}" + (f"|{_format_value(other)}" if other != argument["default"] else ""))
-        spaced = "   ".join(part.replace(" ", "\u00a0") for part in arguments)
-        table.add_row(name, Text.assemble(fact["what"], (f"\n{spaced}\n" if spaced else "", "dim")))
-    return table
-
-
-def _format_value(value: Any) -> str:
-    """Format a value as in a spec string or on a command line."""
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _format_values(values: Mapping[str, Any]) -> list[str]:
+    """Format values as in a spec string or on a command line."""
+    words = {
+        name.replace("_", "-"): " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for name, value in values.items()
+    }
+    lower = {"True": "true", "False": "false", "None": "none"}
+    return [f"{name}={lower.get(word, word)}" for name, word in words.items()]

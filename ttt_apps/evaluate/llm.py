@@ -22,12 +22,12 @@ from ttt_envs.game.game import Game
 from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
 from ttt_eval.language_models.player import Interview, TextSettings
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
-from ttt_eval.metrics import LOSSES, METRICS
 from ttt_eval.reports.results import RESULT
 
 DEFAULT_GAMES = 100
 MAX_GAMES = 10_000
-SHOWN_BY_STONES = 30
+HIDDEN = ("pairs", "corrected", "moves", "blunders", "exact")
+"""Keys of results of games or positions that are not printed with the others."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,10 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print the number of prompts, of tokens and their cost, and stop"""
-    price_in: float = 0.0
-    """price of a million tokens of prompts, for --dry-run"""
-    price_out: float = 0.0
-    """price of a million tokens of answers, for --dry-run"""
+    """print the number of prompts and of tokens, and stop"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
-    games: cli.Count | None = None
+    games: cli.OptionalEven = None
     """number of games, even; default: 100, with --positions none"""
     opponent: str = ""
     """opponent in the games, such as random or run:PATH; default: optimal on boards of up to 16 cells, else
@@ -74,7 +70,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     """maximum number of tokens of an answer"""
     fields: Annotated[str, tyro.conf.arg(metavar="JSON")] = "{}"
     """further fields of requests; null leaves one out: '{"max_tokens": null, "max_completion_tokens": 1024}'"""
-    seed: cli.Count = 0
+    seed: cli.Natural = 0
     """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
     concurrency: cli.Count = 8
     """maximum number of requests at a time"""
@@ -91,7 +87,6 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        cli.check_seed(self.seed)
         if self.endpoint and self.prompts is not None:
             raise cli.UsageError(
                 f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
@@ -104,47 +99,48 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         opponent = make_policy(self._opponent_spec(game), game)
         correction = cli.check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, every)
-        cost = (usage["prompt_tokens"] * self.price_in + usage["completion_tokens"] * self.price_out) / 1e6
         if self.dry_run:
-            cli.show({**usage, "cost": cost}, _describe(usage, cost), json=self.json)
+            cli.show(usage, _describe(usage), json=self.json)
             return
         ask = make_ask(self.endpoint, sampling, self.concurrency) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
         if ask is not None:
-            cli.warn(_describe(usage, cost))
-        with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.count_bar("answers") as progress:
+            cli.warn(_describe(usage))
+        with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(
                 interview, settings, opponent=opponent, games=games, positions=every, luck_correction=correction
             )
         if result is None:
-            file = self.prompts or out / "prompts.jsonl"
-            lines = [
-                json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body})
-                for key, body in ((key, sampling.body(question)) for key, question in interview.missing.items())
-            ]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, lambda stream: stream.write("".join(line + "\n" for line in lines).encode()))
-            if self.json:
-                print(json.dumps({"prompts": len(lines), "file": str(file)}))
-            cli.warn(
-                f"{len(lines):,} prompts have no answer, and are in {file}: append their answers to {path}, and run "
-                f"the same command again"
-            )
+            self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
         result = {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()}
         write_json(out / RESULT, result)
-        page = cli.write_folder_report(out, self.no_report)
         new, used = result["new"], result["usage"]
         requested = (
             f"{new['answers']:,} answers were requested now ({new['prompt_tokens']:,} tokens of prompts, "
             f"{new['completion_tokens']:,} of answers), of {used['answers']:,} used"
         )
-        cli.show(result, *_tables(result), requested, json=self.json)
-        if not self.json:
-            cli.print_status(f"written: {out / RESULT}{page}")
+        self.show_folder(out / RESULT, *_tables(result), requested)
+
+    def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
+        """Write the prompts without an answer to a file, as batch services read them."""
+        url = "/v1/chat/completions"
+        requests = [
+            {"custom_id": key, "method": "POST", "url": url, "body": interview.sampling.body(question)}
+            for key, question in interview.missing.items()
+        ]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
+        data = {"prompts": len(requests), "file": str(file)}
+        if self.json:
+            cli.show(data, json=True)
+        cli.warn(
+            f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "
+            f"the same command again"
+        )
 
     def _opponent_spec(self, game: Game) -> str:
         return self.opponent or ("optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block")
@@ -152,62 +148,23 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     def _num_games(self) -> int:
         if self.positions == "all" and not self.games:
             return 0
-        return 2 * cli.num_pairs(DEFAULT_GAMES if self.games is None else self.games, MAX_GAMES)
+        return DEFAULT_GAMES if self.games is None else self.games
 
 
-def _describe(usage: Mapping[str, int], cost: float) -> str:
+def _describe(usage: Mapping[str, int]) -> str:
     return (
         f"{usage['prompts']:,} prompts, about {usage['prompt_tokens']:,} tokens of them and at most "
-        f"{usage['completion_tokens']:,} of answers, which cost at most about {cost:,.2f}; illegal answers add to "
-        f"that, stored answers and positions that are met again do not count"
+        f"{usage['completion_tokens']:,} of answers; illegal answers add to that, stored answers and positions that "
+        f"are met again do not count"
     )
 
 
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     """Yield the tables of a result."""
-    name = f"{ascii(result['model'])[1:-1]}, presentation {result['presentation']}"
-    games, positions = result["games"], result["positions"]
-    if games is not None:
-        title = f"{name}, against {result['opponent']}, {games['games']:,} games"
-        table = cli.new_table("", "value", "95% interval", title=title)
-        for rate in ("score", "wins", "draws", "losses"):
-            one = games[rate]
-            table.add_row(rate, f"{one['mean']:.3f}", f"{one['low']:.3f}-{one['high']:.3f}")
-        if "raw_score" in games:
-            one = games["raw_score"]
-            table.add_row("score with luck", f"{one['mean']:.3f}", f"{one['low']:.3f}-{one['high']:.3f}")
-        _add_moves(table, games["moves"])
-        yield table
-        yield _stones_table("games: moves by stones on the board", games["moves"])
-    if positions is not None:
-        title = f"{name}, {positions['positions']:,} positions"
-        table = cli.new_table("", "value", title=title)
-        exact = positions["exact"]
-        if exact is not None:
-            for name in filter(exact.get, LOSSES):
-                table.add_row(METRICS[name].label, f"{exact[name]:.9f}")
-            for opponent, one in exact["results"].items():
-                shares = ", ".join(f"{name} {one[name]:.4f}" for name in ("win", "draw", "loss"))
-                table.add_row(f"exact result against {opponent}", shares)
-        table.add_row("positions without a legal answer", f"{positions['without_move']:,}")
-        _add_moves(table, positions["moves"])
-        yield table
-        yield _stones_table("positions: moves by stones on the board", positions["moves"])
-
-
-def _add_moves(table: Table, moves: Mapping[str, Any]) -> None:
-    if moves["regret"] is not None:
-        table.add_row("regret of a move", f"{moves['regret']:.4f}")
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in moves["problems"].items())
-    table.add_row("illegal answers", f"{moves['illegal_share']:.4f}", *([kinds] if len(table.columns) > 2 else []))
-
-
-def _stones_table(title: str, moves: Mapping[str, Any]) -> Table:
-    table = cli.new_table("stones", "moves", "regret", "blunders", "answers", "illegal", title=title)
-    for row in moves["by_stones"][:SHOWN_BY_STONES]:
-        regret = "" if row["regret"] is None else f"{row['regret']:.4f}"
-        blunders = "" if row["blunders"] is None else f"{row['blunders']:,}"
-        table.add_row(
-            str(row["stones"]), f"{row['moves']:,}", regret, blunders, f"{row['answers']:,}", f"{row['illegal']:,}"
-        )
-    return table
+    for name in ("games", "positions"):
+        part = result[name]
+        if part is not None:
+            moves = {key: value for key, value in part["moves"].items() if key != "by_stones"}
+            facts = {key: value for key, value in part.items() if key not in HIDDEN} | (part.get("exact") or {}) | moves
+            yield cli.facts_table(facts, title=f"{result['model']}, presentation {result['presentation']}: {name}")
+            yield cli.rows_table(part["moves"]["by_stones"], title=f"{name}: moves by stones on the board")

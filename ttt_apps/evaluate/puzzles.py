@@ -35,7 +35,7 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
     """a log of games, such as that of play.py --log: the positions in which a move lost value"""
     player: str = ""
     """the player in the log whose moves count, such as human; default: both"""
-    count: cli.Count = 20
+    count: cli.Positive = 20
     """maximum number of puzzles of a policy or a log"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the puzzles to a JSON file too"""
@@ -54,13 +54,10 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             )
         if self.log is None:
             cli.check_no_effect(self, "without --log", "player")
-        if self.count < 1:
-            raise cli.UsageError(f"--count {self.count} gives no puzzle: choose 1 or more")
         puzzles, command, title = self._collect()
         if self.out is not None:
             write_puzzles(self.out, puzzles, {"command": command})
-        table = _table(puzzles, title, of_policy=bool(self.policy))
-        part = table if puzzles else f"no move loses value: there are no {title}"
+        part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
         cli.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part, json=self.json)
         if self.out is not None and not self.json:
             cli.print_status(f"written: {self.out}, {len(puzzles)} puzzles")
@@ -70,33 +67,31 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
         command = "evaluate.py puzzles"
         if self.policy:
             game = self.game_for(self.policy)
-            with cli.slow_status(f"the games of {self.policy}"):
+            with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
             command = shlex.join([*command.split(), self.policy, *game_options(game)])
             return puzzles, command, f"puzzles of {self.policy}, {game}"
         if self.log is not None:
             games = read_any_format(self.log, tell=cli.warn)
-            with cli.slow_status("the games of the log"):
+            with cli.status("the games of the log"):
                 puzzles = list(islice(from_games(games, self.player or None), self.count))
             return puzzles, f"{command} --log", "puzzles"
         return read_puzzles(), command, "puzzles"
 
 
-def _table(puzzles: Sequence[Puzzle], title: str, *, of_policy: bool) -> Table:
-    """Return a table of puzzles; those of a policy have one game and one reason, which the title names."""
-    columns = ("", "position", "game", "tempting", "why", "loses", "best", "level")
-    kept = [name for name in columns if not (of_policy and name in ("game", "why", "level"))]
-    table = cli.new_table(*kept, title=title)
-    for number, puzzle in enumerate(puzzles, 1):
-        cells = {
-            "": str(number),
+def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
+    """Return a table of puzzles."""
+    rows = [
+        {
+            "": number,
             "position": to_text(puzzle.position, puzzle.game),
             "game": str(puzzle.game),
-            "tempting": " ".join(coordinate(cell, puzzle.game) for cell in puzzle.tempting),
+            "tempting": [coordinate(cell, puzzle.game) for cell in puzzle.tempting],
             "why": puzzle.why,
-            "loses": f"{puzzle.loss:.3f}",
-            "best": " ".join(coordinate(cell, puzzle.game) for cell in puzzle.best),
-            "level": str(puzzle.level or ""),
+            "loses": puzzle.loss,
+            "best": [coordinate(cell, puzzle.game) for cell in puzzle.best],
+            "level": puzzle.level or None,
         }
-        table.add_row(*(cells[name] for name in kept))
-    return table
+        for number, puzzle in enumerate(puzzles, 1)
+    ]
+    return cli.rows_table(rows, title=title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,6 @@ from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summ
 from ttt_eval.curves import read_curves
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.curves import Scale, draw_summaries
-from ttt_eval.reports.formats import number
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
 from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
@@ -45,7 +43,7 @@ class Report(cli.TrustOptions):
         for run in self.runs:
             RunDirectory(run).check_trained()
         for run in self.runs:
-            with cli.slow_status(f"writing the report of {run}"):
+            with cli.status(f"writing the report of {run}"):
                 page = report_run(run)
             cli.print_output(f"a report to look at: {page}")
 
@@ -73,7 +71,7 @@ class Compare(cli.TrustOptions):
         if self.out.suffix != ".html":
             raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
         read_common_game(self.runs)  # refuses before a bar is drawn
-        with cli.count_bar("exact results") as progress:
+        with cli.bar("exact results") as progress:
             result = read_runs(self.out, self.runs, progress=progress)
         cli.print_output(f"a page to look at: {write_report(self.out, runs_report(result))}")
 
@@ -124,38 +122,35 @@ class Plot(cli.JsonOptions):
             save_for_paper(self.out, figure, self.width, len(summaries))
         if self.csv is not None:
             write_csv(self.csv, summaries, self.x, self.y)
-        columns = ("group", "runs", COLUMNS[self.x], f"median {self.y}", "band")
+        groups_data = [_group_data(group, self.x, self.y) for group in summaries]
         rows = [
-            (
-                group.name,
-                str(group.runs),
-                f"{group.x[-1]:,.4g}",
-                number(group.median[-1]),
-                ""
-                if group.low is None or group.high is None
-                else f"{number(group.low[-1])} to {number(group.high[-1])}",
-            )
+            {
+                "group": group.name,
+                "runs": group.runs,
+                COLUMNS[self.x]: group.x[-1],
+                f"median {self.y}": group.median[-1],
+                "low": None if group.low is None else group.low[-1],
+                "high": None if group.high is None else group.high[-1],
+            }
             for group in summaries
         ]
-        table = cli.new_table(*columns, title="at the last common mark", rows=rows)
-        cli.show({"x": self.x, "y": self.y, "groups": self._groups(summaries)}, table, json=self.json)
+        table = cli.rows_table(rows, title="at the last common mark")
+        cli.show({"x": self.x, "y": self.y, "groups": groups_data}, table, json=self.json)
         if not self.json:
             written = [str(path) for path in (self.out, self.csv) if path is not None]
             hint = "--out FILE.pdf draws this, --csv FILE.csv writes it"
             cli.print_status(f"written: {', '.join(written)}" if written else hint)
 
-    def _groups(self, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-        """Return JSON-ready data."""
-        return [
-            {
-                "name": group.name,
-                "settings": dict(group.labels),
-                "runs": group.runs,
-                COLUMNS[self.x]: group.x.tolist(),
-                self.y: group.median.tolist(),
-                "low": None if group.low is None else group.low.tolist(),
-                "high": None if group.high is None else group.high.tolist(),
-                "notes": list(group.notes),
-            }
-            for group in summaries
-        ]
+
+def _group_data(group: Summary, x: XAxis, y: YAxis) -> dict[str, Any]:
+    """Return a group's curve as JSON-ready data."""
+    return {
+        "name": group.name,
+        "settings": dict(group.labels),
+        "runs": group.runs,
+        COLUMNS[x]: group.x.tolist(),
+        y: group.median.tolist(),
+        "low": None if group.low is None else group.low.tolist(),
+        "high": None if group.high is None else group.high.tolist(),
+        "notes": list(group.notes),
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tyro
 
-from ttt_apps.cli import command_words, parse, print_status, progress_bar, run_command
+from ttt_apps.cli import bar, command_words, parse, print_status, run_command
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,8 @@ class PlayPage:
 
         if self.train:
             train_nets(GAMES, Path(__file__).with_name("assets") / FILE)
-        with progress_bar() as bar:
-            task = bar.add_task("exact values", total=1.0)
-            page = build_page(numbers(lambda share: bar.update(task, completed=share))).encode()
+        with bar("exact values") as progress:
+            page = build_page(numbers(progress)).encode()
         write_atomically(self.out, lambda file: file.write(page))
         print_status(f"{self.out}: {len(page) / 1000:.0f} kB. Open it in any browser.")
 
