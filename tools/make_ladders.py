@@ -33,11 +33,10 @@ from ttt_eval.matches.ladder import (
     pairing_seed,
     pareto_front,
     play_pairing,
-    rate_pairings,
+    rate_rungs,
     read_ladder,
 )
 from ttt_eval.matches.move_cost import measure_move_costs
-from ttt_eval.matches.tournament import DRAWS
 from ttt_eval.metrics import LOSSES
 from ttt_eval.result_store import Unit, collect_results, hash_data
 
@@ -168,7 +167,7 @@ def measure_ladder(
     results, strengths = found[: len(pairings)], found[len(pairings) :]
     graded = dict(zip(plan.graded, strengths, strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
-    ratings = rate_pairings(typed, len(rungs), exact=plan.games == 0, draws=DRAWS, anchor=rungs.index(ANCHOR))
+    ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     place_of = {rung: place for place, rung in enumerate(order)}
     data: dict[str, Any] = {

@@ -1,6 +1,5 @@
 """Matches: results known from elsewhere, and independence of results from blocks and workers."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -81,11 +80,10 @@ def test_match_aborts_if_a_policy_forfeits_all_games():
         def probabilities(self, boards, rng=None):
             raise Forfeit("")
 
-    with pytest.raises(ValueError, match="forfeited 8 games in a row, so the match is aborted: no reason was given"):
-        play_pairs(GAME, "random", Never(GAME), 10)
-    Never.pure = True
-    with pytest.raises(ValueError, match="is pure and gave up a game, no reason was given: say pure = False"):
-        play_pairs(GAME, "random", Never(GAME), 10)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"forfeited 8 games in a row|say pure = False"):
+            play_pairs(GAME, "random", Never(GAME), 10)
+        Never.pure = True  # then it must not
 
 
 def same_games_for(blocks_and_jobs, pairs, match):
@@ -120,7 +118,6 @@ def test_games_of_a_stateful_player_do_not_depend_on_workers(b, more_workers):
 
 
 def test_blocks_are_small_enough_to_share_and_to_stop_early():
-    assert len(list(play_blocks(settings("random"), 2 * PAIRS_PER_SEED_BLOCK + 5))) >= match.MIN_BLOCKS
     blocks = play_blocks(settings(seed=3), 10**12, block=50, jobs=2)
     first = next(blocks)
     blocks.close()
@@ -134,17 +131,10 @@ class Cheat(FirstEmpty):
         return np.zeros(len(boards.mover), np.int64)
 
 
-@pytest.mark.parametrize(
-    ("options", "pairs", "block", "message"),
-    [
-        ({}, 0, None, "pairs=0 leaves nothing to play"),
-        ({}, 3, 0, "block=0 leaves nothing to play: choose 1 or more pairs"),
-        ({"a": Cheat()}, 3, None, "moved to a cell that is not empty: choose another policy"),
-    ],
-)
-def test_errors(options, pairs, block, message):
-    with pytest.raises(ValueError, match=message):
-        total(play_blocks(settings(**options), pairs, block=block))
+@pytest.mark.parametrize(("a", "pairs", "block"), [("random", 0, None), ("random", 3, 0), (Cheat(), 3, None)])
+def test_errors(a, pairs, block):
+    with pytest.raises(ValueError, match="choose"):
+        total(play_blocks(settings(a), pairs, block=block))
 
 
 def test_lengths_of_games_are_counted_by_seat_and_result():
@@ -168,7 +158,6 @@ def test_score_sums_by_result_and_by_seat():
     assert score.rate("wins").mean == pytest.approx(31 / 116)
     assert score.rate("draws").mean == pytest.approx(53 / 116)
     assert score.rate("score").mean == pytest.approx((31 + 53 / 2) / 116)
-    assert json.loads(json.dumps(score.to_dict()))["pentanomial"] == [7, 10, 28, 3, 10]
     reversed_ = score.reversed()
     assert reversed_.pairs[1, 2] == score.pairs[0, 1]  # won first, drawn second: for b drawn first, lost second
     assert reversed_.table.tolist() == score.table[::-1, ::-1].tolist()
@@ -188,26 +177,14 @@ def test_coverage_of_the_interval():
 # Openings
 
 
-@pytest.mark.parametrize("openings", ["random:3", "all:2"])
-def test_both_games_of_a_pair_have_the_same_opening_and_swapped_seats(openings):
-    games = []
-    play_pairs(GAME, "win-or-block", "random", 300, openings=openings, log=games.extend)
-    assert [played.episode for played in games] == list(range(600))
-    for first, second in zip(games[::2], games[1::2], strict=True):
-        assert first.opening == second.opening is not None
-        assert (first.players, second.players) == (("win-or-block", "random"), ("random", "win-or-block"))
-        assert first.settings == {"openings": openings}
-    assert len({played.opening for played in games}) > 50
-
-
-def test_listed_openings_are_taken_in_turn_through_the_whole_match(tmp_path):
+def test_listed_openings_are_taken_in_turn_in_both_games_of_a_pair(tmp_path):
     texts = ["x.o/.../... o", "oo./x../... x", "o../.../..x o"]
     (tmp_path / "three").write_text("\n".join(texts))
     for block in (PAIRS_PER_SEED_BLOCK, 500):
         games = []
         match = settings("random", openings=str(tmp_path / "three"))
         total(play_blocks(match, PAIRS_PER_SEED_BLOCK + 5, block=block, log=games.extend))
-        assert [played.opening for played in games[::2]] == [texts[n % 3] for n in range(PAIRS_PER_SEED_BLOCK + 5)]
+        assert [played.opening for played in games] == [texts[n // 2 % 3] for n in range(2 * PAIRS_PER_SEED_BLOCK + 10)]
 
 
 @pytest.mark.parametrize("openings", [None, "random:3"])
@@ -242,18 +219,20 @@ def test_match_from_one_position_has_its_exact_rates(tmp_path):
 # Logs
 
 
-def test_logged_games_are_those_of_the_score():
-    games = []
-    score = play_pairs(GAME, "win-or-block", "random", 400, seed=2, log=games.extend)
-    counted = np.zeros((2, 3), np.int64)
-    for played in games:
-        swapped = played.episode % 2
+@pytest.mark.parametrize("openings", [None, "random:3", "all:2"])
+def test_logged_games_are_those_of_the_score_with_swapped_seats(openings):
+    games, counted = [], np.zeros((2, 3), np.int64)
+    score = play_pairs(GAME, "win-or-block", "random", 300, seed=2, openings=openings, log=games.extend)
+    for number, played in enumerate(games):
+        swapped = number % 2
         counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
-        assert played.seed == 2
-        assert played.settings == {}
-        assert played.opening is None
+        assert (played.seed, played.episode) == (2, number)
+        assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
+        assert played.opening == games[number - swapped].opening
+        assert played.settings == ({} if openings is None else {"openings": openings})
     assert_array_equal(counted, score.table)
-    assert_array_equal(play_pairs(GAME, "win-or-block", "random", 400, seed=2).pairs, score.pairs)
+    assert (len({played.opening for played in games}) > 50) == (openings is not None)
+    assert_array_equal(play_pairs(GAME, "win-or-block", "random", 300, seed=2, openings=openings).pairs, score.pairs)
 
 
 class Counting(FirstEmpty):
@@ -266,10 +245,9 @@ class Counting(FirstEmpty):
 def test_policy_is_made_once_per_process_and_match():
     """Reading a large table may take longer than playing, and its file may change between matches."""
     Counting.made = 0
-    play_pairs(GAME, "test_match:Counting", "random", 100)
-    assert Counting.made == 1
-    play_pairs(GAME, "test_match:Counting", "random", 100)
-    assert Counting.made == 2
+    for count in (1, 2):
+        play_pairs(GAME, "test_match:Counting", "random", 100)
+        assert Counting.made == count
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -287,12 +265,6 @@ def test_the_same_skips_in_both_games_lower_the_variance():
     left = play_pairs(GAME, "win-or-block", "win-or-block", 50_000).variance_ratio
     assert 0.32 < left < 0.38
     assert 0.7 * left < np.var(together) / np.var(apart) < 1.4 * left
-
-
-def test_variance_ratio_without_skips_and_between_equal_players():
-    assert 0.95 < play_pairs(Game(), "random", "random", 50_000).variance_ratio < 1.05
-    assert play_pairs(GAME, FirstEmpty(), FirstEmpty(), 500).variance_ratio == pytest.approx(0)
-    assert np.isnan(play_pairs(Game(), FirstEmpty(), FirstEmpty(), 5).variance_ratio)
 
 
 @pytest.mark.parametrize("game", [GAME, Game(5, 8, 4), Game(7, 7, 5, 0.25)], ids=str)

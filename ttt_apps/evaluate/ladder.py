@@ -60,7 +60,8 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
             ValueError: no such ladder, an unknown policy, an invalid number of games.
             Stopped: an interrupt; with a folder, completed work is stored.
         """
-        from ttt_eval.matches.ladder import GAMES, MAX_GAMES, RESULT, RatingSettings, rate_policy
+        from ttt_eval.matches.ladder import GAMES, MAX_GAMES, rate_policy
+        from ttt_eval.matches.match_blocks import RESULT
 
         if self.games is not None:
             num_pairs(self.games, MAX_GAMES)
@@ -72,12 +73,10 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
             self._print_ladder(ladder)
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
-        settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
         provenance = make_provenance()
         with report_interrupt(self.out), count_bar("placing") as progress:
-            found = rate_policy(
-                self.policy, ladder, provenance, settings, jobs=workers, folder=self.out, progress=progress
-            )
+            options = {"jobs": workers, "folder": self.out, "progress": progress}
+            found = rate_policy(self.policy, ladder, provenance, games=self.games or GAMES, seed=self.seed, **options)
         page = "" if self.out is None else write_folder_report(self.out, self.no_report)
         if self.json:
             print(json.dumps(found))

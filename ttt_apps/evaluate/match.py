@@ -22,16 +22,10 @@ from ttt_eval.matches.elo import elo, elo_to_dict, likelihood_of_superiority, no
 from ttt_eval.matches.games import append_games, new_games
 from ttt_eval.matches.luck import OFF
 from ttt_eval.matches.match import MatchSettings, play_blocks
+from ttt_eval.matches.match_blocks import COST, RESULT
 from ttt_eval.matches.score import Score, Times
 from ttt_eval.matches.sprt import SPRT, Decision, Model
-from ttt_eval.matches.tournament import (
-    COST,
-    MAX_GAMES_PER_PAIRING,
-    RESULT,
-    Tournament,
-    TournamentSettings,
-    run_tournament,
-)
+from ttt_eval.matches.tournament import MAX_GAMES_PER_PAIRING, Tournament, TournamentSettings, run_tournament
 
 
 @dataclass(frozen=True)
@@ -156,7 +150,7 @@ class Match(cli.ReportOptions, cli.PairOptions):
                 match, test, folder, make_provenance(), pairs=pairs, jobs=self.workers(), progress=tell_bar
             )
         _note_forfeits(result.score, *self.players)
-        self._show_stored(_test_table(test, f"{' against '.join(self.players)}, {game}", result), folder / sprt.RESULT)
+        self._show_stored(_test_table(test, f"{' against '.join(self.players)}, {game}", result), folder / RESULT)
 
     def _play_tournament(self) -> None:
         pairs, game = self._validate(1_000, MAX_GAMES_PER_PAIRING)

@@ -26,9 +26,8 @@ from ttt_eval.language_models.player import (
     reachable_positions,
 )
 from ttt_eval.matches.account import account_moves
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.luck import OFF, ExpectedValues, LuckCorrection, make_correction, make_expected_values
-from ttt_eval.matches.score import Forfeits, Score
+from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
 
 KIND, FORMAT = "language-model", 1
 MAX_BLUNDERS = 6
