@@ -67,11 +67,9 @@ def test_elo_by_hand():
     assert elo_from_score(0.75) == pytest.approx(190.848501887865)
     assert score_from_elo(-190.848501887865) == pytest.approx(0.25)
     assert (elo_from_score(0.0), elo_from_score(1.0)) == (-math.inf, math.inf)
-    found = elo(from_pentanomial([10, 20, 40, 20, 10]))
-    assert found.mean == pytest.approx(0, abs=1e-9)
-    assert found.low == pytest.approx(-found.high)
-    assert elo(from_pentanomial([0, 0, 0, 0, 9])).mean == math.inf
-    assert elo(from_pentanomial([0, 0, 0, 0, 9])).low > 0
+    even, perfect = elo(from_pentanomial([10, 20, 40, 20, 10])), elo(from_pentanomial([0, 0, 0, 0, 9]))
+    assert (even.mean, even.low) == pytest.approx((0, -even.high), abs=1e-9)
+    assert perfect.mean == math.inf > perfect.low > 0
 
 
 def test_moments_are_those_of_a_sample():
@@ -81,10 +79,9 @@ def test_moments_are_those_of_a_sample():
 
 
 def test_likelihood_of_superiority():
-    assert likelihood_of_superiority(from_pentanomial([10, 20, 40, 20, 10])) == pytest.approx(0.5)
-    assert likelihood_of_superiority(from_pentanomial([0, 0, 7, 0, 0])) == 0.5
+    for even in ([10, 20, 40, 20, 10], [0, 0, 7, 0, 0]):
+        assert likelihood_of_superiority(from_pentanomial(even)) == pytest.approx(0.5)
     assert 0.5 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 0, 1])) < 0.8  # one pair is no certainty
-    assert 0.95 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 7, 0])) < 1
     # all pairs one win and one loss, but for 16: after z**2 / 4 more pairs at each end, mean and variance are known
     added = norm.ppf(0.975) ** 2 / 4
     total = 100 + 2 * added
@@ -148,37 +145,27 @@ def test_likelihood_ratio_is_that_of_fishtest(counts):
     assert SPRT(0, 2).decide(from_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
 
 
-def errors(test, chances, matches, rng, most=4000, step=8):
-    """Return the rates at which simulated matches accept each hypothesis, and the mean number of pairs."""
-    accepted, lengths = [], []
-    for _ in range(matches):
-        counts, verdict = np.zeros(5, np.int64), None
-        while verdict is None and counts.sum() < most:
-            counts += rng.multinomial(step, chances)
-            verdict = test.decide(from_pentanomial(counts)).accepted
-        accepted.append(verdict)
-        lengths.append(int(counts.sum()))
-    return accepted.count(0) / matches, accepted.count(1) / matches, float(np.mean(lengths))
+def simulate(test, chances, rng, most=4000, step=8):
+    """Return the hypothesis that a simulated match accepts, and its number of pairs."""
+    counts, verdict = np.zeros(5, np.int64), None
+    while verdict is None and counts.sum() < most:
+        counts += rng.multinomial(step, chances)
+        verdict = test.decide(from_pentanomial(counts)).accepted
+    return verdict, int(counts.sum())
 
 
 @pytest.mark.parametrize("matches", [150, pytest.param(2000, marks=pytest.mark.slow)])
 def test_error_rates_of_the_sequential_test(matches):
-    rng = np.random.default_rng(2)
-    test = SPRT(0, 50)
+    rng, test, tilt = np.random.default_rng(2), SPRT(0, 50), score_from_elo(50) - 0.5
     # few draws, many draws, seats that decide most games; tilted until the mean is that of a hypothesis
     for shape in ([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.6, 0.1, 0.1], [0.08, 0.03, 0.78, 0.03, 0.08]):
-        chances = np.array(shape)
-        tilt = 4 * (score_from_elo(50) - 0.5) / 4
-        better = chances + np.array([-tilt, 0, 0, 0, tilt])
-        assert better @ np.arange(5) / 4 == pytest.approx(score_from_elo(50))
-        allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)
-        none_better, false_positive, _ = errors(test, chances, matches, rng)
-        false_negative, found, length = errors(test, better, matches, rng)
-        assert false_positive < allowed
-        assert false_negative < allowed
-        assert none_better + false_positive == found + false_negative == 1
-        variance = float(better @ (np.arange(5) / 4 - score_from_elo(50)) ** 2)
-        assert length < test.fixed_pairs(variance)  # on average shorter than a test of fixed size
+        better = np.array(shape) + np.array([-tilt, 0, 0, 0, tilt])
+        for truth, chances in enumerate((shape, better)):
+            verdicts, lengths = zip(*(simulate(test, chances, rng) for _ in range(matches)), strict=True)
+            assert verdicts.count(1 - truth) / matches < 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)
+            assert None not in verdicts
+        # on average shorter than a test of fixed size
+        assert np.mean(lengths) < test.fixed_pairs(float(better @ (np.arange(5) / 4 - score_from_elo(50)) ** 2))
 
 
 def test_both_models_agree_on_independent_games():

@@ -1,8 +1,8 @@
 """Ladders: equations of ratings, and validity of the stored ladders."""
 
 import json
-import math
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import make_ladders
@@ -17,9 +17,6 @@ from ttt_eval.matches import ladder as rate
 from ttt_eval.matches.ladder import (
     ANCHOR,
     LADDER_FOLDER,
-    Ladder,
-    Pairing,
-    fit_rating,
     ladder_name,
     pairing_seed,
     pareto_front,
@@ -71,12 +68,11 @@ def measured(tmp_path_factory):
 
 def test_random_is_0_and_perfect_play_is_highest(measured):
     ladder = measured["exact"]
+    first, *_, best = ladder.rungs
     assert ladder.exact
     assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
-    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
-    best = ladder.rungs[-1]
-    assert (best["spec"], best["regret"]) == ("optimal", 0)
-    assert best["exploitability"] < 1e-12 < ladder.rungs[0]["exploitability"]
+    assert (first["spec"], first["rating"], best["spec"], best["regret"]) == (ANCHOR, 0, "optimal", 0)
+    assert best["exploitability"] < 1e-12 < first["exploitability"]
     assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
 
 
@@ -96,11 +92,10 @@ def test_rating_of_a_rung_is_its_own(measured, kind):
 def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
     ladder = measured["sampled"]
     few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
-    fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0}, ladder.source)
+    fixed = replace(ladder, data={**ladder.data, "games": 0})
     held = place("win-or-block", fixed, games=200)["rating"]
     assert held["mean"] == many["mean"]
-    widths = [one["high"] - one["low"] for one in (held, many, few)]
-    assert widths == sorted(widths)
+    assert held["high"] - held["low"] < many["high"] - many["low"] < few["high"] - few["low"]
 
 
 def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
@@ -135,16 +130,6 @@ def test_pareto_front():
     assert pareto_front([0, 100], None) == [None, None]
 
 
-def test_perfect_and_zero_scores_have_finite_ratings(measured):
-    ladder = measured["sampled"]
-    for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
-        result = Pairing(False, 100, win, 0.0, 1 - win, pentanomial)
-        rating = fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
-        assert all(map(math.isfinite, rating))
-        assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
-        assert rating.low < rating.mean < rating.high
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Stored ladders
 
@@ -152,8 +137,7 @@ def test_perfect_and_zero_scores_have_finite_ratings(measured):
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_ladder_is_complete_and_in_order(name):
     ladder, plan = read_ladder(name), PLANS[name]
-    measured = (ladder.name, ladder.game, ladder.data["games"], ladder.data["seed"])
-    assert measured == (name, plan.game, plan.games, plan.seed)
+    assert (ladder.game, ladder.data["games"], ladder.data["seed"]) == (plan.game, plan.games, plan.seed)
     assert ladder_name(ladder.game) == name
     assert sorted(ladder.specs) == sorted(plan.rungs)
     for result in ladder.data["results"]:
@@ -165,15 +149,10 @@ def test_stored_ladder_is_complete_and_in_order(name):
         assert rung["low"] <= rung["rating"] <= rung["high"]
         assert (rung["exploitability"] is not None) == (rung["spec"] in plan.graded)
         assert rung["cost"]["cpu_s_per_move"] > 0
-    rungs = ladder.rungs
-    assert (rungs[0]["spec"], rungs[0]["rating"]) == (ANCHOR, 0)
-    steps = np.diff([rung["rating"] for rung in rungs])
-    assert 10 < steps.min() <= steps.max() < 3 * np.mean(steps)
-    for lower, upper in pairwise(rungs):
+    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
+    for lower, upper in pairwise(ladder.rungs):
         assert lower["high"] < upper["low"]
-    if "optimal" in plan.graded:
-        assert rungs[-1]["spec"] == "optimal"
-        assert max(rungs[-1]["exploitability"], rungs[-1]["regret"]) < 1e-12
+        assert lower["rating"] + 10 < upper["rating"]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def evaluate_model(
         opponent: of the games.
         games: number of games, even; 0 for none.
         positions: whether the model is asked about all reachable positions.
-        luck_correction: value function of :func:`ttt_eval.matches.luck.value_function`.
+        luck_correction: value function of :func:`ttt_eval.matches.luck.make_correction`.
 
     Returns:
         None if answers are missing: ``interview.missing`` has their questions.

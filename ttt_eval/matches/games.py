@@ -117,10 +117,7 @@ class PlayedGame:
         object.__setattr__(self, "players", tuple(self.players))
         if winner(self.game, self.start().cells) is not None:
             raise ValueError(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
-        outcome = Outcome.NOT_OVER
-        for turn in self._turns():
-            outcome = turn.outcome
-        reached = None if outcome == Outcome.NOT_OVER else outcome
+        reached = [None, *(result for *_, result in self._turns())][-1]
         if self.forfeit is not None:
             if reached is not None or self.result is None or self.result.winner < 0:
                 raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
@@ -134,8 +131,11 @@ class PlayedGame:
             return Boards.start(self.game).position(0)
         return from_text(self.opening, self.game)
 
-    def _turns(self) -> Iterator[_Turn]:
-        """Yield the moves, checked by the rules."""
+    def _turns(self) -> Iterator[tuple[Position, Move, Position, Outcome | None]]:
+        """Yield positions with their moves, checked by the rules, the next position, and the result if it is over.
+
+        In a finished game the mover of the last position is the last mover.
+        """
         position, is_over = self.start(), False
         stones = int(np.count_nonzero(position.cells))
         for number, move in enumerate(self.moves, 1):
@@ -151,17 +151,17 @@ class PlayedGame:
                 why = "the game is over then" if is_over else "turns are never skipped in this game"
                 raise ValueError(f"a turn is skipped after move {number}, and {why}")
             following = Position(cells, mover if skipped or is_over else 1 - mover)
-            yield _Turn(position, move, outcome, following)
+            yield position, move, following, outcome if is_over else None
             position = following
 
     def positions(self) -> Iterator[tuple[Position, int, bool]]:
         """Yield every position with a move, the action, and whether the other player's turn was then skipped."""
-        for turn in self._turns():
-            yield turn.position, *turn.move
+        for position, move, *_ in self._turns():
+            yield position, *move
 
     def end(self) -> Position:
         """Return the last position; if the game is over, its mover is the last mover."""
-        return [self.start(), *(turn.following for turn in self._turns())][-1]
+        return [self.start(), *(following for _, _, following, _ in self._turns())][-1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data without unknown fields; docs/files.md documents the keys."""
@@ -188,16 +188,6 @@ class PlayedGame:
             "result": None if record.result is None else Outcome(RESULTS.index(record.result)),
         }
         return cls(**values)
-
-
-class _Turn(NamedTuple):
-    """A move of a game."""
-
-    position: Position
-    move: Move
-    outcome: Outcome
-    following: Position
-    """the next position; in a finished game its mover is the last mover"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

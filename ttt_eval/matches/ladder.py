@@ -108,7 +108,7 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
 
     def score(self) -> Interval:
         """Return the score per game: wins and half the draws."""
-        return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score", CONFIDENCE)
+        return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score")
 
     def weights(self) -> tuple[Float64Array, float]:
         """Return pair counts by result, float64[5], and their precision, as :func:`rate_pairings` takes them.
@@ -370,7 +370,7 @@ def rate_rungs(
     """
     weights = {pairing: result.weights() for pairing, result in pairings.items()}
     draws = 1 if exact else DRAWS
-    ratings = rate_pairings(weights, players, confidence=CONFIDENCE, draws=draws, **options)
+    ratings = rate_pairings(weights, players, draws=draws, **options)
     return [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings] if exact else ratings
 
 

@@ -49,14 +49,17 @@ def default_correction(game: Game) -> str:
     return EXACT if game.cells <= MAX_CELLS_BY_DEFAULT and game.skip_chance > 0 else OFF
 
 
-def value_function(spec: str | StateValues, game: Game) -> StateValues | None:
-    """Return the value function of a spec: ``"exact"``, ``"off"`` (None) or a policy with values, such as ``run:PATH``.
+def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | None:
+    """Return the correction by a value function: ``"exact"``, ``"off"`` (None) or a policy with values.
 
     Raises:
         ValueError: an unknown policy, one of another game or without values, a board too large for exact values.
     """
-    if not isinstance(spec, str):
-        return spec
+    return _cached_correction(spec, game) if isinstance(spec, str) else LuckCorrection(game, spec)
+
+
+@lru_cache(maxsize=4)
+def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
     if spec == OFF:
         return None
     if spec == EXACT:
@@ -65,27 +68,14 @@ def value_function(spec: str | StateValues, game: Game) -> StateValues | None:
                 f"{game} has {game.cells} cells, and exact values are known up to {MAX_LAYERED_CELLS}: correct luck "
                 f"with the values of a policy, such as run:PATH, or choose off"
             )
-        return Optimal(game)
+        return LuckCorrection(game, Optimal(game))
     policy = make_policy(spec, game)
     if policy.values is None:
         raise ValueError(
             f"{spec} has no values of positions to correct luck with: choose exact, a run with values such as one of "
             f"value-net or alpha-zero, or off"
         )
-    return cast("StateValues", policy)
-
-
-@lru_cache(maxsize=4)
-def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
-    values = value_function(spec, game)
-    return None if values is None else LuckCorrection(game, values, spec)
-
-
-def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | None:
-    """Return the correction by a value function, see :func:`value_function`; those of a spec are kept."""
-    if isinstance(spec, str):
-        return _cached_correction(spec, game)
-    return LuckCorrection(game, spec, str(spec))
+    return LuckCorrection(game, cast("StateValues", policy))
 
 
 class LuckCorrection:
@@ -94,12 +84,10 @@ class LuckCorrection:
     Args:
         game: the game.
         values: the value function; exact values also correct the draws of players with known probabilities.
-        name: its spec string.
     """
 
-    def __init__(self, game: Game, values: StateValues, name: str = "") -> None:
-        self.game, self.name, self.exact = game, name, isinstance(values, Optimal)
-        self._values = values
+    def __init__(self, game: Game, values: StateValues) -> None:
+        self.game, self._values, self.exact = game, values, isinstance(values, Optimal)
 
     @cached_property
     def table(self) -> Float64Array | None:

@@ -63,7 +63,7 @@ class MatchSettings:
         seed: seed of all random numbers; the same seed plays the same games with any number of workers.
         openings: start positions of the pairs; None for the empty board.
         clock: of both players in each game of a timed match; None in an untimed one.
-        luck_correction: value function of :func:`ttt_eval.matches.luck.value_function`, which corrects the scores.
+        luck_correction: value function of :func:`ttt_eval.matches.luck.make_correction`, which corrects the scores.
     """
 
     game: Game
@@ -73,14 +73,6 @@ class MatchSettings:
     openings: Openings | None = None
     clock: Clock | None = None
     luck_correction: str | StateValues = OFF
-
-    def make_policies(self) -> tuple[Policy, Policy]:
-        """Return a and b as policies.
-
-        Raises:
-            ValueError: an unknown policy.
-        """
-        return make_policy(self.a, self.game), make_policy(self.b, self.game)
 
 
 def play_pairs(
@@ -271,38 +263,6 @@ class TimedGames(Player):
         return Times(seconds, self.least_left, self.lost, *pondered)
 
 
-class Side(NamedTuple):
-    """One of the two players in a block."""
-
-    policy: Policy
-    player: Player
-    rng: np.random.Generator
-    """of a stateful player"""
-
-    def request_moves(self, boards: Boards, rows: Int64Array) -> tuple[Int64Array, dict[int, Forfeit]]:
-        """Return the moves int64[R] in the games ``rows``, and the forfeits by row.
-
-        Raises:
-            ValueError: the player forfeits one game after another.
-        """
-        parts, forfeits, start, in_a_row = list[Int64Array](), dict[int, Forfeit](), 0, 0
-        while start < len(rows):
-            rest = boards.take(np.arange(start, len(rows))) if start else boards
-            try:
-                parts.append(self.player.act(rest, rows[start:], self.rng))
-                break
-            except Forfeit as problem:
-                count = len(problem.actions)
-                parts += [np.array(problem.actions, np.int64), np.zeros(1, np.int64)]
-                start += count
-                in_a_row = 1 if count else in_a_row + 1
-                forfeits[int(rows[start])] = problem
-                if in_a_row >= MAX_FORFEITS:
-                    raise _too_many_forfeits(self.policy, in_a_row, str(problem)) from None
-                start += 1
-        return np.concatenate(parts) if forfeits else parts[0], forfeits
-
-
 def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
     return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
 
@@ -321,7 +281,8 @@ class Call:
 @lru_cache(maxsize=1)
 def _policies(call: Call) -> tuple[Policy, Policy]:
     """Return the policies of a match."""
-    return call.match.make_policies()
+    match = call.match
+    return make_policy(match.a, match.game), make_policy(match.b, match.game)
 
 
 @lru_cache(maxsize=1)
@@ -378,12 +339,12 @@ def play_block(
     groups = [np.arange(2 * len(numbers))] if call.match.clock is None else block.rows_by_pairs[:, None]
     try:
         for rows in groups:
-            for side in block.sides:
-                side.player.begin(rows)
+            for player in block.players:
+                player.begin(rows)
             block.play(rows)
     finally:
-        for side in block.sides:
-            side.player.close()
+        for player in block.players:
+            player.close()
     return block.score(), [block.played_game(row) for row in block.rows_by_pairs.tolist()] if logged else ()
 
 
@@ -414,13 +375,13 @@ class _Block:
         self.outcome = np.full(2 * pairs, NOT_OVER, np.int8)
         self.rows_by_pairs = np.arange(2 * pairs).reshape(2, pairs).T.ravel()
         """int64[2 P]: the rows pair by pair, a first and then b first"""
+        self.policies = _policies(call)
+        self.players = [make_player(policy, action_keys, self.stones) for policy in self.policies]
+        if match.clock is not None:
+            self.players = [TimedGames(player, match.clock, now) for player in self.players]
         generators = np.random.SeedSequence(match.seed, spawn_key=(seed_block, start))
-        self.sides: list[Side] = []
-        for policy, own_rng in zip(_policies(call), np.random.default_rng(generators).spawn(2), strict=True):
-            player = make_player(policy, action_keys, self.stones)
-            self.sides.append(
-                Side(policy, player if match.clock is None else TimedGames(player, match.clock, now), own_rng)
-            )
+        self.generators = np.random.default_rng(generators).spawn(2)
+        """of stateful players"""
         self.first = Boards(self.cells.copy(), self.mover.copy()) if logged else None
         self.moves: list[list[Move]] | None = [[] for _ in self.mover] if logged else None
         """of each game"""
@@ -437,11 +398,34 @@ class _Block:
                 if len(rows):
                     self._move(who, rows)
 
+    def _request_moves(self, who: int, boards: Boards, rows: Int64Array) -> tuple[Int64Array, dict[int, Forfeit]]:
+        """Return the moves int64[R] of a or b in the games ``rows``, and the forfeits by row.
+
+        Raises:
+            ValueError: the player forfeits one game after another.
+        """
+        parts, forfeits, start, in_a_row = list[Int64Array](), dict[int, Forfeit](), 0, 0
+        while start < len(rows):
+            rest = boards.take(np.arange(start, len(rows))) if start else boards
+            try:
+                parts.append(self.players[who].act(rest, rows[start:], self.generators[who]))
+                break
+            except Forfeit as problem:
+                count = len(problem.actions)
+                parts += [np.array(problem.actions, np.int64), np.zeros(1, np.int64)]
+                start += count
+                in_a_row = 1 if count else in_a_row + 1
+                forfeits[int(rows[start])] = problem
+                if in_a_row >= MAX_FORFEITS:
+                    raise _too_many_forfeits(self.policies[who], in_a_row, str(problem)) from None
+                start += 1
+        return np.concatenate(parts) if forfeits else parts[0], forfeits
+
     def _move(self, who: int, rows: Int64Array) -> None:
         """Make a move of a or b in each of the games ``rows``."""
-        mover, outcome, side = self.mover, self.outcome, self.sides[who]
+        mover, outcome = self.mover, self.outcome
         boards = Boards(self.cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
-        actions, forfeits = side.request_moves(boards, rows)
+        actions, forfeits = self._request_moves(who, boards, rows)
         if forfeits:
             self.forfeits |= forfeits
             outcome[list(forfeits)] = 1 - mover[list(forfeits)]
@@ -453,7 +437,7 @@ class _Block:
         play_rows(self.cells, mover, self.stones, self.skip_keys, rows, actions, parameters, outcome)
         if outcome.min() == ILLEGAL:
             raise ValueError(
-                f"{side.policy} moved to a cell that is not empty: choose another policy, or correct this one"
+                f"{self.policies[who]} moved to a cell that is not empty: choose another policy, or correct this one"
             )
         if self.moves is not None:
             skipped = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
@@ -478,7 +462,7 @@ class _Block:
         if self.luck is not None:
             points = (2 - result - np.where(swapped, -self.luck.luck, self.luck.luck)) / 2  # a's
             corrected = CorrectedPairs.from_scores((points[:pairs] + points[pairs:]) / 2)
-        times = [side.player.times for side in self.sides if isinstance(side.player, TimedGames)]
+        times = [player.times for player in self.players if isinstance(player, TimedGames)]
         return Score(results, lengths, forfeits, corrected, (times[0], times[1]) if times else None)
 
     def played_game(self, row: int) -> PlayedGame:
@@ -490,7 +474,7 @@ class _Block:
         seats = (1, 0) if swapped else (0, 1)
         settings: dict[str, Any] = {} if match.openings is None else {"openings": match.openings.text}
         if match.clock is not None:
-            players = [self.sides[who].player for who in seats]
+            players = [self.players[who] for who in seats]
             seconds = [player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)]
             settings |= {"clock": str(match.clock), "seconds": [np.round(times, 4).tolist() for times in seconds]}
         names = str(match.a), str(match.b)

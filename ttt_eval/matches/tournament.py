@@ -42,11 +42,10 @@ def bradley_terry(
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
     precision: Float64Array | None = None,
-    confidence: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return maximum likelihood ratings in Elo (Bradley and Terry, 1952).
+    """Return maximum likelihood ratings in Elo (Bradley and Terry, 1952) with 95% intervals.
 
     A draw counts half a win. Each pairing has a prior of one pair of games, a fifth of it with each of the five results
     (:data:`PRIOR`): a policy that won all 100 pairs is 920 above its opponent, not infinitely high. Intervals are
@@ -62,7 +61,6 @@ def bradley_terry(
         known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
         precision: float64[N, N]: number of independent pairs for each one counted, as of :attr:`Score.precision`, which
             only the intervals depend on; 0 where not filled. None is 1 for all.
-        confidence: confidence level of the intervals.
         draws: number of samples for the intervals.
         seed: of the samples.
 
@@ -102,8 +100,7 @@ def bradley_terry(
     all_ratings[:, free] = _PER_NAT * np.array([estimate, *(rate(sample, estimate) for sample in scores)])
     if anchor is None and known is None:
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
-    tail = (1 - confidence) / 2
-    ends = np.quantile(all_ratings[1:], (tail, 1 - tail), axis=0)
+    ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
     return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
 
 
