@@ -145,29 +145,6 @@ def test_likelihood_ratio_is_that_of_fishtest(counts):
     assert SPRT(0, 2).decide(from_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
 
 
-def simulate(test, chances, rng, most=4000, step=8):
-    """Return the hypothesis that a simulated match accepts, and its number of pairs."""
-    counts, verdict = np.zeros(5, np.int64), None
-    while verdict is None and counts.sum() < most:
-        counts += rng.multinomial(step, chances)
-        verdict = test.decide(from_pentanomial(counts)).accepted
-    return verdict, int(counts.sum())
-
-
-@pytest.mark.parametrize("matches", [150, pytest.param(2000, marks=pytest.mark.slow)])
-def test_error_rates_of_the_sequential_test(matches):
-    rng, test, tilt = np.random.default_rng(2), SPRT(0, 50), score_from_elo(50) - 0.5
-    # few draws, many draws, seats that decide most games; tilted until the mean is that of a hypothesis
-    for shape in ([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.6, 0.1, 0.1], [0.08, 0.03, 0.78, 0.03, 0.08]):
-        better = np.array(shape) + np.array([-tilt, 0, 0, 0, tilt])
-        for truth, chances in enumerate((shape, better)):
-            verdicts, lengths = zip(*(simulate(test, chances, rng) for _ in range(matches)), strict=True)
-            assert verdicts.count(1 - truth) / matches < 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)
-            assert None not in verdicts
-        # on average shorter than a test of fixed size
-        assert np.mean(lengths) < test.fixed_pairs(float(better @ (np.arange(5) / 4 - score_from_elo(50)) ** 2))
-
-
 def test_both_models_agree_on_independent_games():
     rng = np.random.default_rng(3)
     score = Score(rng.multinomial(2000, np.full(9, 1 / 9)).reshape(3, 3))

@@ -25,7 +25,7 @@ from ttt_eval.matches.ladder import (
     read_ladder,
 )
 from ttt_eval.matches.match_blocks import RESULT
-from ttt_eval.matches.move_cost import MoveCost, measure_move_costs
+from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.result_store import hash_data
 
 PROVENANCE = {"code": "this"}
@@ -76,12 +76,10 @@ def test_random_is_0_and_perfect_play_is_highest(measured):
     assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
 
 
-@pytest.mark.parametrize("kind", ["exact", "sampled"])
-def test_rating_of_a_rung_is_its_own(measured, kind):
-    ladder = measured[kind]
-    for rung in ladder.rungs:
+def test_rating_of_a_rung_is_its_own(measured):
+    for ladder, rung in ((each, rung) for each in measured.values() for rung in each.rungs):
         found = place(str(rung["spec"]), ladder, games=200, seed=7)
-        assert found["exact"] == (kind == "exact")
+        assert found["exact"] == ladder.exact
         if found["exact"]:
             assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
             assert found["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
@@ -96,14 +94,6 @@ def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measur
     held = place("win-or-block", fixed, games=200)["rating"]
     assert held["mean"] == many["mean"]
     assert held["high"] - held["low"] < many["high"] - many["low"] < few["high"] - few["low"]
-
-
-def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
-    ladder = measured["sampled"]
-    monkeypatch.setattr(rate, "measure_move_costs", measure_move_costs)
-    found = place("mcts:simulations=5000,reuse=false", ladder, games=20)
-    seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
-    assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
 
 
 def test_result_file(measured, tmp_path):
@@ -195,15 +185,10 @@ def damaged(change):
     [
         lambda path, data: path.write_text(path.read_text()[:1000]),
         lambda path, data: path.write_text(path.read_text().replace('"rating": 0.0', '"rating": 9.0', 1)),
-        lambda path, data: path.write_text("null"),
         damaged(lambda data: data.pop("rungs")),
         damaged(lambda data: data["rungs"].pop()),
-        damaged(lambda data: data["rungs"][3].update(rating="high")),
         damaged(lambda data: data["results"][3].update(a=99)),
-        damaged(lambda data: data["rungs"][3].pop("regret")),
-        damaged(lambda data: data["rungs"][3].update(spec="ran\ndom")),
         damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[0] * 5)),
-        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[1] * 5, corrected=[[0] * 4])),
     ],
 )
 def test_damaged_files_are_rejected(tmp_path, damage):

@@ -75,8 +75,16 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         provenance = make_provenance()
         with report_interrupt(self.out), count_bar("placing") as progress:
-            options = {"jobs": workers, "folder": self.out, "progress": progress}
-            found = rate_policy(self.policy, ladder, provenance, games=self.games or GAMES, seed=self.seed, **options)
+            found = rate_policy(
+                self.policy,
+                ladder,
+                provenance,
+                games=self.games or GAMES,
+                seed=self.seed,
+                jobs=workers,
+                folder=self.out,
+                progress=progress,
+            )
         page = "" if self.out is None else write_folder_report(self.out, self.no_report)
         if self.json:
             print(json.dumps(found))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Position
-from ttt_envs.game.rules import DRAW, values_over_skip, winner
+from ttt_envs.game.rules import DRAW, winner
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.luck import LuckCorrection
 
@@ -101,11 +101,11 @@ def account_moves(
     cells[each, actions] = mover + 1
     end = winner(correction.game, cells[-1])
     num_going = len(steps) - (end is not None)  # no chance event follows the last move if it ends the game
-    by_mover = np.full((2, len(steps)), 0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0))
-    by_mover[:, :num_going] = correction.values_by_mover(cells[:num_going])
-    own, other = by_mover[mover, each], by_mover[1 - mover, each]
-    values, expected = correction.values(boards), values_over_skip(own, other, correction.game.skip_chance)
-    following = np.where([skipped for _, _, skipped in steps], own, other)
+    following, expected = np.full((2, len(steps)), 0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0))
+    next_mover = np.where([skipped for _, _, skipped in steps], mover, 1 - mover)
+    parts = (cells[:num_going], mover[:num_going], next_mover[:num_going])
+    following[:num_going], expected[:num_going] = correction.values_after(*parts)
+    values = correction.values(boards)
     changes, luck = (expected - values).tolist(), (following - expected).tolist()
     moves = tuple(MoveAccount(*step, *parts) for step, *parts in zip(steps, changes, luck, strict=True))
     return float(values[0]), moves, float(following[-1])

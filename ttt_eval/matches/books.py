@@ -15,7 +15,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
-from ttt_envs.game.game import Game
+from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame, read_games
 from ttt_eval.matches.openings import unfinished_successors
 from ttt_eval.result_store import Unit, collect_results
@@ -87,7 +87,7 @@ def _finished_games(
 def _played_moves(games: Iterator[PlayedGame], plies: int, player: str | None) -> Iterator[PlayedMoves]:
     """Yield the early moves of a player, or of both, in finished games, many games at once."""
     while batch := list(itertools.islice(games, GAMES_PER_CHUNK)):
-        positions, actions, results, num_games = [], [], [], 0
+        positions, actions, results, num_games = list[Position](), list[int](), list[int](), 0
         for played in batch:
             before = len(positions)
             for position, action, _ in itertools.islice(played.positions(), plies):

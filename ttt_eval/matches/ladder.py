@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct, convert, to_builtins
@@ -71,7 +71,6 @@ RATING_TOLERANCE = 0.05
 """Tolerance for ratings that are equal but for rounding."""
 _CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 
-_Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
@@ -184,25 +183,6 @@ class Ladder:
         return bool(self.data["games"] == 0)
 
 
-class _Rung(Struct):
-    spec: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$")]
-    rating: _Number
-    low: _Number
-    high: _Number
-    cost: dict[Literal["cpu_s_per_move", "setup_cpu_s", "peak_rss_bytes", "own_bytes"], _Number]
-    exploitability: _Number | None
-    regret: _Number | None
-
-
-class _LadderFile(Struct):
-    """What is shown and computed of a file."""
-
-    name: str
-    games: _Count
-    rungs: list[_Rung]
-    results: list[Pairing]
-
-
 def read_ladder(name: str | Path) -> Ladder:
     """Read a built-in ladder by its name, or one in a ``.json`` file.
 
@@ -221,14 +201,14 @@ def read_ladder(name: str | Path) -> Ladder:
 
 
 def _parse(data: dict[str, Any], source: str) -> Ladder:
-    file = convert(data, _LadderFile)
     rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
+    results = convert(data["results"], list[Pairing])
     pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
-    if {frozenset((result.a, result.b)) for result in file.results} != pairings or ANCHOR not in [
-        rung.spec for rung in file.rungs
-    ]:
-        raise ValueError("it lacks rungs or results")
-    return Ladder(file.name, Game.from_dict(data["game"]), rungs, data, source)
+    if {frozenset((result.a, result.b)) for result in results} != pairings:
+        raise ValueError("it lacks results")
+    if ANCHOR not in [rung["spec"] for rung in rungs]:
+        raise ValueError(f"it lacks {ANCHOR}")
+    return Ladder(data["name"], Game.from_dict(data["game"]), rungs, data, source)
 
 
 def ladder_name(game: Game) -> str:

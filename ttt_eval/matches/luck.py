@@ -19,10 +19,10 @@ from baselines.exact import Optimal
 from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, base_3, from_keys, keys
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
+from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 from ttt_eval.matches.openings import distinct_boards
 
 EXACT, OFF = "exact", "off"
@@ -91,13 +91,16 @@ class LuckCorrection:
 
     @cached_property
     def table(self) -> Float64Array | None:
-        """float64[2, 3**cells]: exact values for player_0 by mover and key; None where not exact, or too large."""
+        """float64[2 * 3**cells]: exact values for player_0 by mover and key; None where not exact, or too many."""
         if not self.exact or self.game.cells > MAX_CELLS_BY_DEFAULT:
             return None
-        return self._values_by_mover(from_keys(np.arange(3**self.game.cells, dtype=np.uint64), self.game))
+        cells = from_keys(np.arange(3**self.game.cells, dtype=np.uint64), self.game)
+        return np.concatenate([self.values(Boards(cells, np.full(len(cells), mover, np.int8))) for mover in (0, 1)])
 
     def values(self, boards: Boards) -> Float64Array:
         """Return values for player_0, float64[B], of positions that are not over."""
+        if not len(boards.mover):
+            return np.zeros(0)
         if self.exact or self.game.cells >= MAX_CELLS_BASE_3:
             return np.asarray(self._values.values(boards), np.float64) * (1.0 - 2.0 * boards.mover)
         distinct, inverse = distinct_boards(boards)
@@ -108,14 +111,20 @@ class LuckCorrection:
         assert isinstance(self._values, Optimal)
         return np.nan_to_num(self._values.action_values(boards)) * (1.0 - 2.0 * boards.mover[:, None])
 
-    def values_by_mover(self, cells: Int8Array) -> Float64Array:
-        """Return values for player_0, float64[2, B], of boards int8[B, cells] with either player to move."""
-        if self.table is None:
-            return self._values_by_mover(cells)
-        return self.table.take(keys(cells).astype(np.int64), axis=1)
+    def values_after(
+        self, cells: Int8Array, mover: Int8Array, following: Int8Array
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return values for player_0 after chance events, and their expectations before these, float64[B] each.
 
-    def _values_by_mover(self, cells: Int8Array) -> Float64Array:
-        return np.stack([self.values(Boards(cells, np.full(len(cells), mover, np.int8))) for mover in (0, 1)])
+        Args:
+            cells: int8[B, cells]: boards after the moves, none of which ends the game.
+            mover: int8[B]: who moved.
+            following: int8[B]: who moves next.
+        """
+        other = self.values(Boards(cells, 1 - mover))
+        # without skips, no player moves twice
+        own = self.values(Boards(cells, mover)) if self.game.skip_chance > 0 else other
+        return np.where(following == mover, own, other), values_over_skip(own, other, self.game.skip_chance)
 
 
 class ExpectedValues:
@@ -128,20 +137,20 @@ class ExpectedValues:
 
     def __init__(self, policy: Policy, correction: LuckCorrection) -> None:
         self._policy, self._correction = policy, correction
-        size = 0 if correction.table is None else 3**correction.game.cells
-        self._table = np.full((2, size), np.nan)  # by mover and key; NaN where not computed yet
+        size = 0 if correction.table is None else len(correction.table)
+        self._table = np.full(size, np.nan)  # as the correction's table; NaN where not computed yet
 
     def expected(self, boards: Boards) -> Float64Array:
         """Return expected values for player_0, float64[B]."""
         if not self._table.size:
             return self._compute(boards)
-        number = keys(boards.cells).astype(np.int64)
-        expected = self._table[boards.mover, number]
+        number = keys(boards.cells).view(np.int64) + boards.mover * np.int64(len(self._table) // 2)
+        expected = self._table.take(number)
         missing = np.flatnonzero(np.isnan(expected))
         if len(missing):
             distinct, inverse = distinct_boards(boards.take(missing))
             expected[missing] = self._compute(distinct)[inverse]
-            self._table[boards.mover[missing], number[missing]] = expected[missing]
+            self._table[number[missing]] = expected[missing]
         return expected
 
     def _compute(self, boards: Boards) -> Float64Array:
@@ -178,14 +187,52 @@ class LuckTracker:
             before: their positions before the moves.
             mover, outcome: int8[B], of all games, after the moves.
         """
-        known, skip, ends = self._known[which], self._correction.game.skip_chance, outcome[rows]
+        known, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
         if known is None and skip == 0:
             return
+        expected = np.zeros(0) if known is None else known.expected(before)
+        if correction.table is not None:
+            after = (self._cells, mover, outcome)
+            _add_luck(rows, before.mover, after, correction.table, expected, skip, self.luck)
+            return
+        ends = outcome[rows]
         value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
-        mean = value.copy()
-        running = np.flatnonzero(ends == NOT_OVER)
-        by_mover, each = self._correction.values_by_mover(self._cells[rows[running]]), np.arange(len(running))
-        moved = before.mover[running]
-        value[running] = by_mover[mover[rows[running]], each]
-        mean[running] = values_over_skip(by_mover[moved, each], by_mover[1 - moved, each], skip)
-        self.luck[rows] += value - (mean if known is None else known.expected(before))
+        mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
+        games = rows[running]
+        values = correction.values_after(self._cells[games], before.mover[running], mover[games])
+        value[running], mean[running] = values
+        self.luck[rows] += value - (mean if known is None else expected)
+
+
+@kernel
+def _add_luck(
+    rows: Int64Array,
+    moved: Int8Array,
+    after: tuple[Int8Array, Int8Array, Int8Array],
+    table: Float64Array,
+    expected: Float64Array,
+    skip: float,
+    luck: Float64Array,
+) -> None:
+    """Add the luck of a move, and of the chance event after it, in the games ``rows``.
+
+    Args:
+        rows: int64[R].
+        moved: int8[R]: who moved.
+        after: of all games, after the moves: the boards int8[B, cells], the movers and outcomes int8[B].
+        table: of :class:`LuckCorrection`.
+        expected: float64[R]: expected values before the moves were drawn; empty if they are not known.
+        skip: the skip chance.
+        luck: float64[B].
+    """
+    cells, mover, outcome = after
+    size = len(table) // 2
+    for i in range(len(rows)):
+        b, player = rows[i], int64(moved[i])
+        value = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
+        mean = value
+        if outcome[b] == NOT_OVER:
+            number = int64(base_3(cells[b]))
+            value = table[int64(mover[b]) * size + number]
+            mean = value_over_skip(table[player * size + number], table[(1 - player) * size + number], skip)
+        luck[b] += value - (expected[i] if len(expected) else mean)

@@ -52,7 +52,8 @@ def measure_move_costs(game: Game, *specs: str) -> list[MoveCost]:
         ValueError: an unknown policy, a process that ended.
     """
     with ProcessPoolExecutor(1) as pool:
-        return pool.submit(_time_policies, game, specs).result()
+        costs: list[MoveCost] = pool.submit(_time_policies, game, specs).result()
+    return costs
 
 
 def _time_policies(game: Game, specs: Sequence[str]) -> list[MoveCost]:

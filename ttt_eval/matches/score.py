@@ -132,26 +132,18 @@ class Times:
 
     def __add__(self, other: Times) -> Times:
         """Return the statistics of the games of both."""
-        return Times(
-            np.concatenate([self.seconds, other.seconds]),
-            min(self.least_left, other.least_left),
-            self.lost + other.lost,
-            self.guesses + other.guesses,
-            self.hits + other.hits,
-        )
+        seconds, least_left = np.append(self.seconds, other.seconds), min(self.least_left, other.least_left)
+        guesses, hits = self.guesses + other.guesses, self.hits + other.hits
+        return Times(seconds, least_left, self.lost + other.lost, guesses, hits)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        moved = len(self.seconds) > 0
-        return {
-            "moves": len(self.seconds),
-            "median_s": float(np.median(self.seconds)) if moved else None,
-            "largest_s": float(self.seconds.max()) if moved else None,
-            "least_left_s": self.least_left if moved else None,
-            "lost_on_time": self.lost,
-            "ponder_guesses": self.guesses,
-            "ponder_hits": self.hits,
-        }
+        values = None, None, None
+        if len(self.seconds):
+            values = float(np.median(self.seconds)), float(self.seconds.max()), self.least_left
+        data = dict(zip(("median_s", "largest_s", "least_left_s"), values, strict=True))
+        counts = {"lost_on_time": self.lost, "ponder_guesses": self.guesses, "ponder_hits": self.hits}
+        return {"moves": len(self.seconds), **data, **counts}
 
 
 NO_FORFEITS = Forfeits()
