@@ -138,7 +138,7 @@ class Times:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        values = None, None, None
+        values: tuple[float | None, ...] = (None, None, None)
         if len(self.seconds):
             values = float(np.median(self.seconds)), float(self.seconds.max()), self.least_left
         data = dict(zip(("median_s", "largest_s", "least_left_s"), values, strict=True))
