@@ -34,11 +34,10 @@ from ttt_eval.matches.ladder import (
     pairing_seed,
     pareto_front,
     play_pairing,
-    rate_pairings,
+    rate_rungs,
     read_ladder,
 )
 from ttt_eval.matches.move_cost import measure_move_costs
-from ttt_eval.matches.tournament import DRAWS
 from ttt_eval.metrics import LOSSES
 from ttt_eval.result_store import Unit, collect_results, hash_data
 
@@ -122,7 +121,7 @@ def measure_ladder(
     costs = collect(cost_units, subfolder(folder, "costs"), 1, len(units))
     results, graded = found[: len(pairings)], dict(zip(plan.graded, found[len(pairings) :], strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
-    ratings = rate_pairings(typed, len(rungs), exact=plan.games == 0, draws=DRAWS, anchor=rungs.index(ANCHOR))
+    ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     data: dict[str, Any] = {
         "format": 1,

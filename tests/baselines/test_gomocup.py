@@ -32,7 +32,7 @@ from ttt_envs import Boards, Game, act, make_policy
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.game import Position
-from ttt_eval.matches.games import read_any_format, read_games
+from ttt_eval.matches.games import read_games
 from ttt_eval.matches.match import MatchSettings, play_blocks, play_pairs
 
 ROOT = Path(__file__).parents[2]
@@ -567,7 +567,7 @@ def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     noted = f"note: games were given up, and so lost: {forfeits['a']} by {spec}. The first: {forfeits['first']}"
     assert " ".join(said.err.split()).endswith(" ".join(noted.split()))
     evaluate.main(["games", str(log), f"--out={tmp_path / 'games.txt'}"])
-    assert list(read_any_format(tmp_path / "games.txt")) == list(read_games(log))
+    assert list(read_games(tmp_path / "games.txt")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]
 
 

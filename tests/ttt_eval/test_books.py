@@ -1,4 +1,4 @@
-"""Opening books from games and from searches, and statistics of games that leave them."""
+"""Opening books from games and from searches."""
 
 import numpy as np
 import plain
@@ -9,7 +9,7 @@ from baselines.exact import solve
 from baselines.opening_book import Canonical, read_book
 from ttt_envs import Boards, Game
 from ttt_envs.game.rules import DRAW
-from ttt_eval.matches.books import POSITIONS_PER_UNIT, book_exits, book_from_games, book_from_search, early_positions
+from ttt_eval.matches.books import POSITIONS_PER_UNIT, book_from_games, book_from_search, early_positions
 from ttt_eval.matches.games import Move, PlayedGame, append_games, read_games, write_games
 from ttt_eval.matches.match import play_pairs
 
@@ -26,10 +26,6 @@ def log(request, tmp_path_factory):
     return game, path
 
 
-def played_games(path):
-    return list(read_games(path))
-
-
 def test_first_moves_are_those_of_the_games(log):
     game, path = log
     book = book_from_games([path], plies=3, tell=quiet)
@@ -37,66 +33,47 @@ def test_first_moves_are_those_of_the_games(log):
     assert book.games == 200
     (moves,) = book.moves(Boards.start(game))
     expected = np.zeros((9, 3), int)
-    for played in played_games(path):
+    for played in read_games(path):
         expected[played.moves[0].action, {0: 0, DRAW: 1, 1: 2}[played.result]] += 1
     for actions, results in zip(moves.actions, moves.results, strict=True):
         assert_array_equal(results, expected[actions].sum(axis=0))
     assert sum(map(len, moves.actions)) == 9
 
 
-def test_several_logs_are_merged(log, tmp_path):
+def test_logs_are_merged_and_players_selected(log, tmp_path):
     _, path = log
-    games = played_games(path)
+    games = list(read_games(path))
     write_games(tmp_path / "a", games[:77])
     write_games(tmp_path / "b", games[77:])
-    one = book_from_games([path], plies=5, tell=quiet)
-    two = book_from_games([tmp_path / "b", tmp_path / "a"], plies=5, tell=quiet)
+    book = book_from_games([path], plies=9, tell=quiet)
+    both = book_from_games([tmp_path / "b", tmp_path / "a"], plies=9, tell=quiet)
     for name in ("positions", "starts", "cells", "results"):
-        assert_array_equal(getattr(one, name), getattr(two, name))
-
-
-def test_moves_of_one_player(log):
-    _, path = log
-    mine, theirs, both = (
+        assert_array_equal(getattr(book, name), getattr(both, name))
+    first, second = (
         book_from_games([path], plies=9, player=player, tell=quiet).results.sum()
-        for player in ("win-or-block", "random", None)
+        for player in ("win-or-block", "random")
     )
-    assert mine + theirs == both
-    assert 0 < mine < both
+    assert 0 < first < book.results.sum() == first + second
 
 
 def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
-    game = Game()
-    moves = [Move(cell) for cell in (0, 3, 1, 4, 2)]
+    moves = tuple(Move(cell) for cell in (0, 3, 1, 4, 2))
     games = [
-        PlayedGame(game, ("a", "b"), tuple(moves), 0),
-        PlayedGame(game, ("a", "b"), tuple(moves[:3]), None),
-        PlayedGame(game, ("a", "b"), tuple(moves[:2]), 1, forfeit="time"),
+        PlayedGame(Game(), ("a", "b"), moves, 0),
+        PlayedGame(Game(), ("a", "b"), moves[:3], None),
+        PlayedGame(Game(), ("a", "b"), moves[:2], 1, forfeit="time"),
     ]
     write_games(tmp_path / "log", games)
     book = book_from_games([tmp_path / "log"], plies=9, tell=quiet)
-    assert book.games == 1
-    assert book.results.sum() == 5
-
-
-def test_errors(tmp_path):
-    write_games(tmp_path / "none", [])
-    write_games(tmp_path / "3", [PlayedGame(Game(), ("a", "b"), (Move(0),), None)])
+    assert (book.games, book.results.sum()) == (1, 5)
+    write_games(tmp_path / "open", games[1:])
     write_games(tmp_path / "4", [PlayedGame(Game(4, 4, 4), ("a", "b"), (Move(0),), None)])
-    for logs, said in (
-        (["none"], "there is no finished game in these logs"),
-        (["3"], "there is no finished game in these logs"),
-        (["3", "4"], "has a game of 4 x 4, 4 to win, and others are of 3 x 3, 3 to win"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            book_from_games([tmp_path / name for name in logs], plies=3, tell=quiet)
-    with pytest.raises(ValueError, match="plies=0 makes no book"):
-        book_from_games([tmp_path / "3"], plies=0, tell=quiet)
+    for names, options in (("open", {}), ("open 4", {}), ("log", {"plies": 0}), ("log", {"player": "nobody"})):
+        with pytest.raises(ValueError, match=r"make|name"):
+            book_from_games([tmp_path / name for name in names.split()], tell=quiet, **{"plies": 3, **options})
 
 
-@pytest.mark.parametrize(
-    "game", [Game(), Game(skip_chance=0.1), Game(2, 4, 3), Game(3, 4, 3, 0.25), Game(2, 2, 2)], ids=str
-)
+@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.1), Game(3, 4, 3, 0.25), Game(2, 2, 2)], ids=str)
 def test_early_positions_are_all_up_to_symmetry(game):
     found = [Canonical.from_boards(boards, game).keys[:, 0] for boards in early_positions(game, 5)]
     seen = plain.positions_of_random_play(game, 3000)
@@ -126,18 +103,3 @@ def test_book_from_a_perfect_search_is_perfect(tmp_path):
     assert_array_equal(again.results, book.results)
     book.write(tmp_path / "book")
     assert_array_equal(read_book(tmp_path / "book").results, book.results)
-
-
-def test_book_exits(log):
-    _, path = log
-    games = played_games(path)
-    book = book_from_games([path], plies=3, tell=quiet)
-    rows = book_exits(book, games, "win-or-block")
-    assert sum(row.results.sum() for row in rows) == 200
-    assert {row.stones for row in rows} <= {None, 3, 4, 5}  # it was made of all of them
-    deeper = book_exits(book_from_games([path], plies=9, tell=quiet), games, "win-or-block")
-    assert [row.stones for row in deeper] == [None]
-    assert_array_equal(deeper[0].results, sum(row.results for row in rows))
-    assert book_exits(book, games, "nobody") == []
-    with pytest.raises(ValueError, match="and the book is of"):
-        book_exits(book, [PlayedGame(Game(4, 4), ("a", "b"))], "a")

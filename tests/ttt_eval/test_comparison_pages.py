@@ -15,7 +15,7 @@ from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.ladder import Ladder, RatingSettings, rate_policy
+from ttt_eval.matches.ladder import Ladder, rate_policy
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, SequentialMatch
 from ttt_eval.matches.tournament import Tournament, bradley_terry
@@ -87,7 +87,7 @@ def ladder():
     ]
     data = {"name": "small", "anchor": "random", "games": 0, "seed": 0, "command": "", "processor": "x", "results": []}
     small = Ladder("small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json")
-    placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, RatingSettings(costs=False))
+    placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, costs=False)
     placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
     for rung in placed["rungs"]:
         rung |= {"cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8, "front": rung["spec"] == "optimal"}

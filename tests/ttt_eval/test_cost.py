@@ -28,7 +28,7 @@ def test_move_costs_are_measured_in_a_process(tmp_path, monkeypatch):
         "    def __init__(self, game):\n        super().__init__(game)\n        self.held = np.ones(1 << 24)\n\n"
         "    def act(self, boards, rng):\n        sum(range(200_000))\n        return super().act(boards, rng)\n"
     )
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("TTT_ENVS_INTERPRET", raising=False)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # nothing is compiled yet
     light, heavy = measure_move_costs(Game(2, 2, 2), "random", "heavy:Heavy")

@@ -1,8 +1,8 @@
 """Ladders: equations of ratings, and validity of the stored ladders."""
 
 import json
-import math
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import make_ladders
@@ -17,11 +17,6 @@ from ttt_eval.matches import ladder as rate
 from ttt_eval.matches.ladder import (
     ANCHOR,
     LADDER_FOLDER,
-    RESULT,
-    Ladder,
-    Pairing,
-    RatingSettings,
-    fit_rating,
     ladder_name,
     pairing_seed,
     pareto_front,
@@ -29,8 +24,8 @@ from ttt_eval.matches.ladder import (
     rate_policy,
     read_ladder,
 )
-from ttt_eval.matches.move_cost import MoveCost, measure_move_costs
-from ttt_eval.policy_identity import policy_identity
+from ttt_eval.matches.match_blocks import RESULT
+from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.result_store import hash_data
 
 PROVENANCE = {"code": "this"}
@@ -46,9 +41,9 @@ def cost(game, *specs):
 
 
 def make_quick(patch):
+    patch.setattr(rate, "DRAWS", 100)
     for module in (make_ladders, rate):
         patch.setattr(module, "measure_move_costs", cost)
-        patch.setattr(module, "DRAWS", 100)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +53,7 @@ def quickly(monkeypatch):
 
 
 def place(policy, ladder, games=500, seed=0, **options):
-    return rate_policy(policy, ladder, PROVENANCE, RatingSettings(games, seed), **options)
+    return rate_policy(policy, ladder, PROVENANCE, games=games, seed=seed, **options)
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +68,18 @@ def measured(tmp_path_factory):
 
 def test_random_is_0_and_perfect_play_is_highest(measured):
     ladder = measured["exact"]
+    first, *_, best = ladder.rungs
     assert ladder.exact
     assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
-    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
-    best = ladder.rungs[-1]
-    assert (best["spec"], best["regret"]) == ("optimal", 0)
-    assert best["exploitability"] < 1e-12 < ladder.rungs[0]["exploitability"]
+    assert (first["spec"], first["rating"], best["spec"], best["regret"]) == (ANCHOR, 0, "optimal", 0)
+    assert best["exploitability"] < 1e-12 < first["exploitability"]
     assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
 
 
-@pytest.mark.parametrize("kind", ["exact", "sampled"])
-def test_rating_of_a_rung_is_its_own(measured, kind):
-    ladder = measured[kind]
-    for rung in ladder.rungs:
+def test_rating_of_a_rung_is_its_own(measured):
+    for ladder, rung in ((each, rung) for each in measured.values() for rung in each.rungs):
         found = place(str(rung["spec"]), ladder, games=200, seed=7)
-        assert found["exact"] == (kind == "exact")
+        assert found["exact"] == ladder.exact
         if found["exact"]:
             assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
             assert found["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
@@ -98,38 +90,16 @@ def test_rating_of_a_rung_is_its_own(measured, kind):
 def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
     ladder = measured["sampled"]
     few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
-    fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0}, ladder.source)
+    fixed = replace(ladder, data={**ladder.data, "games": 0})
     held = place("win-or-block", fixed, games=200)["rating"]
     assert held["mean"] == many["mean"]
-    widths = [one["high"] - one["low"] for one in (held, many, few)]
-    assert widths == sorted(widths)
-
-
-def test_policy_object_is_rated_without_cost(measured):
-    ladder = measured["exact"]
-    found = place(make_policy("win-or-block", GAME), ladder)
-    assert (found["policy"], found["cost"], found["front"]) == ("win-or-block", None, None)
-    assert found["rating"] == place("win-or-block", ladder)["rating"]
-
-
-def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
-    ladder = measured["sampled"]
-    monkeypatch.setattr(rate, "measure_move_costs", measure_move_costs)
-    found = place("mcts:simulations=5000,reuse=false", ladder, games=20)
-    seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
-    assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
+    assert held["high"] - held["low"] < many["high"] - many["low"] < few["high"] - few["low"]
 
 
 def test_result_file(measured, tmp_path):
     ladder = measured["exact"]
     found = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
     assert json.loads((tmp_path / RESULT).read_text()) == found
-    assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
-    assert found["ladder"]["sha256"] == ladder.data["sha256"]
-    assert found["provenance"] == PROVENANCE
-    assert found["identity"] == policy_identity("optimal:epsilon=0.5") == ""
-    assert [rung["spec"] for rung in found["rungs"]] == ladder.specs
-    assert np.sum(found["first_move"]) == pytest.approx(1)
     assert np.shape(found["first_move"]) == (3, 3)
     for result, spec in zip(found["results"], ladder.specs, strict=True):
         exact = match_outcome(GAME, "optimal:epsilon=0.5", spec)
@@ -137,28 +107,17 @@ def test_result_file(measured, tmp_path):
         assert result["score"]["mean"] == pytest.approx(exact.win + exact.draw / 2)
     worst = found["worst_positions"]
     assert 0 < len(worst) <= rate.MAX_WORST_POSITIONS
-    assert [one["cost"] for one in worst] == sorted((one["cost"] for one in worst), reverse=True)
-    assert all(one["loss"] > 0 and one["position"][-1] in "ox" for one in worst)
-    assert found["command"].startswith(f"evaluate.py ladder optimal:epsilon=0.5 --ladder {ladder.source} ")
+    assert [row["cost"] for row in worst] == sorted((row["cost"] for row in worst), reverse=True)
     below = [rung["spec"] for rung in ladder.rungs if rung["rating"] <= found["rating"]["mean"] + 0.05]
     assert found["between"] == {"below": below[-1], "above": ladder.specs[len(below)]}
-    json.dumps(found, allow_nan=False)
+    of_object = place(make_policy("optimal:epsilon=0.5", GAME), ladder)
+    assert (of_object["rating"], of_object["cost"], of_object["front"]) == (found["rating"], None, None)
 
 
 def test_pareto_front():
     # cheapest, weaker and dearer, strong, as strong and dearer
     assert pareto_front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
     assert pareto_front([0, 100], None) == [None, None]
-
-
-def test_perfect_and_zero_scores_have_finite_ratings(measured):
-    ladder = measured["sampled"]
-    for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
-        result = Pairing(False, 100, win, 0.0, 1 - win, pentanomial)
-        rating = fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
-        assert all(map(math.isfinite, rating))
-        assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
-        assert rating.low < rating.mean < rating.high
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,43 +127,29 @@ def test_perfect_and_zero_scores_have_finite_ratings(measured):
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_ladder_is_complete_and_in_order(name):
     ladder, plan = read_ladder(name), PLANS[name]
-    measured = (ladder.name, ladder.game, ladder.data["games"], ladder.data["seed"])
-    assert measured == (name, plan.game, plan.games, plan.seed)
+    assert (ladder.game, ladder.data["games"], ladder.data["seed"]) == (plan.game, plan.games, plan.seed)
     assert ladder_name(ladder.game) == name
     assert sorted(ladder.specs) == sorted(plan.rungs)
-    assert 11 <= len(ladder.rungs) <= 14
-    assert {"python", "ttt_envs", "numpy", "code"} <= ladder.data["provenance"].keys()
-    met = {frozenset((result["a"], result["b"])) for result in ladder.data["results"]}
-    assert len(met) == len(ladder.rungs) * (len(ladder.rungs) - 1) / 2
     for result in ladder.data["results"]:
         assert result["win"] + result["draw"] + result["loss"] == pytest.approx(1)
         assert result["exact"] == ladder.exact
         assert sum(result["pentanomial"] or []) * 2 == result["games"] == plan.games
     for rung in ladder.rungs:
         assert isinstance(rung["spec"], FromFile)
-        make_policy(rung["spec"], ladder.game)
         assert rung["low"] <= rung["rating"] <= rung["high"]
         assert (rung["exploitability"] is not None) == (rung["spec"] in plan.graded)
         assert rung["cost"]["cpu_s_per_move"] > 0
-        assert rung["cost"]["peak_rss_bytes"] > rung["cost"]["own_bytes"] >= 0
-    rungs = ladder.rungs
-    assert (rungs[0]["spec"], rungs[0]["rating"]) == (ANCHOR, 0)
-    steps = np.diff([rung["rating"] for rung in rungs])
-    assert 10 < steps.min() <= steps.max() < 3 * np.mean(steps)
-    for lower, upper in pairwise(rungs):
+    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
+    for lower, upper in pairwise(ladder.rungs):
         assert lower["high"] < upper["low"]
-    if "optimal" in plan.graded:
-        assert rungs[-1]["spec"] == "optimal"
-        assert max(rungs[-1]["exploitability"], rungs[-1]["regret"]) < 1e-12
+        assert lower["rating"] + 10 < upper["rating"]
 
 
 @pytest.mark.parametrize(
     ("name", "a", "b"),
     [
         ("3x3", "svd:rank=4", "expectiminimax:depth=5"),
-        ("3x3", "random", "optimal"),
         ("3x3-skip", "table:w=3", "win-or-block"),
-        ("3x3-skip", "hosvd:rank=3", "optimal"),
         ("5x5-skip", "random", "win-or-block"),
         ("5x5-skip", "win-or-block", "mcts:simulations=10,decisive=false,reuse=false"),
     ],
@@ -226,16 +171,6 @@ def test_stored_results_are_reproduced(name, a, b):
         assert again[key] == pytest.approx(stored[key], abs=1e-9)
 
 
-def test_rating_on_a_stored_ladder():
-    ladder = read_ladder("3x3")
-    for spec in ("hosvd:rank=4", "optimal"):
-        found = place(spec, ladder)
-        rung = next(rung for rung in ladder.rungs if rung["spec"] == spec)
-        assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
-    assert found["worst_positions"] == []
-    assert found["between"]["below"] in ("optimal", "expectiminimax:depth=5")
-
-
 def damaged(change):
     def write(path, data):
         change(data)
@@ -250,25 +185,10 @@ def damaged(change):
     [
         lambda path, data: path.write_text(path.read_text()[:1000]),
         lambda path, data: path.write_text(path.read_text().replace('"rating": 0.0', '"rating": 9.0', 1)),
-        lambda path, data: path.write_text("[]"),
-        lambda path, data: path.write_text("null"),
         damaged(lambda data: data.pop("rungs")),
-        damaged(lambda data: data.update(rungs=7)),
         damaged(lambda data: data["rungs"].pop()),
-        damaged(lambda data: data["rungs"][3].update(rating="high")),
-        damaged(lambda data: data["rungs"][3].pop("cost")),
-        damaged(lambda data: data["game"].update(gravity=1)),
-        damaged(lambda data: data.update(games=None)),
         damaged(lambda data: data["results"][3].update(a=99)),
-        damaged(lambda data: data["results"].__setitem__(0, {})),
-        damaged(lambda data: data["results"][3].update(win="often")),
-        damaged(lambda data: data["rungs"][3].pop("regret")),
-        damaged(lambda data: data["rungs"][3]["cost"].update(own_bytes="5")),
-        damaged(lambda data: data["rungs"][3].update(spec="ran\ndom")),
-        damaged(lambda data: data.update(games=True)),
-        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[10**30, 0, 0, 0, 0])),
         damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[0] * 5)),
-        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[1] * 5, corrected=[[0] * 4])),
     ],
 )
 def test_damaged_files_are_rejected(tmp_path, damage):
@@ -288,11 +208,6 @@ def test_specs_from_a_file_run_no_code(tmp_path):
         place("random", read_ladder(path))
 
 
-def test_games_must_make_pairs(tmp_path):
-    with pytest.raises(ValueError, match=r"games=7 makes no pairs.*: choose an even number from 0 to"):
-        measure_ladder("odd", LadderPlan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
-
-
 def test_documentation_shows_the_stored_ladders():
     page = (LADDER_FOLDER.parents[2] / "docs" / "ladder.md").read_text()
     for name in PLANS:
@@ -301,6 +216,8 @@ def test_documentation_shows_the_stored_ladders():
 
 def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ()))
+    with pytest.raises(ValueError, match=r"games=7 makes no pairs"):
+        measure_ladder("odd", LadderPlan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
     make_ladders.main(["tiny", "--out", str(tmp_path)])
     path = tmp_path / "tiny" / "tiny.json"
     assert capsys.readouterr().out == f"written: {path}\n"

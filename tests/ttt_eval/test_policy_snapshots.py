@@ -1,6 +1,7 @@
 """Snapshots of a learner's policy: the positions, and the file."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,11 +27,9 @@ from ttt_eval.policy_snapshots import (
 from ttt_eval.run_files import RunDirectory
 
 GAMES = [
-    Game(rows, columns, length, skip)
-    for rows in range(1, 6)
-    for columns in range(1, 6)
+    Game(rows, columns, length, 0.25 * (rows % 2))
+    for rows, columns in product(range(1, 6), repeat=2)
     for length in range(1, max(rows, columns) + 1)
-    for skip in (0, 0.25)
 ]
 
 
@@ -57,17 +56,16 @@ def test_probe_positions_are_what_their_names_say():
             [threat] = wins(game, block._replace(mover=0))
             values = solve(game).action_values(Boards.from_positions([block]))[0] if game.cells <= 9 else None
             assert values is None or values[threat] == np.nanmax(values)
-    assert many > 50
+    assert many > 20
 
 
 def test_number_of_snapshots_is_bounded_and_early_ones_are_dense():
-    for games in (10, 1_000, 10**6, 10**9):
-        kept, marks = 0, []
-        while (due := next_due(games, kept)) <= games:
-            kept = max(1, due)
-            marks.append(kept)
-        assert marks[: min(games, 8)] == list(range(1, 1 + min(games, 8)))
-        assert len(marks) <= 200
+    for games in (10, 10**6, 10**9):
+        marks = [0]
+        while (due := next_due(games, marks[-1])) <= games:
+            marks.append(max(1, due))
+        assert marks[1:9] == list(range(1, 9))
+        assert len(marks) <= 201
 
 
 def test_round_trip(tmp_path):
@@ -78,28 +76,23 @@ def test_round_trip(tmp_path):
     (tmp_path / CHOICES).write_bytes(b"".join(snapshot_line(game, mark) for mark in marks))
     read = read_choices(tmp_path, game)
     assert [mark.games for mark in read] == [5, 9]
+    assert [mark.choices[0].own is None for mark in read] == [False, True]
     for mark, again in zip(marks, read, strict=True):
-        for one, other in zip(mark.choices, again.choices, strict=True):
-            assert to_text(one.position, game) == to_text(other.position, game)
-            np.testing.assert_allclose(other.probabilities, one.probabilities, rtol=0, atol=5e-7)
-            assert (one.own is None) == (other.own is None)
-            if one.own is not None:
-                np.testing.assert_allclose(other.own, one.own, rtol=0, atol=5e-7)
-    assert read[0].choices[0].own is not None
-    assert read[1].choices[0].own is None
+        for choice, other in zip(mark.choices, again.choices, strict=True):
+            assert to_text(choice.position, game) == to_text(other.position, game)
+            np.testing.assert_allclose(other.probabilities, choice.probabilities, rtol=0, atol=5e-7)
+            np.testing.assert_allclose(*(np.array(each.own, float) for each in (other, choice)), rtol=0, atol=5e-7)
     assert read_choices(tmp_path / "nowhere", game) == []
 
 
 CHOICE = {"position": "../.. o", "probabilities": [1, 0, 0, 0], "values": [0, 0.5, -1, 1]}
 WRONG = [
-    "{", "[" * 4000, "[]", {"games": 1, "choices": [CHOICE], "more": 1}, {"games": 1.5, "choices": [CHOICE]},
-    {"games": -1, "choices": [CHOICE]}, {"games": 1, "choices": []}, {"games": 1, "choices": [CHOICE] * 9},
-    {"games": 1, "choices": [1]},
+    "[" * 4000, {"games": 1, "choices": [CHOICE], "more": 1}, {"games": -1, "choices": [CHOICE]},
+    {"games": 1, "choices": [CHOICE] * 9},
     *({"games": 1, "choices": [CHOICE | change]} for change in (
-        {"position": [1]}, {"position": "." * 1000}, {"position": ".../... o"}, {"position": "xx/.. o"},
-        {"probabilities": [1, 0, 0]}, {"probabilities": [2, 0, 0, 0]}, {"probabilities": [True, 0, 0, 0]},
-        {"probabilities": [None, 0, 0, 0]}, {"values": [0, 0, 0, 1e300]}, {"values": [0, 0, 0, None]},
-        {"values": [0, 0, 0]}, {"position": "o./.. x"},
+        {"position": "." * 1000}, {"position": ".../... o"}, {"position": "xx/.. o"}, {"probabilities": [1, 0, 0]},
+        {"probabilities": [2, 0, 0, 0]}, {"values": [0, 0, 0, 1e300]}, {"values": [0, 0, 0, None]},
+        {"position": "o./.. x"},
     )),
 ]  # fmt: skip
 
@@ -108,18 +101,15 @@ WRONG = [
 def test_invalid_lines_are_rejected(line, tmp_path):
     text = line if isinstance(line, str) else json.dumps(line)
     (tmp_path / CHOICES).write_text(text + "\n")
-    with pytest.raises(ValueError, match=rf"line 1 of .*{CHOICES} is no mark with choices: ") as problem:
+    with pytest.raises(ValueError, match=f"line 1 of .*{CHOICES}"):
         read_choices(tmp_path, Game(2, 2, 2))
-    assert "\n" not in str(problem.value)
 
 
-def test_decreasing_games_large_files_and_links_are_rejected(tmp_path):
+def test_decreasing_games_and_links_are_rejected(tmp_path):
     line = json.dumps({"games": 4, "choices": [CHOICE]}) + "\n"
     (tmp_path / CHOICES).write_text(2 * line + line.replace("4", "3", 1))
-    with pytest.raises(ValueError, match=r"line 3 of .* fewer games than the one before"):
+    with pytest.raises(ValueError, match="line 3 of "):
         read_choices(tmp_path, Game(2, 2, 2))
-    with pytest.raises(ValueError, match="at most 100 are read"):
-        read_choices(tmp_path, Game(2, 2, 2), 100)
     (tmp_path / CHOICES).unlink()
     (tmp_path / CHOICES).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):
@@ -150,11 +140,9 @@ def test_run_without_snapshots_resumes_with_them(tmp_path):
     assert [mark.games > 200 for mark in read_choices(run, tiny.GAME)] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "game", [Game(6, 7, 4, gravity=True), Game(3, 4, 3, gravity=True), Game(4, 2, 4, gravity=True)]
-)
-def test_with_gravity_stones_of_telling_positions_rest(game):
-    positions = probe_positions(game)
-    assert len(positions) == (4 if game.columns >= game.win_length else 2)
-    for position in positions.values():
-        check_cells(game, position.cells)
+def test_with_gravity_stones_of_telling_positions_rest():
+    for game, count in ((Game(6, 7, 4, gravity=True), 4), (Game(4, 2, 4, gravity=True), 2)):
+        positions = probe_positions(game).values()
+        assert len(positions) == count
+        for position in positions:
+            check_cells(game, position.cells)

@@ -17,7 +17,7 @@ from ttt_eval.benchmark.records import Submission
 from ttt_eval.benchmark.runs import RunSettings, run_benchmark
 from ttt_eval.matches import ladder
 from ttt_eval.matches.books import book_from_search
-from ttt_eval.matches.ladder import RatingSettings, rate_policy, read_ladder
+from ttt_eval.matches.ladder import rate_policy, read_ladder
 from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import MatchSettings
 from ttt_eval.matches.move_cost import MoveCost
@@ -37,7 +37,7 @@ WORK = {
     "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, jobs=jobs),
     "ladder": lambda folder, jobs=1: measure_ladder("small", LADDER, folder, CODE, jobs=jobs),
     "rating": lambda folder, jobs=1: rate_policy(
-        "mcts:simulations=1", read_ladder("3x3"), CODE, RatingSettings(20, 3), folder=folder, jobs=jobs
+        "mcts:simulations=1", read_ladder("3x3"), CODE, games=20, seed=3, folder=folder, jobs=jobs
     ),
     "book": lambda folder, jobs=1: book_from_search(GAME, "optimal", folder, CODE, plies=4, jobs=jobs),
     "benchmark": lambda folder, jobs=1: run_benchmark(RUNS, Submission("test", steps=200), folder, CODE, jobs=jobs),
@@ -48,9 +48,9 @@ WORK = {
 def quickly():
     """Run no processes for costs, and draw fewer samples for intervals."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ladder, "DRAWS", 100)
         for module in (make_ladders, ladder):
             patch.setattr(module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs))
-            patch.setattr(module, "DRAWS", 100)
         yield
 
 

@@ -7,21 +7,19 @@ from players import FirstEmpty
 
 from baselines.exact import solve
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import DRAW, chance_outcomes, winner
+from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import symmetries
-from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret, regret_table
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
 from ttt_eval.exact.strength import (
-    choice_in,
     differences,
     differences_within,
     first_choice,
     strength,
     worst_positions,
 )
-from ttt_eval.matches.sample_game import sample_game
+from ttt_eval.matches.match import sample_game
 
 SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)
@@ -52,11 +50,7 @@ def test_strength_is_that_of_the_exact_functions():
     assert found.regret == regret(SKIP, "win-or-block")
     assert found.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
     assert found.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
-    assert list(found.results) == ["random", "optimal"]
     assert not found.perfect
-
-
-def test_perfect_play_is_perfect_and_has_no_worst_positions():
     assert strength(SKIP, "optimal", []).perfect
     assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
 
@@ -82,27 +76,6 @@ def test_worst_positions_are_those_of_plain_python(game, against):
         assert one.choice.exact[one.choice.best] == pytest.approx(np.nanmax(one.choice.exact))
     assert found[0].cost == pytest.approx(costs[0])
     assert [one.cost for one in found] == sorted((one.cost for one in found), reverse=True)
-
-
-def test_losses_of_all_positions_sum_to_the_regret_table():
-    found = worst_positions(SMALL, FirstEmpty(), count=10_000)
-    images = symmetries(SMALL)
-    seen = {(min(map(bytes, one.choice.position.cells[images])), one.choice.position.mover) for one in found}
-    assert len(seen) == len(found)  # no two are symmetric
-    total = sum(row.loss for row in regret_table(SMALL, FirstEmpty()))
-    alike = sum(
-        loss_in(SMALL, FirstEmpty(), text) * mass
-        for text, mass in reach_probabilities(SMALL, (FirstEmpty(), FirstEmpty())).items()
-        if text not in {to_text(one.choice.position, SMALL) for one in found}
-    )
-    assert sum(one.cost for one in found) + alike == pytest.approx(total)
-
-
-def test_worst_positions_do_not_depend_on_chunk():
-    found = [worst_positions(SKIP, "win-or-block", "random", work=Work(chunk=chunk)) for chunk in (7, 1 << 14)]
-    one, other = [[(to_text(mistake.choice.position), mistake.loss) for mistake in each] for each in found]
-    assert one == other
-    assert len(one) == 5
 
 
 def test_errors():
@@ -145,13 +118,6 @@ def test_differences_are_those_of_plain_python(game):
     assert len(found) == len(kinds)
 
 
-def test_differences_do_not_depend_on_the_order_of_policies():
-    one, other = (differences(SKIP, *pair) for pair in (("win-or-block", "random"), ("random", "win-or-block")))
-    assert [to_text(x.a.position) for x in one] == [to_text(x.b.position) for x in other]
-    assert [x.weight for x in one] == pytest.approx([x.weight for x in other], abs=1e-12)
-    assert differences(SKIP, "random", "random") == []
-
-
 def test_choice_has_probabilities_own_values_and_exact_values():
     optimal, solution = make_policy("optimal", SKIP), solve(SKIP)
     choice = first_choice(SKIP, optimal, solution=solution)
@@ -159,27 +125,15 @@ def test_choice_has_probabilities_own_values_and_exact_values():
     assert list(choice.best) == sorted(choice.played)
     plain = first_choice(SKIP, FirstEmpty(), solution=None)
     assert (plain.own, plain.exact, len(plain.best)) == (None, None, 0)
-    assert choice_in(Moody(), Boards.start(SKIP, 2), 1, solution=None).probabilities.sum() == 1
 
 
-@pytest.mark.parametrize("game", [Game(), SKIP, Game(5, 6, 4)])
-def test_sample_game_follows_the_rules_and_has_the_loss_of_each_move(game):
-    solution = solve(game) if game.cells <= 16 else None
-    random = make_policy("random", game)
+@pytest.mark.parametrize("game", [SKIP, Game(5, 6, 4)])
+def test_sample_game_has_the_loss_of_each_move(game):
+    solution, random = solve(game) if game.cells <= 16 else None, make_policy("random", game)
     for seed in range(20):
-        played = sample_game(game, random, random, seed, solution=solution)
-        again = sample_game(game, random, random, seed, solution=solution)
+        played, again = (sample_game(game, random, random, seed, solution=solution) for _ in range(2))
         assert [ply.action for ply in played.plies] == [ply.action for ply in again.plies]
-        follows = [*(ply.position for ply in played.plies[1:]), played.last]
-        for ply, after in zip(played.plies, follows, strict=True):
-            ways = chance_outcomes(game, ply.position, ply.action)
-            assert any(np.array_equal(after.cells, way.position.cells) for way in ways)
-            if after is not played.last:
-                assert ply.skips == (after.mover == ply.position.mover)
-            if solution is not None:
-                values = solution.action_values(Boards.from_positions([ply.position]))[0]
-                assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])
         assert winner(game, played.last.cells) == played.outcome
-        assert played.outcome in (0, 1, DRAW)
-    skips = [ply.skips for seed in range(20) for ply in sample_game(game, random, random, seed, solution=None).plies]
-    assert any(skips) == (game.skip_chance > 0)
+        for ply in played.plies if solution is not None else ():
+            values = solution.action_values(Boards.from_positions([ply.position]))[0]
+            assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])

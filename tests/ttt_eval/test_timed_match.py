@@ -10,10 +10,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from players import FirstEmpty
 
-from baselines.timed import Clock, Timed
+from baselines.timed import Clock
+from baselines.timed.policy import TimedPlayer
 from ttt_envs import Game
 from ttt_eval.matches.games import append_games, read_games
-from ttt_eval.matches.match import Call, MatchSettings, PairBlock, play_block, play_pairs
+from ttt_eval.matches.match import Call, MatchSettings, play_block, play_pairs
 from ttt_eval.matches.match_blocks import TIMED_BLOCK
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, run_sprt
@@ -40,7 +41,7 @@ class Slow(FirstEmpty):
 def play(clock, a, b, game=GAME, pairs=range(4)):
     Slow.time = 0.0
     match = MatchSettings(game, a, b, clock=Clock.from_text(clock))
-    return play_block(Call(match), True, PairBlock(0, 2048, pairs, 0), now=lambda: Slow.time)
+    return play_block(Call(match), True, pairs, now=lambda: Slow.time)
 
 
 @pytest.mark.parametrize("openings", [None, "random:2"])
@@ -48,17 +49,11 @@ def test_games_are_those_of_a_match_without_clocks(openings):
     for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
         games, timed_games = [], []
         score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
-        timed = play_pairs(GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend)
+        timed = play_pairs(GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend, jobs=2)
         assert_array_equal(timed.pairs, score.pairs)
         assert_array_equal(timed.lengths, score.lengths)
         for one, other in zip(games, timed_games, strict=True):
             assert dataclasses.replace(other, settings=one.settings) == one
-
-
-def test_more_jobs_play_the_same_games():
-    timed = [play_pairs(GAME, "win-or-block", "random", 6, seed=2, clock=AMPLE, jobs=jobs) for jobs in (1, 2)]
-    assert_array_equal(timed[0].pairs, timed[1].pairs)
-    assert [len(times.seconds) for times in timed[0].times] == [len(times.seconds) for times in timed[1].times]
 
 
 def test_player_without_time_left_loses():
@@ -78,55 +73,45 @@ def test_player_without_time_left_loses():
 
 
 def test_move_that_takes_all_remaining_time_is_in_time():
-    score, games = play("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))
-    assert score.times[0].lost == 0
-    score, games = play("1", Slow(1.01, from_stones=3), Slow(), pairs=range(1))
-    assert score.times[0].lost == 2
-    assert {game.forfeit for game in games} == {"time"}
+    assert play("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))[0].times[0].lost == 0
+    assert play("1", Slow(1.01, from_stones=3), Slow(), pairs=range(1))[0].times[0].lost == 2
 
 
 def test_increment_is_added_after_each_move():
     score, _ = play("1+0.5", Slow(0.5), Slow(0.75), Game(3, 5, 5), pairs=range(1))
     assert [times.lost for times in score.times] == [0, 2]
-    assert score.times[0].least_left == 0.5
-    assert score.times[1].least_left == pytest.approx(-0.25)
+    assert [times.least_left for times in score.times] == pytest.approx([0.5, -0.25])
 
 
-def test_timed_games_are_logged_and_read_back(tmp_path):
-    _, games = play("1+0.1", Slow(0.3), Slow(0.01))
+def test_timed_games_are_logged_and_their_scores_add_up(tmp_path):
+    first, games = play("1+0.1", Slow(0.3), Slow(0.01))
     append_games(tmp_path / "log.jsonl", games)
     assert list(read_games(tmp_path / "log.jsonl")) == games
     assert games[0].settings["clock"] == "1+0.1"
-    assert games[0].settings["seconds"][0] == [0.3] * 5
-    assert games[1].settings["seconds"][1] == [0.3] * 5
-
-
-def test_timed_scores_add_up():
-    one, _ = play("1+0.1", Slow(0.3), Slow(0.01))
-    both = one + Score.empty(GAME) + one
-    assert both.games == 2 * one.games
-    assert both.times[0].lost == 2 * one.times[0].lost
-    assert len(both.times[1].seconds) == 2 * len(one.times[1].seconds)
-    known = both.times[0].to_dict()
-    assert known["largest_s"] == pytest.approx(0.3)
+    assert games[0].settings["seconds"][0] == games[1].settings["seconds"][1] == [0.3] * 5
+    both = first + Score.empty(GAME) + first
+    assert both.games == 2 * first.games
+    assert both.times[0].lost == 2 * first.times[0].lost
+    assert len(both.times[1].seconds) == 2 * len(first.times[1].seconds)
+    assert both.times[0].to_dict()["largest_s"] == pytest.approx(0.3)
     assert play("1", Slow(2), Slow(2), pairs=range(0))[0].times[0].to_dict()["median_s"] is None
-    json.dumps(known, allow_nan=False)
 
 
 def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
-    clocks, players = [], []
-    make = Timed.player
+    calls = []
 
-    def player(policy):
-        players.append(make(policy))
-        monkeypatch.setattr(players[-1], "use_clock", lambda *clock: clocks.append(clock), raising=True)
-        return players[-1]
+    class Player(TimedPlayer):
+        def use_clock(self, *clock):
+            calls.append(clock)
 
-    monkeypatch.setattr(Timed, "player", player)
+        def act(self, *arguments):
+            calls.append("act")
+            return super().act(*arguments)
+
+    monkeypatch.setattr("baselines.timed.policy.TimedPlayer", Player)
     play_pairs(Game(), "timed:max-depth=2", "random", 1, clock=Clock(5, 0.25))
-    assert clocks == [(5, 0.25)]
-    assert len(players[0].depths) >= 5  # of two games
-    assert len(players[1].depths) == 1  # to have all compiled
+    assert calls[0] == "act"
+    assert "act" in calls[calls.index((5, 0.25)) :]
 
 
 def test_sequential_test_with_a_clock(tmp_path):
@@ -136,8 +121,7 @@ def test_sequential_test_with_a_clock(tmp_path):
     assert found.settings["clock"] == "5+0.1"
     assert found.settings["block"] == TIMED_BLOCK
     lines = [json.loads(line) for line in (tmp_path / UNITS).read_text().splitlines()[1:]]
-    assert [line["unit"]["clock"] for line in lines] == [[5.0, 0.1]] * 2
-    assert lines[0]["result"]["lost_on_time"] == [0, 0]
+    assert [line["result"]["lost_on_time"] for line in lines] == [[0, 0]] * 2
     again = run_sprt(match, test, tmp_path, {}, pairs=8)
     assert_array_equal(again.score.pairs, found.score.pairs)
 

@@ -9,10 +9,10 @@ from scipy.optimize import brentq
 
 from ttt_envs import Game
 from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
-from ttt_eval.matches.match import Call, MatchSettings, play_part
-from ttt_eval.matches.match_blocks import BLOCK
+from ttt_eval.matches.match import Call, MatchSettings, play_block
+from ttt_eval.matches.match_blocks import BLOCK, RESULT
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.tournament import PRIOR, RESULT, TournamentSettings, bradley_terry, run_tournament
+from ttt_eval.matches.tournament import PRIOR, TournamentSettings, bradley_terry, run_tournament
 from ttt_eval.result_store import UNITS
 
 GAME = Game(skip_chance=0.25)
@@ -43,9 +43,7 @@ def test_difference_of_two_players_is_that_of_their_score():
     seen = counts[0, 1] + PRIOR
     assert first.mean - second.mean == pytest.approx(elo_from_score(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
     assert first.mean == pytest.approx(-second.mean)
-    pairs = np.zeros((3, 3), np.int64)
-    pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = counts[0, 1]
-    by_wilson = elo(Score(pairs))
+    by_wilson = elo(Score.from_pentanomial(counts[0, 1]))
     by_sampling = bradley_terry(counts, anchor=1)
     assert by_sampling[1] == (0, 0, 0)
     assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
@@ -69,10 +67,8 @@ def test_every_player_makes_the_points_that_the_ratings_expect():
 
 def test_ratings_do_not_depend_on_the_order_of_players_in_a_pairing():
     counts = simulate_pairs([200, 0, -100], 50, np.random.default_rng(1))
-    reversed_ = counts.swapaxes(0, 1)[:, :, ::-1]
-    both = np.where(counts > 20, counts, 0) + np.where(counts > 20, 0, counts).swapaxes(0, 1)[:, :, ::-1]
-    found = [bradley_terry(seen, draws=SAMPLES) for seen in (counts, reversed_, both)]
-    assert found[0] == found[1] == found[2]
+    turned = counts.swapaxes(0, 1)[:, :, ::-1]
+    assert bradley_terry(counts, draws=SAMPLES) == bradley_terry(turned, draws=SAMPLES)
 
 
 def test_perfect_score_has_a_finite_rating():
@@ -103,15 +99,12 @@ def test_rating_among_fixed_ratings():
 
     assert placed.mean == pytest.approx(brentq(surplus, -1000, 1000), abs=0.01)
     assert placed.low < placed.mean < placed.high
-    one = np.zeros((2, 2, 5), np.int64)
-    one[1, 0] = [20, 20, 20, 20, 20]
-    assert bradley_terry(one, known=[700, None])[1].mean == pytest.approx(700)
 
 
 def test_errors_of_ratings():
     counts = np.zeros((3, 3, 5), np.int64)
     counts[0, 1, 2] = 5
-    with pytest.raises(ValueError, match=r"^no games connect player 2 with player 0: "):
+    with pytest.raises(ValueError, match="no games connect player 2 with player 0"):
         bradley_terry(counts)
     assert len(bradley_terry(counts, known=[0, None, 50])) == 3  # what is known connects
     with pytest.raises(ValueError, match="anchor=0 would move ratings that are known"):
@@ -154,7 +147,7 @@ def test_all_pairings_are_played_with_the_same_keys(done):
     found, _ = done
     for (i, j), score in found.scores.items():
         match = MatchSettings(GAME, PLAYERS[i], PLAYERS[j], 3)
-        parts = [play_part(Call(match), numbers) for numbers in (range(BLOCK), range(BLOCK, 70))]
+        parts = [play_block(Call(match), False, numbers)[0] for numbers in (range(BLOCK), range(BLOCK, 70))]
         assert sum(score.pentanomial) == 70
         if "mcts" not in PLAYERS[j]:
             np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)
@@ -166,12 +159,10 @@ def test_all_pairings_are_played_with_the_same_keys(done):
 
 def test_result_file_adds_up(done):
     data = json.loads(done[1])
-    assert [player["spec"] for player in data["players"]] == list(PLAYERS)
     assert [player["games"] for player in data["players"]] == [280] * 3
     for pairing in data["pairings"]:
         assert sum(pairing["pentanomial"]) == np.sum(pairing["pairs"]) == 70
-    total = sum(player["score"]["mean"] for player in data["players"])
-    assert total == pytest.approx(1.5)
+    assert sum(player["score"]["mean"] for player in data["players"]) == pytest.approx(1.5)
 
 
 def test_another_player_adds_only_missing_games(done, tmp_path):
@@ -188,13 +179,8 @@ def test_another_player_adds_only_missing_games(done, tmp_path):
     assert (tmp_path / UNITS).read_text() == after
 
 
-def test_anchor_has_rating_zero(tmp_path):
-    found = run(tmp_path, ("random", "win-or-block"), pairs=20, anchor="random")
-    assert found.ratings[0] == (0, 0, 0)
-    assert found.ratings[1].low > 0
-
-
-def test_tournament_without_games_is_rejected_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"^pairs=0 makes no pairing: choose 1 to 500,000"):
-        run(tmp_path / "none", pairs=0)
+@pytest.mark.parametrize("settings", [{"pairs": 0}, {"anchor": "optimal"}, {"players": ("random", "random")}])
+def test_invalid_tournaments_are_rejected_before_anything_is_written(settings, tmp_path):
+    with pytest.raises(ValueError, match=r"choose|name"):
+        run(tmp_path / "none", **settings)
     assert not (tmp_path / "none").exists()

@@ -16,7 +16,7 @@ from ttt_apps.cli import JsonOptions, UsageError, check_no_effect, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_eval.matches.account import describe_account, make_account
-from ttt_eval.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
+from ttt_eval.matches.games import RESULTS, PlayedGame, read_games, to_notation, write_games
 from ttt_eval.matches.luck import EXACT, default_correction, make_correction
 
 UNFINISHED = "unfinished"
@@ -59,7 +59,7 @@ class Games(JsonOptions):
         if self.number is not None:
             yield self._game("--number", self.number)
         else:
-            yield from read_any_format(self.file, tell=warn)
+            yield from read_games(self.file, tell=warn)
 
     def _game(self, option: str, number: int) -> PlayedGame:
         """Return the game with a number, which an option gave.
@@ -68,7 +68,7 @@ class Games(JsonOptions):
             ValueError: there is none.
         """
         count = 0
-        for count, played in enumerate(read_any_format(self.file, tell=warn), 1):
+        for count, played in enumerate(read_games(self.file, tell=warn), 1):
             if count == number:
                 return played
         raise UsageError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")

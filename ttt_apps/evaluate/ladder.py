@@ -14,6 +14,7 @@ from ttt_apps import cli
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
+from ttt_eval.matches.match_blocks import RESULT
 from ttt_eval.metrics import LOSSES, describe_losses
 
 
@@ -55,16 +56,22 @@ class PlaceOnLadder(cli.ReportOptions, cli.GameOptions, cli.WorkOptions):
             cli.show(ladder.data, cli.rows_table(rows, title=_title(ladder)), json=self.json)
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
-        settings = ladders.RatingSettings(self.games, self.seed)
         with cli.report_interrupt(self.out), cli.bar("placing") as progress:
             result = ladders.rate_policy(
-                self.policy, ladder, make_provenance(), settings, jobs=workers, folder=self.out, progress=progress
+                self.policy,
+                ladder,
+                make_provenance(),
+                games=self.games,
+                seed=self.seed,
+                jobs=workers,
+                folder=self.out,
+                progress=progress,
             )
         parts = _place_table(ladder, result), cli.facts_table(_facts(result))
         if self.out is None:
             cli.show(result, *parts, json=self.json)
         else:
-            self.show_folder(self.out / ladders.RESULT, *parts)
+            self.show_folder(self.out / RESULT, *parts)
 
 
 def _title(ladder: ladders.Ladder) -> str:

@@ -22,6 +22,7 @@ from ttt_eval.matches.elo import elo_to_dict
 from ttt_eval.matches.games import append_games, new_games
 from ttt_eval.matches.luck import OFF
 from ttt_eval.matches.match import MatchSettings, play_blocks
+from ttt_eval.matches.match_blocks import COST, RESULT
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import Model
@@ -172,7 +173,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
         rating = {name: data[name] for name in ("elo", "normalized_elo", "likelihood_of_superiority", "fixed_games")}
         title = f"{' against '.join(self.players)}, {data['games']:,} games of {game}"
         tables = _score_tables(title, data, rating)
-        self.show_folder(folder / sprt.RESULT, *tables, f"{verdict}; {_describe_decision(result.decision)}")
+        self.show_folder(folder / RESULT, *tables, f"{verdict}; {_describe_decision(result.decision)}")
 
     def _play_tournament(self) -> None:
         (game, openings), pairs = self._read_game(), (self.games or 1_000) // 2
@@ -200,7 +201,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
             for place, i in enumerate(order, 1)
         ]
         table = cli.rows_table(rows, title=f"{game}, {2 * pairs:,} games in each pairing")
-        self.show_folder(folder / tournament.RESULT, table, others=[folder / tournament.COST])
+        self.show_folder(folder / RESULT, table, others=[folder / COST])
 
 
 def _note_forfeits(score: Score, a: str, b: str) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ttt_apps import cli
 from ttt_envs.game.boards import coordinate, to_text
-from ttt_eval.matches.games import read_any_format
+from ttt_eval.matches.games import read_games
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles, write_puzzles
 from ttt_eval.reports.formats import game_options
 
@@ -72,7 +72,7 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             command = shlex.join([*command.split(), self.policy, *game_options(game)])
             return puzzles, command, f"puzzles of {self.policy}, {game}"
         if self.log is not None:
-            games = read_any_format(self.log, tell=cli.warn)
+            games = read_games(self.log, tell=cli.warn)
             with cli.status("the games of the log"):
                 puzzles = list(islice(from_games(games, self.player or None), self.count))
             return puzzles, f"{command} --log", "puzzles"

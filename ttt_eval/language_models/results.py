@@ -26,9 +26,8 @@ from ttt_eval.language_models.player import (
     reachable_positions,
 )
 from ttt_eval.matches.account import account_moves
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.luck import OFF, ExpectedValues, LuckCorrection, make_correction, make_expected_values
-from ttt_eval.matches.score import Forfeits, Score
+from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
 
 KIND, FORMAT = "language-model", 1
 MAX_BLUNDERS = 6
@@ -56,7 +55,7 @@ def evaluate_model(
         opponent: of the games.
         games: number of games, even; 0 for none.
         positions: whether the model is asked about all reachable positions.
-        luck_correction: value function of :func:`ttt_eval.matches.luck.value_function`.
+        luck_correction: value function of :func:`ttt_eval.matches.luck.make_correction`.
 
     Returns:
         None if answers are missing: ``interview.missing`` has their questions.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Position
-from ttt_envs.game.rules import DRAW, values_over_skip, winner
+from ttt_envs.game.rules import DRAW, winner
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.luck import LuckCorrection
 
@@ -56,24 +56,13 @@ class GameAccount(NamedTuple):
 
     def to_dict(self, played: PlayedGame) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        return {
-            "players": list(played.players),
-            "start_value": self.start,
-            "skip_luck": self.luck,
-            "changes": list(self.changes),
-            "forfeit": self.forfeit,
-            "result": self.result,
-            "moves": [
-                {
-                    "mover": move.position.mover,
-                    "move": coordinate(move.action, played.game),
-                    "skipped": move.skipped,
-                    "change": move.change,
-                    "luck": move.luck,
-                }
-                for move in self.moves
-            ],
-        }
+        moves = []
+        for move in self.moves:
+            cell, values = coordinate(move.action, played.game), {"change": move.change, "luck": move.luck}
+            moves.append({"mover": move.position.mover, "move": cell, "skipped": move.skipped, **values})
+        head = {"players": list(played.players), "start_value": self.start, "skip_luck": self.luck}
+        ends = {"changes": list(self.changes), "forfeit": self.forfeit, "result": self.result}
+        return {**head, **ends, "moves": moves}
 
 
 def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
@@ -87,13 +76,13 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
         raise ValueError(
             f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
         )
-    result = None if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
     steps = list(played.positions())
-    if not steps:
-        value = float(correction.values(Boards.from_positions([played.start()]))[0])
-        return GameAccount(value, (), 0.0 if result is None else result - value, value if result is None else result)
-    start, moves, last = account_moves(steps, correction)
-    result = last if result is None else result
+    if steps:
+        start, moves, last = account_moves(steps, correction)
+    else:
+        start, moves = float(correction.values(Boards.from_positions([played.start()]))[0]), ()
+        last = start
+    result = last if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
     return GameAccount(start, moves, result - last, result)
 
 
@@ -106,24 +95,19 @@ def account_moves(
         steps: at least one position with its move, and whether the other player's turn was then skipped, in order.
         correction: the correction.
     """
-    cells = np.array([position.cells for position, _, _ in steps])
-    mover = np.array([position.mover for position, _, _ in steps], np.int8)
-    actions = np.array([action for _, action, _ in steps])
-    values = correction.values(Boards(cells, mover))
-    after = cells.copy()
-    after[np.arange(len(steps)), actions] = mover + 1
-    skip, end = correction.game.skip_chance, winner(correction.game, after[-1])
-    ends = end is not None  # the last move ends the game: no chance event follows
-    going, turn = after[: len(after) - ends], mover[: len(after) - ends]
-    other = correction.values(Boards(going, 1 - turn))
-    own = correction.values(Boards(going, turn)) if skip > 0 else other  # without skips, no player moves twice
-    result = [0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0)] * ends
-    expected = np.append(values_over_skip(own, other, skip), result)
-    following = np.append(np.where([skipped for _, _, skipped in steps[: len(going)]], own, other), result)
-    moves = tuple(
-        MoveAccount(position, action, skipped, float(expected[i] - values[i]), float(following[i] - expected[i]))
-        for i, (position, action, skipped) in enumerate(steps)
-    )
+    boards = Boards.from_positions([position for position, _, _ in steps])
+    each, actions = np.arange(len(steps)), [action for _, action, _ in steps]
+    mover, cells = boards.mover, boards.cells.copy()
+    cells[each, actions] = mover + 1
+    end = winner(correction.game, cells[-1])
+    num_going = len(steps) - (end is not None)  # no chance event follows the last move if it ends the game
+    following, expected = np.full((2, len(steps)), 0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0))
+    next_mover = np.where([skipped for _, _, skipped in steps], mover, 1 - mover)
+    parts = (cells[:num_going], mover[:num_going], next_mover[:num_going])
+    following[:num_going], expected[:num_going] = correction.values_after(*parts)
+    values = correction.values(boards)
+    changes, luck = (expected - values).tolist(), (following - expected).tolist()
+    moves = tuple(MoveAccount(*step, *parts) for step, *parts in zip(steps, changes, luck, strict=True))
     return float(values[0]), moves, float(following[-1])
 
 
@@ -136,15 +120,12 @@ def describe_account(account: GameAccount, seat: int, names: tuple[str, str, str
         names: the player, its moves and the other's moves, such as ``("you", "your moves", "its moves")``.
         skips: whether turns can be skipped in the game.
     """
-    sign, (me, mine, others) = 1 - 2 * seat, names
-    own, gained = -sign * account.changes[seat], sign * account.changes[1 - seat]
-    parts = [
-        f"the start is worth {sign * account.start:+.2f} to {me}",
-        f"{mine} lose {own:.2f}",
-        f"{others} lose {gained:.2f}",
-    ]
+    sign, (player, own_moves, other_moves) = 1 - 2 * seat, names
+    own_loss, other_loss = -sign * account.changes[seat], sign * account.changes[1 - seat]
+    parts = [f"the start is worth {sign * account.start:+.2f} to {player}"]
+    parts += [f"{own_moves} lose {own_loss:.2f}", f"{other_moves} lose {other_loss:.2f}"]
     if skips:
-        parts.append(f"the skips bring {me} {sign * account.luck:+.2f}")
+        parts.append(f"the skips bring {player} {sign * account.luck:+.2f}")
     if account.forfeit:
         parts.append(f"the forfeit brings {sign * account.forfeit:+.2f}")
     return f"{', '.join(parts)}: {sign * account.result:+.0f} in all"

@@ -1,10 +1,9 @@
-"""Opening books from logged games or from a longer search, and statistics of games that leave them."""
+"""Opening books from logged games or from a longer search."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
-from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
-from ttt_envs.game.game import Game
-from ttt_eval.matches.games import PlayedGame, read_any_format
+from ttt_envs.game.game import Game, Position
+from ttt_eval.matches.games import PlayedGame, read_games
 from ttt_eval.matches.openings import unfinished_successors
 from ttt_eval.result_store import Unit, collect_results
 
@@ -28,10 +26,6 @@ POSITIONS_PER_UNIT = 16
 """Number of positions per unit of work."""
 GAMES_PER_SEARCHED_MOVE = 1000
 """Number of games that the value of a searched move counts for."""
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Of games
 
 
 def book_from_games(
@@ -49,7 +43,7 @@ def book_from_games(
     caused by a move.
 
     Args:
-        logs: files of games, see :func:`ttt_eval.matches.games.read_any_format`; all of one game.
+        logs: files of games, see :func:`ttt_eval.matches.games.read_games`; all of one game.
         plies: number of stones on a board from which on the book is empty.
         minimum: minimum number of games in which a move was made.
         player: include only the moves of this player, named as in the logs.
@@ -65,9 +59,8 @@ def book_from_games(
     first = next(games, None)
     if first is None:
         raise ValueError("there is no finished game in these logs: name others")
-    book = make_book(
-        first.game, _played_moves(itertools.chain([first], games), plies, player), plies=plies, minimum=minimum
-    )
+    moves = _played_moves(itertools.chain([first], games), plies, player)
+    book = make_book(first.game, moves, plies=plies, minimum=minimum)
     if not book.games:
         raise ValueError(f"there is no finished game in which {player} moves in these logs: name others")
     return book
@@ -79,7 +72,7 @@ def _finished_games(
     """Yield the games of some logs that were played to the end of the board; all games must be of one kind."""
     game, num_read = None, 0
     for log in logs:
-        for played in read_any_format(log, tell=tell):
+        for played in read_games(log, tell=tell):
             game = game or played.game
             if played.game != game:
                 raise ValueError(f"{log} has a game of {played.game}, and others are of {game}: make a book for each")
@@ -92,28 +85,21 @@ def _finished_games(
 
 
 def _played_moves(games: Iterator[PlayedGame], plies: int, player: str | None) -> Iterator[PlayedMoves]:
-    """Yield the early moves of finished games, many games at once."""
+    """Yield the early moves of a player, or of both, in finished games, many games at once."""
     while batch := list(itertools.islice(games, GAMES_PER_CHUNK)):
-        moves = [list(_early_moves(played, plies, player)) for played in batch]
-        if any(moves):
-            cells, movers, actions, results = zip(*itertools.chain(*moves), strict=True)
-            boards = Boards(np.stack(cells), np.array(movers, np.int8))
-            counts = np.eye(3, dtype=np.int64)[list(results)]
-            yield PlayedMoves(boards, np.array(actions, np.int64), counts, sum(map(bool, moves)))
-
-
-def _early_moves(played: PlayedGame, plies: int, player: str | None) -> Iterator[tuple[Int8Array, int, int, int]]:
-    """Yield the cells, the mover, the action and the mover's result of each early move of a player, or of both."""
-    assert played.result is not None
-    for (cells, mover), action, _ in played.positions():
-        if np.count_nonzero(cells) >= plies:
-            return
-        if player in (None, played.players[mover]):
-            yield cells, mover, action, played.result.result_index(mover)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# By searching
+        positions, actions, results, num_games = list[Position](), list[int](), list[int](), 0
+        for played in batch:
+            before = len(positions)
+            for position, action, _ in itertools.islice(played.positions(), plies):
+                is_early = np.count_nonzero(position.cells) < plies  # which an opening may not be
+                if is_early and played.result is not None and player in (None, played.players[position.mover]):
+                    positions.append(position)
+                    actions.append(action)
+                    results.append(played.result.result_index(position.mover))
+            num_games += len(positions) > before
+        if positions:
+            counts = np.eye(3, dtype=np.int64)[results]
+            yield PlayedMoves(Boards.from_positions(positions), np.array(actions, np.int64), counts, num_games)
 
 
 def early_positions(game: Game, plies: int) -> Iterator[Boards]:
@@ -161,97 +147,47 @@ def book_from_search(
         ValueError: a policy without values, an invalid number of plies.
     """
     check_plies(plies)
-    _check_values(make_policy(policy, game), policy)
+    _action_values(game, policy, Boards.start(game, 0))  # reports a policy without values
     units = [
-        {"keys": found[start : start + POSITIONS_PER_UNIT].tolist()}
+        {"keys": part.tolist()}
         for boards in early_positions(game, plies)
-        for found in [Canonical.from_boards(boards, game).keys]
-        for start in range(0, len(found), POSITIONS_PER_UNIT)
+        for keys in [Canonical.from_boards(boards, game).keys]
+        for part in np.split(keys, range(POSITIONS_PER_UNIT, len(keys), POSITIONS_PER_UNIT))
     ]
-    results = collect_results(
-        partial(_search_positions, game, policy),
-        units,
-        folder,
-        {**provenance, "game": game.to_dict(), "policy": policy},
-        jobs=jobs,
-        progress=progress,
-    )
-    parts = (_with_values(game, unit["keys"], values) for unit, values in zip(units, results, strict=True))
+    settings = {**provenance, "game": game.to_dict(), "policy": policy}
+    search = partial(_search_positions, game, policy)
+    results = collect_results(search, units, folder, settings, jobs=jobs, progress=progress)
+    parts = (_count_values(_boards(game, unit), values) for unit, values in zip(units, results, strict=True))
     return make_book(game, parts, plies=plies)
 
 
-def _check_values(policy: Policy, spec: str) -> Callable[[Boards], Float64Array]:
-    """Return the action values of a policy."""
+def _boards(game: Game, unit: Unit) -> Boards:
+    """Return the positions of a unit, from the mover's view."""
+    own = from_keys(np.array(unit["keys"], np.uint64), game)
+    return Boards(own, np.zeros(len(own), np.int8))
+
+
+def _action_values(game: Game, spec: str, boards: Boards) -> Float64Array:
+    """Return the action values of a policy, float64[B, cells]."""
+    policy = make_policy(spec, game)
     if policy.action_values is None:
         raise ValueError(
             f"{spec} has no values, which a book needs: choose a policy with values, as "
             f"mcts:simulations=10000, optimal or run:PATH"
         )
-    return policy.action_values
-
-
-def _to_boards(game: Game, found: Any) -> Boards:
-    own = from_keys(np.array(found, np.uint64).reshape(len(found), -1), game)
-    return Boards(own, np.zeros(len(own), np.int8))
+    return policy.action_values(boards) if len(boards.mover) else np.zeros(boards.cells.shape)
 
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    values = _check_values(make_policy(policy, game), policy)(_to_boards(game, unit["keys"]))
+    values = _action_values(game, policy, _boards(game, unit))
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
-def _with_values(game: Game, found: UInt64Array, values: Any) -> PlayedMoves:
+def _count_values(boards: Boards, values: Any) -> PlayedMoves:
+    """Return all moves with action values as the results of games."""
     known = np.array(values, np.float64)
     row, action = np.nonzero(~np.isnan(known))
     wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
-    return PlayedMoves(
-        _to_boards(game, found).take(row),
-        action,
-        np.stack([wins, np.zeros_like(wins), GAMES_PER_SEARCHED_MOVE - wins], axis=1),
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# How games leave a book
-
-
-@dataclass(frozen=True)
-class BookExit:
-    """Statistics of the games that left a book at one ply.
-
-    Attributes:
-        stones: number of stones when the player was first to move without a book move; None for games that never left
-            the book.
-        results: int64[3]: games that the player won, drew and lost.
-    """
-
-    stones: int | None
-    results: Int64Array
-
-
-def book_exits(book: Book, games: Iterable[PlayedGame], player: str) -> list[BookExit]:
-    """Count when a player's games leave a book, and their results.
-
-    Args:
-        book: the book.
-        games: finished games of the book's game.
-        player: named as in the games; games of other players are ignored.
-
-    Raises:
-        ValueError: a game of another kind.
-    """
-    found: dict[int | None, Int64Array] = {}
-    for played in games:
-        if played.game != book.game:
-            raise ValueError(f"a game is of {played.game}, and the book is of {book.game}: name other games")
-        for seat in (0, 1):
-            if played.players[seat] != player or played.result is None:
-                continue
-            mine = [position for position, _, _ in played.positions() if position.mover == seat]
-            rows = book.find(Boards.from_positions(mine))[0] if mine else np.zeros(0, np.int64)
-            out = np.flatnonzero(rows < 0)
-            stones = int(np.count_nonzero(mine[out[0]].cells)) if len(out) else None
-            found.setdefault(stones, np.zeros(3, np.int64))[played.result.result_index(seat)] += 1
-    order = sorted(found, key=lambda stones: (stones is None, stones))
-    return [BookExit(stones, found[stones]) for stones in order]
+    counts = np.stack([wins, np.zeros_like(wins), GAMES_PER_SEARCHED_MOVE - wins], axis=1)
+    return PlayedMoves(boards.take(row), action, counts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,7 @@ def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
         score: the score.
         rating: of it; by default :func:`elo`, of a match of fixed size.
     """
-    return {
-        "elo": (rating or elo(score)).to_dict(),
-        "likelihood_of_superiority": likelihood_of_superiority(score),
-    }
+    return {"elo": (rating or elo(score)).to_dict(), "likelihood_of_superiority": likelihood_of_superiority(score)}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -89,8 +87,7 @@ def pair_probabilities(win: float, draw: float) -> Float64Array:
         raise ValueError(
             f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at most 1 in all"
         )
-    one = win * draw + lose * draw
-    return np.array([lose * win, one, win * win + lose * lose + draw * draw, one, win * lose])
+    return np.convolve([lose, draw, win], [win, draw, lose])
 
 
 def net_score(chances: Sequence[float] | Float64Array, pairs: int) -> Float64Array:
@@ -100,30 +97,22 @@ def net_score(chances: Sequence[float] | Float64Array, pairs: int) -> Float64Arr
         chances: float64[5], probabilities of the results -2 to 2 of one pair.
         pairs: n.
     """
-    total, power, left = np.ones(1), np.asarray(chances, np.float64), pairs
-    while left:  # by repeated squaring: a convolution for each bit of n
-        if left & 1:
-            total = np.convolve(total, power)
-        power, left = np.convolve(power, power), left >> 1
-    return total
+    return reduce(np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1))
 
 
 def probability_within(chances: Sequence[float] | Float64Array, pairs: int, score: int) -> float:
     """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57)."""
-    total = net_score(chances, pairs)
-    reach = min(score, 2 * pairs)
-    return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
+    reach = np.abs(np.arange(-2 * pairs, 2 * pairs + 1)) <= score
+    return float(net_score(chances, pairs)[reach].sum())
 
 
 def significant_score(chances: Sequence[float] | Float64Array, pairs: int, confidence: float = 0.95) -> int:
     """Return the least net score that equal players exceed in absolute value with probability at most 1 -
     ``confidence``.
     """
-    inside = net_score(chances, pairs)
-    for score in range(2 * pairs + 1):
-        if inside[2 * pairs - score : 2 * pairs + score + 1].sum() >= confidence - 1e-12:
-            return score
-    return 2 * pairs
+    size = np.abs(np.arange(-2 * pairs, 2 * pairs + 1))
+    within = np.bincount(size, net_score(chances, pairs)).cumsum()
+    return int(np.argmax(within >= min(confidence - 1e-12, within[-1])))
 
 
 def pairs_needed(
@@ -144,6 +133,4 @@ def pairs_needed(
         raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
     wanted = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
-    return math.ceil(
-        (wanted * deviation / (4 * difference)) ** 2
-    )  # a pair's result is 4 times the difference of a game
+    return math.ceil((wanted * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game

@@ -8,7 +8,6 @@ likelihood of its results. ``data/ladders/NAME.json`` stores a ladder with every
 
 from __future__ import annotations
 
-import math
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct, convert, defstruct, to_builtins
+from msgspec import Meta, Struct, convert, to_builtins
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy
@@ -33,13 +32,13 @@ from ttt_eval.exact.dynamic_programming import match_outcome
 from ttt_eval.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.strength import strength, worst_positions
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import default_correction
 from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.match_blocks import RESULT
 from ttt_eval.matches.move_cost import measure_move_costs
-from ttt_eval.matches.score import Score
-from ttt_eval.matches.tournament import DRAWS, bradley_terry
+from ttt_eval.matches.score import CorrectedPairs, Score
+from ttt_eval.matches.tournament import DRAWS, rate_pairings
 from ttt_eval.metrics import LOSSES
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, collect_results, read_hashed_json
@@ -58,7 +57,6 @@ LADDERS: Mapping[str, Game] = {
 LADDER_FOLDER = Path(__file__).parents[1] / "data" / "ladders"
 MAX_FILE_BYTES = 1 << 24
 """Maximum size of a ladder's file in bytes."""
-RESULT = "result.json"
 GAMES = 500
 """Default number of games against every rung."""
 MAX_GAMES = 1_000_000
@@ -73,7 +71,6 @@ RATING_TOLERANCE = 0.05
 """Tolerance for ratings that are equal but for rounding."""
 _CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 
-_Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
@@ -95,6 +92,9 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
     """number of pairs of 0, 1/2, 1, 3/2 and 2 points"""
     corrected: list[Any] | None = None
     """of :meth:`CorrectedPairs.to_list`; None if luck is not corrected"""
+    a: int | None = None
+    b: int | None = None
+    """numbers of the two rungs, in a ladder's file"""
 
     def __post_init__(self) -> None:
         if not self.exact and not any(self.pentanomial or ()):
@@ -102,16 +102,15 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
         self.weights()
 
     def _played(self) -> Score:
-        pairs = np.zeros((3, 3), np.int64)
-        pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = self.pentanomial or [0] * 5
-        return Score(pairs, corrected=None if self.corrected is None else CorrectedPairs.from_list(self.corrected))
+        corrected = None if self.corrected is None else CorrectedPairs.from_list(self.corrected)
+        return Score.from_pentanomial(self.pentanomial or [0] * 5, corrected)
 
     def score(self) -> Interval:
         """Return the score per game: wins and half the draws."""
-        return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score", CONFIDENCE)
+        return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score")
 
     def weights(self) -> tuple[Float64Array, float]:
-        """Return pair counts by result, float64[5], and their precision, as :func:`bradley_terry` takes them.
+        """Return pair counts by result, float64[5], and their precision, as :func:`rate_pairings` takes them.
 
         An exact result counts as so many pairs that it has no sampling error.
         """
@@ -184,36 +183,6 @@ class Ladder:
         return bool(self.data["games"] == 0)
 
 
-class _Cost(Struct):
-    cpu_s_per_move: _Number
-    own_bytes: _Number
-
-
-_Rung = defstruct(
-    "_Rung",
-    [
-        ("spec", Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$")]),
-        *((name, _Number) for name in ("rating", "low", "high")),
-        *((name, _Number | None) for name in LOSSES),  # unknown on boards that are too large
-        ("cost", _Cost),
-    ],
-)
-
-
-class _PairingOfRungs(Pairing, frozen=True, kw_only=True):
-    a: int
-    b: int
-
-
-class _LadderFile(Struct):
-    """What is shown and computed of a file."""
-
-    name: str
-    games: _Count
-    rungs: list[_Rung]  # type: ignore[valid-type]
-    results: list[_PairingOfRungs]
-
-
 def read_ladder(name: str | Path) -> Ladder:
     """Read a built-in ladder by its name, or one in a ``.json`` file.
 
@@ -232,14 +201,14 @@ def read_ladder(name: str | Path) -> Ladder:
 
 
 def _parse(data: dict[str, Any], source: str) -> Ladder:
-    file = convert(data, _LadderFile)
     rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
+    results = convert(data["results"], list[Pairing])
     pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
-    if {frozenset((result.a, result.b)) for result in file.results} != pairings or ANCHOR not in [
-        rung["spec"] for rung in rungs
-    ]:
-        raise ValueError("it lacks rungs or results")
-    return Ladder(file.name, Game.from_dict(data["game"]), rungs, data, source)
+    if {frozenset((result.a, result.b)) for result in results} != pairings:
+        raise ValueError("it lacks results")
+    if ANCHOR not in [rung["spec"] for rung in rungs]:
+        raise ValueError(f"it lacks {ANCHOR}")
+    return Ladder(data["name"], Game.from_dict(data["game"]), rungs, data, source)
 
 
 def ladder_name(game: Game) -> str:
@@ -261,24 +230,14 @@ def ladder_name(game: Game) -> str:
 # Ratings
 
 
-@dataclass(frozen=True)
-class RatingSettings:
-    """Settings of the rating of a policy."""
-
-    games: int = GAMES
-    """against each rung, an even number; ignored if results are exact"""
-    seed: int = 0
-    """seed of all random numbers"""
-    costs: bool = True
-    """whether to measure the cost of moves"""
-
-
 def rate_policy(
     policy: str | Policy,
     ladder: Ladder,
     provenance: Mapping[str, Any],
-    settings: RatingSettings | None = None,
     *,
+    games: int = GAMES,
+    seed: int = 0,
+    costs: bool = True,
     jobs: Jobs = 1,
     folder: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -293,7 +252,9 @@ def rate_policy(
         policy: a spec string, or a policy, whose cost is then not measured.
         ladder: of :func:`read_ladder`.
         provenance: JSON-ready: versions and code.
-        settings: settings; None for the defaults.
+        games: number of games against each rung, even; ignored if results are exact.
+        seed: seed of all random numbers.
+        costs: whether to measure the cost of moves.
         jobs: the workers.
         folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
             ``result.json`` at the end.
@@ -305,19 +266,15 @@ def rate_policy(
     Raises:
         ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
     """
-    settings = settings or RatingSettings()
-    check_games(settings.games, least=2)
-    game, name, seed = ladder.game, str(policy), settings.seed
+    check_games(games, least=2)
+    game, name = ladder.game, str(policy)
     player = make_policy(policy, game)
     spec = policy if isinstance(policy, str) else None
     identity = "" if spec is None else policy_identity(spec)
     small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
     exact = small and player.pure and all(make_policy(rung, game).pure for rung in ladder.specs)
-    games = 0 if exact else settings.games
-    units = [
-        {"policy": name, "rung": rung, "game": game.to_dict(), "games": games, "seed": pairing_seed(seed, number)}
-        for number, rung in enumerate(ladder.specs)
-    ]
+    shared = {"policy": name, "game": game.to_dict(), "games": 0 if exact else games}
+    units = [{**shared, "rung": rung, "seed": pairing_seed(seed, i)} for i, rung in enumerate(ladder.specs)]
     with tempfile.TemporaryDirectory() as temporary:
         results = collect_results(
             partial(_play_rung, spec or player),
@@ -331,26 +288,25 @@ def rate_policy(
     pairings = [convert(result, Pairing) for result in results]
     rating = fit_rating(ladder, pairings, exact=exact)
     cost, seconds = None, None
-    if settings.costs and spec is not None:
+    if costs and spec is not None:
         cost = measure_move_costs(game, spec)[0]
         seconds = [each.cpu_s_per_move for each in measure_move_costs(game, *ladder.specs)]
     ratings = [float(rung["rating"]) for rung in ladder.rungs]
     front = pareto_front([*ratings, rating.mean], None if cost is None else [*(seconds or ()), cost.cpu_s_per_move])
-    below = sum(each <= rating.mean + RATING_TOLERANCE for each in ratings)
-    expected = [score_from_elo(rating.mean - each) for each in ratings]
+    below = sum(other <= rating.mean + RATING_TOLERANCE for other in ratings)
+    expected = [score_from_elo(rating.mean - other) for other in ratings]
     scores = [pairing.score() for pairing in pairings]
     run = None if spec is None else run_folder(spec)
+    about = ("name", "anchor", "games", "seed", "command", "provenance", "processor", "sha256")
+    command = f"evaluate.py ladder {shlex.quote(name)} --ladder {shlex.quote(ladder.source)}"
+    head = {"format": 1, "kind": "ladder", "policy": name, "identity": identity, "pure": bool(player.pure)}
     data: dict[str, Any] = {
-        "format": 1,
-        "kind": "ladder",
-        "policy": name,
-        "identity": identity,
-        "pure": bool(player.pure),
+        **head,
         "game": game.to_dict(),
         "rating": rating._asdict(),
-        "between": dict(zip(("below", "above"), [None, *ladder.specs, None][below : below + 2], strict=True)),
         "cost": cost and cost._asdict(),
         "front": front[-1],
+        "between": dict(zip(("below", "above"), [None, *ladder.specs, None][below : below + 2], strict=True)),
         "rungs": [
             {**rung, "spec": str(rung["spec"]), "cpu_s_per_move_here": seconds and seconds[i], "front": front[i]}
             for i, rung in enumerate(ladder.rungs)
@@ -359,36 +315,17 @@ def rate_policy(
             {"rung": i, **result, "score": scores[i]._asdict(), "expected": expected[i]}
             for i, result in enumerate(results)
         ],
-        "misfit": math.sqrt(
-            np.mean([(score.mean - other) ** 2 for score, other in zip(scores, expected, strict=True)])
-        ),
+        "misfit": float(np.sqrt(np.mean((np.array([score.mean for score in scores]) - expected) ** 2))),
         "exact": exact,
-        **dict.fromkeys(LOSSES),
-        **(strength(game, player, ()).measures if exact else {}),
+        **(strength(game, player, ()).measures if exact else dict.fromkeys(LOSSES)),
         "worst_positions": _worst_positions(game, player) if exact else [],
         "first_move": _first_move(game, player, seed),
         "training": None if run is None else _training(run),
-        "ladder": {
-            key: ladder.data[key]
-            for key in ("name", "anchor", "games", "seed", "command", "provenance", "processor", "sha256")
-        }
-        | {"source": ladder.source},
-        "settings": {"games": games, "seed": seed, "confidence": CONFIDENCE},
+        "ladder": {**{key: ladder.data[key] for key in about}, "source": ladder.source},
+        "settings": {"games": shared["games"], "seed": seed, "confidence": CONFIDENCE},
         "provenance": dict(provenance),
         "processor": processor(),
-        "command": shlex.join(
-            [
-                "evaluate.py",
-                "ladder",
-                name,
-                "--ladder",
-                ladder.source,
-                "--games",
-                str(settings.games),
-                "--seed",
-                str(seed),
-            ]
-        ),
+        "command": f"{command} --games {games} --seed {seed}",
     }
     if folder is not None:
         write_json(folder / RESULT, data)
@@ -400,23 +337,20 @@ def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
     return play_pairing(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
 
 
-def rate_pairings(
-    pairings: Mapping[tuple[int, int], Pairing], players: int, *, exact: bool, draws: int, **options: Any
+def rate_rungs(
+    pairings: Mapping[tuple[int, int], Pairing], players: int, *, exact: bool, **options: Any
 ) -> list[Interval]:
-    """Return the ratings of players from the results of pairings (i, j), as of :func:`bradley_terry`.
+    """Return the ratings of players from the results of pairings (i, j), exact if the results are.
 
     Args:
         pairings: results of i against j.
         players: number of players.
         exact: whether results are exact: then so are the ratings.
-        draws: number of samples for the intervals of others.
-        options: of :func:`bradley_terry`.
+        options: of :func:`ttt_eval.matches.tournament.bradley_terry`.
     """
-    counts, precision = np.zeros((players, players, 5)), np.zeros((players, players))
-    for pairing, result in pairings.items():
-        counts[pairing], precision[pairing] = result.weights()
-    draws = 1 if exact else draws
-    ratings = bradley_terry(counts, precision=precision, confidence=CONFIDENCE, draws=draws, **options)
+    weights = {pairing: result.weights() for pairing, result in pairings.items()}
+    draws = 1 if exact else DRAWS
+    ratings = rate_pairings(weights, players, draws=draws, **options)
     return [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings] if exact else ratings
 
 
@@ -425,14 +359,12 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     count = len(ladder.rungs)
     own = {(count, number): pairing for number, pairing in enumerate(pairings)}
     known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
-    draws = DRAWS if ladder.exact else 1  # only where intervals are taken from it
-    rating = rate_pairings(own, count + 1, exact=exact, draws=draws, known=known)[-1]
+    rating = rate_rungs(own, count + 1, exact=exact, known=known)[-1]
     if exact or ladder.exact:
         return rating
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
     others = {(result["a"], result["b"]): convert(result, Pairing) for result in ladder.data["results"]}
-    anchor = ladder.specs.index(ANCHOR)
-    doubt = rate_pairings(own | others, count + 1, exact=False, draws=DRAWS, anchor=anchor)[-1]
+    doubt = rate_rungs(own | others, count + 1, exact=False, anchor=ladder.specs.index(ANCHOR))[-1]
     return Interval(rating.mean, rating.mean - (doubt.mean - doubt.low), rating.mean + (doubt.high - doubt.mean))
 
 
@@ -455,17 +387,15 @@ def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
 
 def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
     """Return the positions with the largest losses against random play, which reaches every position."""
-    return [
-        {
-            "position": to_text(mistake.choice.position, game),
-            "loss": mistake.loss,
-            "likely": mistake.likely,
-            "cost": mistake.cost,
-            "played": {str(cell): float(mistake.choice.probabilities[cell]) for cell in mistake.choice.played},
-            "best": mistake.choice.best.tolist(),
-        }
-        for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
-    ]
+    positions = []
+    for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS):
+        choice = mistake.choice
+        played = {str(cell): float(choice.probabilities[cell]) for cell in choice.played}
+        losses = {"loss": mistake.loss, "likely": mistake.likely, "cost": mistake.cost}
+        positions.append(
+            {"position": to_text(choice.position, game), **losses, "played": played, "best": choice.best.tolist()}
+        )
+    return positions
 
 
 def _training(run: Path) -> dict[str, Any]:
@@ -473,8 +403,5 @@ def _training(run: Path) -> dict[str, Any]:
     directory = RunDirectory(run)
     config = directory.read_config()
     names = ("learner", "settings", "opponent", "seat", "games", "batch", "seed", "versions", "revision")
-    return {
-        **{name: config[name] for name in names if name in config},
-        "file": directory.config.name,
-        "cost": directory.read_cost(),
-    }
+    settings = {name: config[name] for name in names if name in config}
+    return {**settings, "file": directory.config.name, "cost": directory.read_cost()}

@@ -9,6 +9,7 @@ AIVAT: a new variance reduction technique for agent evaluation in imperfect info
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Protocol, cast
 
@@ -19,7 +20,7 @@ from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, base_3, from_keys, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 from ttt_eval.matches.openings import distinct_boards
@@ -48,14 +49,17 @@ def default_correction(game: Game) -> str:
     return EXACT if game.cells <= MAX_CELLS_BY_DEFAULT and game.skip_chance > 0 else OFF
 
 
-def value_function(spec: str | StateValues, game: Game) -> StateValues | None:
-    """Return the value function of a spec: ``"exact"``, ``"off"`` (None) or a policy with values, such as ``run:PATH``.
+def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | None:
+    """Return the correction by a value function: ``"exact"``, ``"off"`` (None) or a policy with values.
 
     Raises:
         ValueError: an unknown policy, one of another game or without values, a board too large for exact values.
     """
-    if not isinstance(spec, str):
-        return spec
+    return _cached_correction(spec, game) if isinstance(spec, str) else LuckCorrection(game, spec)
+
+
+@lru_cache(maxsize=4)
+def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
     if spec == OFF:
         return None
     if spec == EXACT:
@@ -64,27 +68,14 @@ def value_function(spec: str | StateValues, game: Game) -> StateValues | None:
                 f"{game} has {game.cells} cells, and exact values are known up to {MAX_LAYERED_CELLS}: correct luck "
                 f"with the values of a policy, such as run:PATH, or choose off"
             )
-        return Optimal(game)
+        return LuckCorrection(game, Optimal(game))
     policy = make_policy(spec, game)
     if policy.values is None:
         raise ValueError(
             f"{spec} has no values of positions to correct luck with: choose exact, a run with values such as one of "
             f"value-net or alpha-zero, or off"
         )
-    return cast("StateValues", policy)
-
-
-@lru_cache(maxsize=4)
-def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
-    values = value_function(spec, game)
-    return None if values is None else LuckCorrection(game, values, spec)
-
-
-def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | None:
-    """Return the correction by a value function, see :func:`value_function`; those of a spec are kept."""
-    if isinstance(spec, str):
-        return _cached_correction(spec, game)
-    return LuckCorrection(game, spec, str(spec))
+    return LuckCorrection(game, cast("StateValues", policy))
 
 
 class LuckCorrection:
@@ -93,53 +84,47 @@ class LuckCorrection:
     Args:
         game: the game.
         values: the value function; exact values also correct the draws of players with known probabilities.
-        name: its spec string.
     """
 
-    def __init__(self, game: Game, values: StateValues, name: str = "") -> None:
-        self.game, self.name = game, name
-        self._values = values
-        self.exact = values if isinstance(values, Optimal) else None
-        """the exact values of all moves, if the correction uses them"""
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return values for player_0, float64[B], of positions that are not over."""
-        if self.exact is not None or self.game.cells >= MAX_CELLS_BASE_3:
-            return np.asarray(self._values.values(boards), np.float64) * _signs(boards.mover)
-        distinct, inverse = distinct_boards(boards)
-        return (np.asarray(self._values.values(distinct), np.float64) * _signs(distinct.mover)).take(inverse)
-
-    def skip_luck(self, after: Int8Array, mover: Int8Array, following: Int8Array) -> Float64Array:
-        """Return the luck of the chance events after moves, for player_0: float64[B].
-
-        Args:
-            after: int8[B, cells]: boards after the moves, none of which ends the game.
-            mover: int8[B]: who moved.
-            following: int8[B]: who moves next.
-        """
-        if self.game.skip_chance == 0 or not len(mover):
-            return np.zeros(len(mover))
-        own, other = self.values(Boards(after, mover)), self.values(Boards(after, 1 - mover))
-        return np.where(following == mover, own, other) - values_over_skip(own, other, self.game.skip_chance)
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return exact values of all moves for player_0, float64[B, cells], 0 where illegal."""
-        assert self.exact is not None
-        return np.nan_to_num(self.exact.action_values(boards)) * _signs(boards.mover)[:, None]
+    def __init__(self, game: Game, values: StateValues) -> None:
+        self.game, self._values, self.exact = game, values, isinstance(values, Optimal)
 
     @cached_property
     def table(self) -> Float64Array | None:
-        """float64[2, 3**cells]: exact values for player_0 by mover and key; None where not exact, or too large."""
-        if self.exact is None or self.game.cells > MAX_CELLS_BY_DEFAULT:
+        """float64[2 * 3**cells]: exact values for player_0 by mover and key; None where not exact, or too many."""
+        if not self.exact or self.game.cells > MAX_CELLS_BY_DEFAULT:
             return None
-        size = 3**self.game.cells
-        cells = from_keys(np.arange(size, dtype=np.uint64), self.game)
-        return np.stack([self.values(Boards(cells, np.full(size, mover, np.int8))) for mover in (0, 1)])
+        cells = from_keys(np.arange(3**self.game.cells, dtype=np.uint64), self.game)
+        return np.concatenate([self.values(Boards(cells, np.full(len(cells), mover, np.int8))) for mover in (0, 1)])
 
+    def values(self, boards: Boards) -> Float64Array:
+        """Return values for player_0, float64[B], of positions that are not over."""
+        if not len(boards.mover):
+            return np.zeros(0)
+        if self.exact or self.game.cells >= MAX_CELLS_BASE_3:
+            return np.asarray(self._values.values(boards), np.float64) * (1.0 - 2.0 * boards.mover)
+        distinct, inverse = distinct_boards(boards)
+        return (np.asarray(self._values.values(distinct), np.float64) * (1.0 - 2.0 * distinct.mover)).take(inverse)
 
-def _signs(mover: Int8Array) -> Float64Array:
-    """Return 1 for player_0 and -1 for player_1."""
-    return 1 - 2 * mover.astype(np.float64)
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return exact values of all moves for player_0, float64[B, cells], 0 where illegal."""
+        assert isinstance(self._values, Optimal)
+        return np.nan_to_num(self._values.action_values(boards)) * (1.0 - 2.0 * boards.mover[:, None])
+
+    def values_after(
+        self, cells: Int8Array, mover: Int8Array, following: Int8Array
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return values for player_0 after chance events, and their expectations before these, float64[B] each.
+
+        Args:
+            cells: int8[B, cells]: boards after the moves, none of which ends the game.
+            mover: int8[B]: who moved.
+            following: int8[B]: who moves next.
+        """
+        other = self.values(Boards(cells, 1 - mover))
+        # without skips, no player moves twice
+        own = self.values(Boards(cells, mover)) if self.game.skip_chance > 0 else other
+        return np.where(following == mover, own, other), values_over_skip(own, other, self.game.skip_chance)
 
 
 class ExpectedValues:
@@ -152,38 +137,31 @@ class ExpectedValues:
 
     def __init__(self, policy: Policy, correction: LuckCorrection) -> None:
         self._policy, self._correction = policy, correction
-        size = 0 if correction.table is None else 3**correction.game.cells
-        self.table = np.full((2, size), np.nan)
-        """expected values for player_0 by mover and key; NaN where not computed yet"""
+        size = 0 if correction.table is None else len(correction.table)
+        self._table = np.full(size, np.nan)  # as the correction's table; NaN where not computed yet
 
     def expected(self, boards: Boards) -> Float64Array:
         """Return expected values for player_0, float64[B]."""
+        if not self._table.size:
+            return self._compute(boards)
+        number = keys(boards.cells).view(np.int64) + boards.mover * np.int64(len(self._table) // 2)
+        expected = self._table.take(number)
+        missing = np.flatnonzero(np.isnan(expected))
+        if len(missing):
+            distinct, inverse = distinct_boards(boards.take(missing))
+            expected[missing] = self._compute(distinct)[inverse]
+            self._table[number[missing]] = expected[missing]
+        return expected
+
+    def _compute(self, boards: Boards) -> Float64Array:
         return np.asarray((self._policy.probabilities(boards) * self._correction.action_values(boards)).sum(axis=1))
-
-    def fill(self, cells: Int8Array, mover: Int8Array, numbers: Int64Array) -> None:
-        """Compute missing entries of the table.
-
-        Args:
-            cells, mover: int8[B, cells], int8[B]: positions.
-            numbers: int64[B]: keys of their boards.
-        """
-        missing = np.flatnonzero(np.isnan(self.table[mover, numbers]))
-        if not len(missing):
-            return
-        _, first = np.unique(2 * numbers[missing] + mover[missing], return_index=True)
-        rows = missing[first]
-        self.table[mover[rows], numbers[rows]] = self.expected(Boards(cells[rows], mover[rows]))
 
 
 def make_expected_values(policy: Policy, correction: LuckCorrection) -> ExpectedValues | None:
     """Return the expected values of a policy if its probabilities are known: if it is pure and has no memory."""
-    if correction.exact is None or not policy.pure or policy.player is not None:
+    if not correction.exact or not policy.pure or policy.player is not None:
         return None
     return ExpectedValues(policy, correction)
-
-
-_NONE_KNOWN = np.zeros((2, 0))
-_POWERS_OF_3 = 3 ** np.arange(MAX_CELLS_BY_DEFAULT)
 
 
 class LuckTracker:
@@ -195,76 +173,66 @@ class LuckTracker:
         cells: int8[B, cells]: the first boards; the array changes with the games.
     """
 
-    def __init__(
-        self, correction: LuckCorrection, known: tuple[ExpectedValues | None, ExpectedValues | None], cells: Int8Array
-    ) -> None:
+    def __init__(self, correction: LuckCorrection, known: Sequence[ExpectedValues | None], cells: Int8Array) -> None:
         self._correction, self._known, self._cells = correction, known, cells
         self.luck = np.zeros(len(cells))
         """float64[B]"""
-        self._keys = keys(cells).astype(np.int64) if correction.table is not None else np.zeros(0, np.int64)
 
-    def add(
-        self, which: int, rows: Int64Array, before: Boards, actions: Int64Array, mover: Int8Array, outcome: Int8Array
-    ) -> None:
+    def add(self, which: int, rows: Int64Array, before: Boards, mover: Int8Array, outcome: Int8Array) -> None:
         """Add the luck of one move in some games, after it was made.
 
         Args:
             which: the player that moved, 0 or 1: index of ``known``.
             rows: int64[R]: the games.
             before: their positions before the moves.
-            actions: int64[R]: the moves.
             mover, outcome: int8[B], of all games, after the moves.
         """
-        correction, known = self._correction, self._known[which]
-        if correction.table is not None:
-            if known is not None:
-                known.fill(*before, self._keys[rows])
-            move = (before.mover, actions, mover, outcome)
-            tables = (correction.table, _NONE_KNOWN if known is None else known.table, _POWERS_OF_3)
-            _add_luck(rows, move, tables, correction.game.skip_chance, self._keys, self.luck)
+        known, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
+        if known is None and skip == 0:
             return
-        playing = outcome[rows] == NOT_OVER
-        left = rows[playing]
-        self.luck[left] += correction.skip_luck(self._cells[left], before.mover[playing], mover[left])
-        if known is not None:
-            drawn = np.take_along_axis(correction.action_values(before), actions[:, None], axis=1)[:, 0]
-            self.luck[rows] += drawn - known.expected(before)
+        expected = np.zeros(0) if known is None else known.expected(before)
+        if correction.table is not None:
+            after = (self._cells, mover, outcome)
+            _add_luck(rows, before.mover, after, correction.table, expected, skip, self.luck)
+            return
+        ends = outcome[rows]
+        value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
+        mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
+        games = rows[running]
+        values = correction.values_after(self._cells[games], before.mover[running], mover[games])
+        value[running], mean[running] = values
+        self.luck[rows] += value - (mean if known is None else expected)
 
 
 @kernel
 def _add_luck(
     rows: Int64Array,
-    move: tuple[Int8Array, Int64Array, Int8Array, Int8Array],
-    tables: tuple[Float64Array, Float64Array, Int64Array],
+    moved: Int8Array,
+    after: tuple[Int8Array, Int8Array, Int8Array],
+    table: Float64Array,
+    expected: Float64Array,
     skip: float,
-    numbers: Int64Array,
     luck: Float64Array,
 ) -> None:
-    """Add the luck of a move and of the chance event after it, in the games ``rows``.
+    """Add the luck of a move, and of the chance event after it, in the games ``rows``.
 
     Args:
         rows: int64[R].
-        move: who moved int8[R], the cells int64[R], and of all games, after the moves, the mover and outcome int8[B].
-        tables: of :class:`LuckCorrection`; of :class:`ExpectedValues`, with all that are needed, or float64[2, 0] if
-            they are not known; and the powers of 3.
+        moved: int8[R]: who moved.
+        after: of all games, after the moves: the boards int8[B, cells], the movers and outcomes int8[B].
+        table: of :class:`LuckCorrection`.
+        expected: float64[R]: expected values before the moves were drawn; empty if they are not known.
         skip: the skip chance.
-        numbers: int64[B]: keys of the boards, which are updated.
         luck: float64[B].
     """
-    mover, actions, following, outcome = move
-    table, expected, powers = tables
-    is_known = expected.shape[1] > 0
+    cells, mover, outcome = after
+    size = len(table) // 2
     for i in range(len(rows)):
-        b, player = rows[i], int64(mover[i])
-        before = numbers[b]
-        after = before + (player + 1) * powers[actions[i]]
-        numbers[b] = after
+        b, player = rows[i], int64(moved[i])
+        value = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
+        mean = value
         if outcome[b] == NOT_OVER:
-            value = table[int64(following[b]), after]
-            mean = value_over_skip(table[player, after], table[1 - player, after], skip)
-        else:
-            value = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
-            mean = value
-        if is_known:
-            mean = expected[player, before]
-        luck[b] += value - mean
+            number = int64(base_3(cells[b]))
+            value = table[int64(mover[b]) * size + number]
+            mean = value_over_skip(table[player * size + number], table[(1 - player) * size + number], skip)
+        luck[b] += value - (expected[i] if len(expected) else mean)

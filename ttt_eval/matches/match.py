@@ -7,9 +7,9 @@ its results depend on the machine and its load.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -18,19 +18,19 @@ import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, compile_at_once
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, to_text
-from ttt_envs.game.game import Game
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, ExpectedValues, LuckTracker, StateValues, make_correction, make_expected_values
 from ttt_eval.matches.openings import Openings, distinct_boards, draw_openings
-from ttt_eval.matches.score import Forfeits, Score, Times
+from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score, Times
 
 if TYPE_CHECKING:  # an untimed match loads no search
+    from baselines.exact import Solution
     from baselines.timed import Clock
     from baselines.timed.clock import Now
 
@@ -63,7 +63,7 @@ class MatchSettings:
         seed: seed of all random numbers; the same seed plays the same games with any number of workers.
         openings: start positions of the pairs; None for the empty board.
         clock: of both players in each game of a timed match; None in an untimed one.
-        luck_correction: value function of :func:`ttt_eval.matches.luck.value_function`, which corrects the scores.
+        luck_correction: value function of :func:`ttt_eval.matches.luck.make_correction`, which corrects the scores.
     """
 
     game: Game
@@ -73,34 +73,6 @@ class MatchSettings:
     openings: Openings | None = None
     clock: Clock | None = None
     luck_correction: str | StateValues = OFF
-
-    def make_policies(self) -> tuple[Policy, Policy]:
-        """Return a and b as policies.
-
-        Raises:
-            ValueError: an unknown policy.
-        """
-        return make_policy(self.a, self.game), make_policy(self.b, self.game)
-
-
-class PairBlock(NamedTuple):
-    """A block of pairs, which are played together: some pairs of one seed block."""
-
-    seed_block: int
-    seed_block_pairs: int
-    """number of pairs in the seed block"""
-    numbers: range
-    """the block's pairs, numbered in the seed block"""
-    openings: int | Boards
-    """their number of random plies, or a position for each pair"""
-
-    @classmethod
-    def of_match(cls, numbers: range, openings: Openings | None, pairs: int | None = None) -> PairBlock:
-        """Return the pairs ``numbers``, all of one seed block, of a match of ``pairs``, or of one without an end."""
-        seed_block, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
-        rest = PAIRS_PER_SEED_BLOCK if pairs is None else pairs - seed_block * PAIRS_PER_SEED_BLOCK
-        start = 0 if openings is None else openings.for_pairs(numbers)
-        return cls(seed_block, min(rest, PAIRS_PER_SEED_BLOCK), range(first, first + len(numbers)), start)
 
 
 def play_pairs(
@@ -161,14 +133,16 @@ def play_blocks(
     for name, value in (("pairs", pairs), ("block", block)):
         if value is not None and value < 1:
             raise ValueError(f"{name}={value} leaves nothing to play: choose 1 or more pairs")
-    # a block has its own openings: workers do not need the others
-    call = Call(replace(match, openings=match.openings and match.openings._replace(boards=None)))
-    stateful = any(policy.player is not None for policy in _policies(call))  # reports a wrong name before workers start
+    call = Call(match)
+    stateful = any(policy.player is not None for policy in _policies(call))  # reports a wrong name at once
     if block is None:
-        most = 1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
-        block = min(most, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
+        max_block = 1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
+        block = min(max_block, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
+    seed_blocks = (
+        range(start, min(start + PAIRS_PER_SEED_BLOCK, pairs)) for start in range(0, pairs, PAIRS_PER_SEED_BLOCK)
+    )
+    blocks = ((numbers[i : i + block], len(numbers)) for numbers in seed_blocks for i in range(0, len(numbers), block))
     in_a_row = [0, 0]
-    blocks = zip(_split(match.openings, pairs, block))
     try:
         with closing(map_blocks(partial(play_block, call, log is not None), blocks, jobs)) as results:
             for score, games in results_in_order(results):
@@ -182,14 +156,6 @@ def play_blocks(
     finally:
         for cached in (_policies, _expected_values):
             cached.cache_clear()
-
-
-def _split(openings: Openings | None, pairs: int, block: int) -> Iterator[PairBlock]:
-    """Yield the blocks of a match, of up to ``block`` pairs."""
-    for start in range(0, pairs, PAIRS_PER_SEED_BLOCK):
-        end = min(start + PAIRS_PER_SEED_BLOCK, pairs)
-        for first in range(start, end, block):
-            yield PairBlock.of_match(range(first, min(first + block, end)), openings, pairs)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -239,6 +205,68 @@ def make_player(policy: Policy, keys: UInt64Array, stones: Int64Array | None = N
     return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys, stones)
 
 
+class OutOfTimeError(Forfeit):
+    """A loss on time, after the move that took too long."""
+
+
+class TimedGames(Player):
+    """A player with a clock, in one game at a time.
+
+    Args:
+        player: the player.
+        clock: its clock in each game.
+        now: returns seconds from an arbitrary start.
+    """
+
+    def __init__(self, player: Player, clock: Clock, now: Now) -> None:
+        self.player, self.clock, self.now = player, clock, now
+        self.time_left = clock.seconds
+        self.seconds: dict[int, list[float]] = {}
+        """of its moves, by game"""
+        self.least_left, self.lost = float("inf"), 0
+        player.use_clock(*clock)
+
+    def begin(self, slots: Int64Array) -> None:
+        """Start the game of the only slot."""
+        self.player.begin(slots)
+        self.time_left = self.clock.seconds
+
+    def act(
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
+        """Return the move int64[1] of the game ``slots``, whose time counts.
+
+        Raises:
+            OutOfTimeError: the move took more than the time left.
+        """
+        start = self.now()
+        actions = self.player.act(boards, slots, rng, np.array([self.time_left]))
+        spent = self.now() - start
+        self.time_left -= spent
+        self.seconds.setdefault(int(slots[0]), []).append(spent)
+        self.least_left = min(self.least_left, self.time_left)
+        if self.time_left < 0:
+            self.lost += 1
+            raise OutOfTimeError(OUT_OF_TIME)
+        self.time_left += self.clock.increment
+        return actions
+
+    def close(self) -> None:
+        """Release threads and processes."""
+        self.player.close()
+
+    @property
+    def times(self) -> Times:
+        """Time statistics of all games."""
+        seconds = np.array([spent for moves in self.seconds.values() for spent in moves], np.float64)
+        pondered = getattr(self.player, "guesses", 0), getattr(self.player, "hits", 0)
+        return Times(seconds, self.least_left, self.lost, *pondered)
+
+
+def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
+    return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
+
+
 @dataclass(frozen=True)
 class Call:
     """One call that plays blocks of a match: each process makes what its blocks share once, for the last call only.
@@ -253,11 +281,12 @@ class Call:
 @lru_cache(maxsize=1)
 def _policies(call: Call) -> tuple[Policy, Policy]:
     """Return the policies of a match."""
-    return call.match.make_policies()
+    match = call.match
+    return make_policy(match.a, match.game), make_policy(match.b, match.game)
 
 
 @lru_cache(maxsize=1)
-def _expected_values(call: Call) -> tuple[ExpectedValues | None, ExpectedValues | None]:
+def _expected_values(call: Call) -> tuple[ExpectedValues | None, ...]:
     """Return the expected values of both players, None where their probabilities are not known.
 
     A clock changes what a player does, so those of a timed match are not known.
@@ -265,8 +294,7 @@ def _expected_values(call: Call) -> tuple[ExpectedValues | None, ExpectedValues 
     correction = make_correction(call.match.luck_correction, call.match.game)
     if correction is None or call.match.clock is not None:
         return None, None
-    a, b = _policies(call)
-    return make_expected_values(a, correction), make_expected_values(b, correction)
+    return tuple(make_expected_values(policy, correction) for policy in _policies(call))
 
 
 @lru_cache(maxsize=1)
@@ -282,90 +310,185 @@ def _compile_first_moves(call: Call) -> None:
             player.close()
 
 
-class Side(NamedTuple):
-    """One of the two players in a block."""
+# ---------------------------------------------------------------------------------------------------------------------
+# Blocks
 
-    policy: Policy
-    player: Player
-    rng: np.random.Generator
-    """of a stateful player"""
 
-    def request_moves(
-        self, boards: Boards, rows: Int64Array, time_left: Float64Array | None = None
-    ) -> tuple[Int64Array, dict[int, str]]:
-        """Return the moves int64[R] in the games ``rows``, and the reasons of forfeits by row.
+def play_block(
+    call: Call,
+    logged: bool,
+    numbers: range,
+    seed_block_pairs: int = PAIRS_PER_SEED_BLOCK,
+    now: Now = time.perf_counter,
+) -> tuple[Score, Sequence[PlayedGame]]:
+    """Play a block of pairs; with a clock, game by game.
+
+    With the default ``seed_block_pairs`` they are pairs of a match without an end, which can be resumed; they are those
+    of :func:`play_pairs` where it plays whole seed blocks.
+
+    Args:
+        call: the call that it belongs to.
+        logged: whether to return the games, pair by pair.
+        numbers: the pairs, all of one seed block.
+        seed_block_pairs: number of pairs of that seed block in the match.
+        now: returns seconds from an arbitrary start.
+    """
+    if call.match.clock is not None:
+        _compile_first_moves(call)
+    block = _Block(call, numbers, seed_block_pairs, logged, now)
+    groups = [np.arange(2 * len(numbers))] if call.match.clock is None else block.rows_by_pairs[:, None]
+    try:
+        for rows in groups:
+            for player in block.players:
+                player.begin(rows)
+            block.play(rows)
+    finally:
+        for player in block.players:
+            player.close()
+    return block.score(), [block.played_game(row) for row in block.rows_by_pairs.tolist()] if logged else ()
+
+
+class _Block:
+    """The games of a block while they are played, with all that is kept of them.
+
+    Rows i and P + i of all arrays are pair i of P, with a first in the former.
+    """
+
+    def __init__(self, call: Call, numbers: range, seed_block_pairs: int, logged: bool, now: Now) -> None:
+        match = self.match = call.match
+        game, self.numbers, pairs = match.game, numbers, len(numbers)
+        seed_block, start = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
+        index = np.arange(start, start + pairs)
+        rng = np.random.default_rng(np.random.SeedSequence(match.seed, spawn_key=(seed_block,)))
+        self.swapped = np.arange(2 * pairs) >= pairs
+        """bool[2 P]: whether a moves second"""
+        self.skip_keys = np.tile(_episode_keys(draw_key(rng), index), 2)
+        """uint64[2 P]: the same in both games of a pair"""
+        action_keys = _episode_keys(draw_key(rng), np.concatenate([index, index + seed_block_pairs]))
+        self.cells, self.mover = Boards.start(game, 2 * pairs)
+        if match.openings is not None:
+            first = match.openings.for_pairs(numbers)
+            if not isinstance(first, Boards):
+                first = draw_openings(game, first, _episode_keys(draw_key(rng), index))
+            self.cells[:], self.mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
+        self.stones = np.count_nonzero(self.cells, axis=1)
+        self.outcome = np.full(2 * pairs, NOT_OVER, np.int8)
+        self.rows_by_pairs = np.arange(2 * pairs).reshape(2, pairs).T.ravel()
+        """int64[2 P]: the rows pair by pair, a first and then b first"""
+        self.policies = _policies(call)
+        self.players = [make_player(policy, action_keys, self.stones) for policy in self.policies]
+        if match.clock is not None:
+            self.players = [TimedGames(player, match.clock, now) for player in self.players]
+        generators = np.random.SeedSequence(match.seed, spawn_key=(seed_block, start))
+        self.generators = np.random.default_rng(generators).spawn(2)
+        """of stateful players"""
+        self.first = Boards(self.cells.copy(), self.mover.copy()) if logged else None
+        self.moves: list[list[Move]] | None = [[] for _ in self.mover] if logged else None
+        """of each game"""
+        correction = make_correction(match.luck_correction, game)
+        self.luck = None if correction is None else LuckTracker(correction, _expected_values(call), self.cells)
+        self.forfeits: dict[int, Forfeit] = {}
+        """by row, with losses on time"""
+
+    def play(self, group: Int64Array) -> None:
+        """Play the games of a group of rows to their ends."""
+        while len(group := group[self.outcome[group] == NOT_OVER]):
+            turn = self.mover[group] == self.swapped[group]  # where a is to move
+            for who, rows in enumerate((group[turn], group[~turn])):
+                if len(rows):
+                    self._move(who, rows)
+
+    def _request_moves(self, who: int, boards: Boards, rows: Int64Array) -> tuple[Int64Array, dict[int, Forfeit]]:
+        """Return the moves int64[R] of a or b in the games ``rows``, and the forfeits by row.
 
         Raises:
             ValueError: the player forfeits one game after another.
         """
-        parts, reasons, start, in_a_row = list[Int64Array](), dict[int, str](), 0, 0
+        parts, forfeits, start, in_a_row = list[Int64Array](), dict[int, Forfeit](), 0, 0
         while start < len(rows):
             rest = boards.take(np.arange(start, len(rows))) if start else boards
             try:
-                parts.append(self.player.act(rest, rows[start:], self.rng, time_left))
+                parts.append(self.players[who].act(rest, rows[start:], self.generators[who]))
                 break
             except Forfeit as problem:
                 count = len(problem.actions)
                 parts += [np.array(problem.actions, np.int64), np.zeros(1, np.int64)]
                 start += count
                 in_a_row = 1 if count else in_a_row + 1
-                reasons[int(rows[start])] = str(problem)
+                forfeits[int(rows[start])] = problem
                 if in_a_row >= MAX_FORFEITS:
-                    raise _too_many_forfeits(self.policy, in_a_row, str(problem)) from None
+                    raise _too_many_forfeits(self.policies[who], in_a_row, str(problem)) from None
                 start += 1
-        return np.concatenate(parts) if reasons else parts[0], reasons
+        return np.concatenate(parts) if forfeits else parts[0], forfeits
 
+    def _move(self, who: int, rows: Int64Array) -> None:
+        """Make a move of a or b in each of the games ``rows``."""
+        mover, outcome = self.mover, self.outcome
+        boards = Boards(self.cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
+        actions, forfeits = self._request_moves(who, boards, rows)
+        if forfeits:
+            self.forfeits |= forfeits
+            outcome[list(forfeits)] = 1 - mover[list(forfeits)]
+            remaining = np.flatnonzero(outcome[rows] == NOT_OVER)
+            rows, boards, actions = rows[remaining], boards.take(remaining), actions[remaining]
+            if not len(rows):
+                return
+        parameters = self.match.game.parameters
+        play_rows(self.cells, mover, self.stones, self.skip_keys, rows, actions, parameters, outcome)
+        if outcome.min() == ILLEGAL:
+            raise ValueError(
+                f"{self.policies[who]} moved to a cell that is not empty: choose another policy, or correct this one"
+            )
+        if self.moves is not None:
+            skipped = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
+            for row, *move in zip(rows.tolist(), actions.tolist(), skipped.tolist(), strict=True):
+                self.moves[row].append(Move(*move))
+        if self.luck is not None:
+            self.luck.add(who, rows, boards, mover, outcome)
 
-def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
-    return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
+    def score(self) -> Score:
+        """Return the score of the finished games, corrected by their luck."""
+        pairs, swapped = len(self.numbers), self.swapped
+        # a's results: 0 win, 1 draw, 2 loss
+        result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == swapped, 0, 2))
+        results = np.zeros((3, 3), np.int64)
+        np.add.at(results, (result[:pairs], result[pairs:]), 1)
+        lengths = np.zeros((2, 3, self.match.game.cells + 1), np.int64)
+        np.add.at(lengths, (swapped.astype(np.int64), result, self.stones), 1)
+        reasons = {row: str(why) for row, why in self.forfeits.items() if not isinstance(why, OutOfTimeError)}
+        lost = result[list(reasons)] == 2
+        forfeits = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(reasons.values()), ""))
+        corrected = None
+        if self.luck is not None:
+            points = (2 - result - np.where(swapped, -self.luck.luck, self.luck.luck)) / 2  # a's
+            corrected = CorrectedPairs.from_scores((points[:pairs] + points[pairs:]) / 2)
+        times = [player.times for player in self.players if isinstance(player, TimedGames)]
+        return Score(results, lengths, forfeits, corrected, (times[0], times[1]) if times else None)
 
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Blocks
-
-
-class PairBatch(NamedTuple):
-    """The games of a block: rows i and P + i are pair i of P, with a first in the former."""
-
-    cells: Int8Array
-    """int8[2 P, rows * columns]"""
-    mover: Int8Array
-    """int8[2 P]"""
-    stones: Int64Array
-    """int64[2 P], number on the boards"""
-    skip_keys: UInt64Array
-    """uint64[2 P], key of skips: the same in both games of a pair"""
-    action_keys: UInt64Array
-    """uint64[2 P], key of the players' moves: different for each game"""
-    outcome: Int8Array
-    """int8[2 P]"""
-    swapped: BoolArray
-    """bool[2 P]: whether a moves second"""
-
-    @classmethod
-    def begin(cls, match: MatchSettings, block: PairBlock) -> PairBatch:
-        """Return the games of a block in their first positions."""
-        game, numbers = match.game, np.asarray(block.numbers)
-        rng = np.random.default_rng(np.random.SeedSequence(match.seed, spawn_key=(block.seed_block,)))
-        count = 2 * len(numbers)
-        pair, swapped = np.tile(numbers, 2), np.arange(count) >= len(numbers)
-        skip_keys = _episode_keys(draw_key(rng), pair)
-        action_keys = _episode_keys(draw_key(rng), pair + block.seed_block_pairs * swapped)
-        cells, mover = Boards.start(game, count)
-        stones = np.zeros(count, np.int64)
-        if block.openings:
-            first = block.openings
-            if not isinstance(first, Boards):
-                first = draw_openings(game, first, _episode_keys(draw_key(rng), numbers))
-            cells[:], mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
-            stones[:] = np.count_nonzero(cells, axis=1)
-        return cls(cells, mover, stones, skip_keys, action_keys, np.full(count, NOT_OVER, np.int8), swapped)
-
-    def rows_by_pairs(self) -> Iterator[int]:
-        """Yield the rows pair by pair, a first and then b first."""
-        pairs = len(self.mover) // 2
-        for index in range(pairs):
-            yield from (index, index + pairs)
+    def played_game(self, row: int) -> PlayedGame:
+        """Return a finished game."""
+        match, first = self.match, self.first
+        assert self.moves is not None
+        assert first is not None
+        swapped, index = divmod(row, len(self.numbers))
+        seats = (1, 0) if swapped else (0, 1)
+        settings: dict[str, Any] = {} if match.openings is None else {"openings": match.openings.text}
+        if match.clock is not None:
+            players = [self.players[who] for who in seats]
+            seconds = [player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)]
+            settings |= {"clock": str(match.clock), "seconds": [np.round(times, 4).tolist() for times in seconds]}
+        names = str(match.a), str(match.b)
+        return PlayedGame(
+            match.game,
+            (names[seats[0]], names[seats[1]]),
+            tuple(self.moves[row]),
+            Outcome(self.outcome[row]),
+            seed=match.seed,
+            episode=2 * self.numbers[index] + swapped,
+            opening=to_text(first.position(row), match.game) if first.cells[row].any() else None,
+            forfeit=str(self.forfeits[row]) if row in self.forfeits else None,
+            settings=settings,
+        )
 
 
 def _episode_keys(key: np.uint64, episodes: Int64Array) -> UInt64Array:
@@ -377,181 +500,47 @@ def _episode_keys(key: np.uint64, episodes: Int64Array) -> UInt64Array:
     return episode_keys
 
 
-def play_block(
-    call: Call, logged: bool, block: PairBlock, now: Now = time.perf_counter
-) -> tuple[Score, Sequence[PlayedGame]]:
-    """Play a block of pairs; with a clock, game by game.
+# ---------------------------------------------------------------------------------------------------------------------
+# A single game
+
+
+class Ply(NamedTuple):
+    """A move of a game."""
+
+    position: Position
+    """position before it"""
+    action: int
+    skips: bool
+    """whether the other player's turn is then skipped"""
+    loss: float | None
+    """the value that it loses, 0 for a best move; None where the game is not solved"""
+
+
+class SampleGame(NamedTuple):
+    """A game from its first move to its last."""
+
+    plies: Sequence[Ply]
+    last: Position
+    """the finished board"""
+    outcome: Outcome
+
+
+def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> SampleGame:
+    """Sample one game: the first of a match.
 
     Args:
-        call: the call that it belongs to.
-        logged: whether to return the games, pair by pair.
-        block: the block.
-        now: returns seconds from an arbitrary start.
+        game: the game.
+        first, second: the players.
+        seed: of the match.
+        solution: of the game, if it is solved: then the losses of moves are known.
     """
-    table = _Table(call, block, logged, now)
-    games, clock = table.games, call.match.clock
-    groups = [slice(0, len(games.mover))]
-    if clock is not None:
-        _compile_first_moves(call)
-        groups = [slice(row, row + 1) for row in games.rows_by_pairs()]
-    try:
-        for side in table.sides:
-            if clock is not None:
-                side.player.use_clock(*clock)
-        for group in groups:
-            for side in table.sides:
-                side.player.begin(np.arange(group.start, group.stop))
-            if clock is not None:
-                table.time_left[:] = clock.seconds
-            table.play(group)
-    finally:
-        for side in table.sides:
-            side.player.close()
-    return table.score(), table.played() if logged else ()
-
-
-def play_part(call: Call, numbers: range) -> Score:
-    """Play the pairs ``numbers``, all of one seed block, of a match without an end, so that a match can be resumed.
-
-    They are those of :func:`play_pairs` where it plays whole seed blocks.
-    """
-    return play_block(call, False, PairBlock.of_match(numbers, call.match.openings))[0]
-
-
-class _Table:
-    """The games of a block while they are played, with all that is kept of them."""
-
-    def __init__(self, call: Call, block: PairBlock, logged: bool, now: Now) -> None:
-        match = self.match = call.match
-        self.block, self.now = block, now
-        games = self.games = PairBatch.begin(match, block)
-        generators = np.random.SeedSequence(match.seed, spawn_key=(block.seed_block, block.numbers.start))
-        a, b = (
-            Side(policy, make_player(policy, games.action_keys, games.stones), rng)
-            for policy, rng in zip(_policies(call), np.random.default_rng(generators).spawn(2), strict=True)
-        )
-        self.sides = a, b
-        self.first = Boards(games.cells.copy(), games.mover.copy()) if logged else None
-        self.moves: list[list[Move]] | None = [[] for _ in games.mover] if logged else None
-        """of each game"""
-        correction = make_correction(match.luck_correction, match.game)
-        self.luck = None if correction is None else LuckTracker(correction, _expected_values(call), games.cells)
-        self.forfeits: dict[int, str] = {}
-        """reasons by row, with losses on time"""
-        self.time_left = np.zeros(2)
-        """seconds of a and b in the current game of a timed match"""
-        self.least_left = [float("inf")] * 2
-        self.seconds: tuple[dict[int, list[float]], ...] = ({}, {})
-        """of a's and b's moves, by row of a timed match"""
-        self.late: tuple[list[int], list[int]] = ([], [])
-        """rows that a and b lost on time"""
-
-    def play(self, group: slice) -> None:
-        """Play the games of a group of rows to their ends."""
-        mover, outcome, swapped = self.games.mover[group], self.games.outcome[group], self.games.swapped[group]
-        while (running := outcome == NOT_OVER).any():
-            turn = running & (mover == swapped)  # where a is to move
-            for who, own in enumerate((turn, running & ~turn)):
-                rows = group.start + np.flatnonzero(own)
-                if len(rows):
-                    self._move(who, rows)
-
-    def _move(self, who: int, rows: Int64Array) -> None:
-        """Make a move of a or b in each of the games ``rows``."""
-        cells, mover, stones, skip_keys, _, outcome, _ = self.games
-        boards = Boards(cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
-        request = self.sides[who].request_moves if self.match.clock is None else partial(self._request_in_time, who)
-        actions, reasons = request(boards, rows)
-        if reasons:
-            self.forfeits |= reasons
-            outcome[list(reasons)] = 1 - mover[list(reasons)]
-            remaining = np.flatnonzero(outcome[rows] == NOT_OVER)
-            rows, boards, actions = rows[remaining], boards.take(remaining), actions[remaining]
-            if not len(rows):
-                return
-        play_rows(cells, mover, stones, skip_keys, rows, actions, self.match.game.parameters, outcome)
-        if outcome.min() == ILLEGAL:
-            raise ValueError(
-                f"{self.sides[who].policy} moved to a cell that is not empty: choose another policy, or correct this "
-                f"one"
-            )
-        if self.moves is not None:
-            skipped = (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER)
-            for row, *move in zip(rows.tolist(), actions.tolist(), skipped.tolist(), strict=True):
-                self.moves[row].append(Move(*move))
-        if self.luck is not None:
-            self.luck.add(who, rows, boards, actions, mover, outcome)
-
-    def _request_in_time(self, who: int, boards: Boards, rows: Int64Array) -> tuple[Int64Array, dict[int, str]]:
-        """Request the move of one game by the clock; a late one is a forfeit."""
-        row, clock = int(rows[0]), self.match.clock
-        assert clock is not None
-        start = self.now()
-        actions, reasons = self.sides[who].request_moves(boards, rows, self.time_left[who : who + 1].copy())
-        spent = self.now() - start
-        if reasons:
-            return actions, reasons
-        self.time_left[who] -= spent
-        self.seconds[who].setdefault(row, []).append(spent)
-        self.least_left[who] = min(self.least_left[who], float(self.time_left[who]))
-        if self.time_left[who] < 0:
-            self.late[who].append(row)
-            return actions, {row: OUT_OF_TIME}
-        self.time_left[who] += clock.increment
-        return actions, {}
-
-    def score(self) -> Score:
-        """Return the score of the finished games, corrected by their luck."""
-        games, pairs = self.games, len(self.games.mover) // 2
-        # a's results: 0 win, 1 draw, 2 loss
-        result = np.where(games.outcome == DRAW, 1, np.where(games.outcome == games.swapped, 0, 2))
-        results = np.zeros((3, 3), np.int64)
-        np.add.at(results, (result[:pairs], result[pairs:]), 1)
-        lengths = np.zeros((2, 3, self.match.game.cells + 1), np.int64)
-        np.add.at(lengths, (games.swapped.astype(np.int64), result, games.stones), 1)
-        reasons = {row: reason for row, reason in self.forfeits.items() if row not in self.late[0] + self.late[1]}
-        lost = result[list(reasons)] == 2
-        given_up = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(reasons.values()), ""))
-        corrected = None
-        if self.luck is not None:
-            luck = np.where(games.swapped, -self.luck.luck, self.luck.luck)  # a's
-            points = (2 - result - luck) / 2
-            corrected = CorrectedPairs.from_scores((points[:pairs] + points[pairs:]) / 2)
-        times = None if self.match.clock is None else (self._times(0), self._times(1))
-        return Score(results, lengths, given_up, corrected, times)
-
-    def _times(self, who: int) -> Times:
-        """Return the times of a or b."""
-        from baselines.timed.policy import TimedPlayer
-
-        player = self.sides[who].player
-        pondered = (player.guesses, player.hits) if isinstance(player, TimedPlayer) else (0, 0)
-        seconds = np.array([spent for each in self.seconds[who].values() for spent in each], np.float64)
-        return Times(seconds, self.least_left[who], len(self.late[who]), *pondered)
-
-    def played(self) -> list[PlayedGame]:
-        """Return the finished games, pair by pair."""
-        return [self._played_game(row) for row in self.games.rows_by_pairs()]
-
-    def _played_game(self, row: int) -> PlayedGame:
-        match, block, first = self.match, self.block, self.first
-        assert self.moves is not None
-        assert first is not None
-        swapped, index = divmod(row, len(block.numbers))
-        seats = (1, 0) if swapped else (0, 1)
-        settings: dict[str, Any] = {} if match.openings is None else {"openings": match.openings.text}
-        if match.clock is not None:
-            seconds = [np.array(self.seconds[who].get(row, [])).round(4).tolist() for who in seats]
-            settings |= {"clock": str(match.clock), "seconds": seconds}
-        names = str(match.a), str(match.b)
-        return PlayedGame(
-            match.game,
-            (names[seats[0]], names[seats[1]]),
-            tuple(self.moves[row]),
-            Outcome(self.games.outcome[row]),
-            seed=match.seed,
-            episode=2 * (block.seed_block * PAIRS_PER_SEED_BLOCK + block.numbers[index]) + swapped,
-            opening=to_text(first.position(row), match.game) if first.cells[row].any() else None,
-            forfeit=self.forfeits.get(row),
-            settings=settings,
-        )
+    games: list[PlayedGame] = []
+    play_pairs(game, first, second, 1, seed=seed, log=games.extend)
+    moves, result = list(games[0].positions()), games[0].result
+    assert result is not None
+    losses: list[float | None] = [None] * len(moves)
+    if solution is not None:
+        values = solution.action_values(Boards.from_positions([position for position, _, _ in moves]))
+        losses = [float(np.nanmax(row) - row[action]) for row, (_, action, _) in zip(values, moves, strict=True)]
+    plies = [Ply(*move, loss) for move, loss in zip(moves, losses, strict=True)]
+    return SampleGame(plies, games[0].end(), result)

@@ -15,8 +15,8 @@ import numpy as np
 from ttt_envs.core.files import open_to_read, read_bounded
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
-from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import (
     NOT_OVER,
@@ -25,14 +25,11 @@ from ttt_envs.game.rules import (
     is_legal,
     mover_after,
     nth_empty_cell,
-    play_rows,
 )
-from ttt_eval.matches.games import read_games
+from ttt_eval.matches.games import PlayedGame, name_place, read_games
 
 MAX_SIZE = 1 << 26
-"""Maximum total number of cells of all openings, and maximum size of a file of them in bytes."""
-MAX_POSITION_LENGTH = MAX_EDGE * (MAX_EDGE + 1) + 1
-"""Maximum length of a position in characters."""
+"""Maximum total number of cells of ``all:N``, and maximum size of a file of positions in bytes."""
 TRIES = 1000
 """Maximum number of attempts to draw an opening that does not force the end of the game."""
 EXAMPLES = "write random:2 for two random plies, all:2 for every position after two, or the name of a file"
@@ -155,16 +152,10 @@ def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
 
 def unfinished_successors(game: Game, boards: Boards) -> Boards:
     """Return the positions after each move that does not end the game, with the other player to move."""
-    parts = []
-    legal, stones = boards.legal(game), np.count_nonzero(boards.cells, axis=1)
-    for cell in range(game.cells):
-        cells, mover = boards.take(legal[:, cell])
-        following, rows = 1 - mover, np.arange(len(mover))
-        outcome, episode_keys = np.zeros(len(mover), np.int8), np.zeros(len(mover), np.uint64)
-        actions = np.full(len(mover), cell)
-        play_rows(cells, mover, stones[legal[:, cell]], episode_keys, rows, actions, game.parameters, outcome)
-        parts.append((cells[outcome == NOT_OVER], following[outcome == NOT_OVER]))
-    return Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    rows, actions = np.nonzero(boards.legal(game))
+    cells, outcome = play_moves(game, boards, rows, actions)
+    is_running = outcome == NOT_OVER
+    return Boards(cells[is_running], 1 - boards.mover[rows[is_running]])
 
 
 def _from_file(text: str, game: Game, tell: Callable[[str], object]) -> Boards:
@@ -174,38 +165,29 @@ def _from_file(text: str, game: Game, tell: Callable[[str], object]) -> Boards:
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
     with open_to_read(path, MAX_SIZE) as file:
         is_log = file.read(1) == b"{"
-    found: dict[str, Position] = {}
-    for number, position in _from_games(path, game, tell) if is_log else _from_lines(path, game):
-        name = to_text(position, game)
-        try:
-            check_opening(game, position, repr(name))
-        except ValueError as problem:
-            raise ValueError(f"{path}, line {number}: {problem}") from None
-        found[name] = position
-        if len(found) * game.cells > MAX_SIZE:
-            raise ValueError(f"{path} has more than {MAX_SIZE // game.cells:,} positions, and no more are held")
-    if not found:
-        raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
-    return Boards.from_positions(found.values())
-
-
-def _from_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
-    """Yield line numbers, and the positions in them."""
-    for number, line in enumerate(read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1):
-        words = line.strip()
-        if not words or words.startswith("#"):
+    items: Iterator[tuple[int, PlayedGame | str]]
+    if is_log:
+        items = enumerate(read_games(path, limit=MAX_SIZE, tell=tell), 2)  # the first line is the header
+    else:
+        items = enumerate(map(str.strip, read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines()), 1)
+    positions: dict[str, Position] = {}
+    for number, item in items:
+        if isinstance(item, str) and (not item or item.startswith("#")):
             continue
-        if len(words) > MAX_POSITION_LENGTH:
-            raise ValueError(f"{path}, line {number}: {len(words):,} characters are no position")
-        try:
-            yield number, from_text(words, game)
-        except ValueError as problem:
-            raise ValueError(f"{path}, line {number}: {problem}") from None
+        with name_place(f"{path}, line {number}"):
+            position = _to_position(item, game)
+            name = to_text(position, game)
+            check_opening(game, position, repr(name))
+        positions[name] = position
+    if not positions:
+        raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
+    return Boards.from_positions(positions.values())
 
 
-def _from_games(path: Path, game: Game, tell: Callable[[str], object]) -> Iterator[tuple[int, Position]]:
-    """Yield line numbers, and the positions of the games in them."""
-    for number, played in enumerate(read_games(path, limit=MAX_SIZE, tell=tell), 2):  # the first line is the header
-        if replace(played.game, skip_chance=game.skip_chance) != game:
-            raise ValueError(f"{path}, line {number}: a game of {played.game} is no opening of {game}")
-        yield number, played.end() if played.result is None else played.start()
+def _to_position(item: PlayedGame | str, game: Game) -> Position:
+    """Return the position in a line, or that of a game: its last one, or the first of a finished game."""
+    if isinstance(item, str):
+        return from_text(item, game)
+    if replace(item.game, skip_chance=game.skip_chance) != game:
+        raise ValueError(f"a game of {item.game} is no opening of {game}: choose games of {game}")
+    return item.end() if item.result is None else item.start()

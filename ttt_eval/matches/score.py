@@ -1,17 +1,94 @@
-"""The score of a match: pairs of games by result, forfeits, and rates with intervals."""
+"""The score of a match: pairs of games by result and without luck, forfeits, times, and rates with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from msgspec import Meta, convert
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.statistics import GuardedMean, Interval, agresti_coull, guarded_mean, interval_from_pairs
+
+NUM_BINS = 401
+"""Number of bins of corrected scores of pairs."""
+_LOWEST_SCORE, _WIDTH = -1.505, 0.01
+_Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
+_Bin = tuple[Annotated[int, Meta(ge=0, lt=NUM_BINS)], Annotated[int, Meta(gt=0, lt=1 << 50)], _Number, _Number]
+
+
+@dataclass(frozen=True)
+class CorrectedPairs:
+    """Distribution of the corrected scores of pairs of games: the mean of both games, 0 to 1 for results without luck.
+
+    Scores are counted in bins .01 wide, the first and last of which are open. Mean and variance are exact.
+
+    Attributes:
+        bins: float64[3, NUM_BINS]: number of scores in each bin, their sum, and the sum of their squares.
+    """
+
+    bins: Float64Array
+
+    @classmethod
+    def from_scores(cls, scores: Float64Array) -> CorrectedPairs:
+        """Return the distribution of float64[P]."""
+        numbers = np.clip(((scores - _LOWEST_SCORE) / _WIDTH).astype(np.int64), 0, NUM_BINS - 1)
+        powers = np.ones(len(scores)), scores, scores * scores
+        return cls(np.stack([np.bincount(numbers, power, NUM_BINS) for power in powers]))
+
+    def __add__(self, other: CorrectedPairs) -> CorrectedPairs:
+        """Return the distribution of the pairs of both."""
+        return CorrectedPairs(self.bins + other.bins)
+
+    def reversed(self) -> CorrectedPairs:
+        """Return the distribution from the other player's view."""
+        counts, sums, squares = self.bins[:, ::-1]
+        return CorrectedPairs(np.stack([counts, counts - sums, counts - 2 * sums + squares]))
+
+    @property
+    def num(self) -> int:
+        """Number of pairs."""
+        return int(self.bins[0].sum())
+
+    def moments(self) -> tuple[float, float]:
+        """Return the mean and the sample variance of a pair's score."""
+        num, total, square = self.bins.sum(axis=1).tolist()
+        mean = total / num
+        return mean, max(0.0, square - num * mean**2) / max(1, num - 1)
+
+    def support(self) -> tuple[Float64Array, Float64Array]:
+        """Return a discrete distribution with the same mean and variance, and the ends 0 and 1.
+
+        Each bin has two points of equal weight, a standard deviation of the bin below and above its mean.
+
+        Returns:
+            counts float64[K] and points float64[K].
+        """
+        counts, sums, squares = self.bins[:, self.bins[0] > 0]
+        means = sums / counts
+        deviations = np.sqrt(np.maximum(0.0, squares / counts - means * means))
+        points = np.concatenate([means - deviations, means + deviations, [0.0, 1.0]])
+        return np.concatenate([counts / 2, counts / 2, [0.0, 0.0]]), points
+
+    def to_list(self) -> list[Any]:
+        """Return JSON-ready data: [bin, count, sum, sum of squares] of each bin that is not empty."""
+        return [[int(i), int(self.bins[0, i]), *self.bins[1:, i].tolist()] for i in np.flatnonzero(self.bins[0])]
+
+    @classmethod
+    def from_list(cls, data: object) -> CorrectedPairs:
+        """Return the distribution stored by :meth:`to_list`.
+
+        Raises:
+            ValueError: anything else.
+        """
+        bins = np.zeros((3, NUM_BINS))
+        for number, *content in convert(data, list[_Bin]):
+            bins[:, number] = content
+        return cls(bins)
 
 
 class Forfeits(NamedTuple):
@@ -55,31 +132,24 @@ class Times:
 
     def __add__(self, other: Times) -> Times:
         """Return the statistics of the games of both."""
-        return Times(
-            np.concatenate([self.seconds, other.seconds]),
-            min(self.least_left, other.least_left),
-            self.lost + other.lost,
-            self.guesses + other.guesses,
-            self.hits + other.hits,
-        )
+        seconds, least_left = np.append(self.seconds, other.seconds), min(self.least_left, other.least_left)
+        guesses, hits = self.guesses + other.guesses, self.hits + other.hits
+        return Times(seconds, least_left, self.lost + other.lost, guesses, hits)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        moved = len(self.seconds) > 0
-        return {
-            "moves": len(self.seconds),
-            "median_s": float(np.median(self.seconds)) if moved else None,
-            "largest_s": float(self.seconds.max()) if moved else None,
-            "least_left_s": self.least_left if moved else None,
-            "lost_on_time": self.lost,
-            "ponder_guesses": self.guesses,
-            "ponder_hits": self.hits,
-        }
+        values: tuple[float | None, ...] = (None, None, None)
+        if len(self.seconds):
+            values = float(np.median(self.seconds)), float(self.seconds.max()), self.least_left
+        data = dict(zip(("median_s", "largest_s", "least_left_s"), values, strict=True))
+        counts = {"lost_on_time": self.lost, "ponder_guesses": self.guesses, "ponder_hits": self.hits}
+        return {"moves": len(self.seconds), **data, **counts}
 
 
 NO_FORFEITS = Forfeits()
 CORRECTED_GUARD = 0.5
 """Pairs added at 0, and at 1, to corrected scores: fewer than to results, because most are near their mean."""
+_POINTS = np.array([1, 0.5, 0])  # of a win, a draw and a loss
 
 
 @dataclass(frozen=True)
@@ -102,18 +172,27 @@ class Score:
     times: tuple[Times, Times] | None = None
 
     @classmethod
-    def empty(cls, game: Game) -> Score:
-        """Return the score of no games."""
-        return cls(np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64))
+    def empty(cls, game: Game | None = None) -> Score:
+        """Return the score of no games; with a game, lengths are counted."""
+        lengths = None if game is None else np.zeros((2, 3, game.cells + 1), np.int64)
+        return cls(np.zeros((3, 3), np.int64), lengths)
+
+    @classmethod
+    def from_pentanomial(cls, counts: Sequence[int], corrected: CorrectedPairs | None = None) -> Score:
+        """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points, each pair in one of its forms."""
+        pairs = np.zeros((3, 3), np.int64)
+        pairs[[2, 1, 1, 0, 0], [2, 2, 1, 1, 0]] = counts
+        return cls(pairs, corrected=corrected)
 
     def __add__(self, other: Score) -> Score:
         """Return the sum over the games of both."""
+        if not self.games:  # of no games, nothing is to be corrected
+            return other
         lengths = None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
-        if self.corrected is None or other.corrected is None:  # of no games, nothing is to be corrected
-            corrected = other.corrected if not self.games else None if other.games else self.corrected
-        else:
+        corrected = self.corrected if not other.games else None
+        if self.corrected is not None and other.corrected is not None:
             corrected = self.corrected + other.corrected
-        times = self.times or other.times
+        times = self.times
         if self.times is not None and other.times is not None:
             times = self.times[0] + other.times[0], self.times[1] + other.times[1]
         return Score(self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected, times)
@@ -160,9 +239,8 @@ class Score:
     @property
     def pentanomial(self) -> Int64Array:
         """int64[5]: number of pairs in which a made 0, 1/2, 1, 3/2 and 2 points."""
-        half_points = np.array([2, 1, 0])
-        total = (half_points[:, None] + half_points).ravel()
-        return np.bincount(total, self.pairs.ravel(), minlength=5).astype(np.int64)
+        half_points = np.add.outer([2, 1, 0], [2, 1, 0]).ravel()
+        return np.bincount(half_points, self.pairs.ravel(), minlength=5).astype(np.int64)
 
     @property
     def effective_pentanomial(self) -> Float64Array:
@@ -171,7 +249,7 @@ class Score:
         """
         if self.corrected is None:
             return self.pentanomial.astype(np.float64)
-        mean = min(max(self.corrected.mean, 0.0), 1.0)
+        mean = min(max(self.moments()[0], 0.0), 1.0)
         return np.array([1 - mean, 0, 0, 0, mean]) * self.corrected.num
 
     @property
@@ -192,12 +270,11 @@ class Score:
         A value below 1 is the variance reduction from shared skips and openings: fewer games give the same precision.
         NaN where all games in a seat end alike.
         """
-        points = np.array([1, 0.5, 0])
         shares = self.pairs / self.pairs.sum()
         first, second = shares.sum(axis=1), shares.sum(axis=0)
-        alone = sum(points**2 @ each - (points @ each) ** 2 for each in (first, second))
-        common = points @ shares @ points - (points @ first) * (points @ second)
-        return float(1 + 2 * common / alone) if alone else float("nan")
+        alone = sum(_POINTS**2 @ seat - (_POINTS @ seat) ** 2 for seat in (first, second))
+        common = _POINTS @ shares @ _POINTS - (_POINTS @ first) * (_POINTS @ second)
+        return float(1 + 2 * common / alone) if alone else math.nan
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
         """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the
@@ -205,7 +282,7 @@ class Score:
         """
         if result == "score":
             return self.guarded_mean(confidence).interval(self.moments()[0], confidence)
-        of_game = np.array({"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1]}[result])
+        of_game = np.array([result == name for name in ("wins", "draws", "losses")], np.float64)
         return interval_from_pairs(*self._moments_of(of_game), self.games // 2, confidence)
 
     def guarded_mean(self, confidence: float = 0.95) -> GuardedMean:
@@ -215,13 +292,11 @@ class Score:
 
     def moments(self) -> tuple[float, float]:
         """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
-        if self.corrected is not None:
-            return self.corrected.mean, self.corrected.variance
-        return self._moments_of(np.array([1, 0.5, 0]))
+        return self._moments_of(_POINTS) if self.corrected is None else self.corrected.moments()
 
     def _moments_of(self, points: Float64Array) -> tuple[float, float]:
         """Return the sample mean and variance of a pair's mean of ``points``, float64[3] by the result of a game."""
-        per_pair, num = (points[:, None] + points) / 2, self.games // 2
+        per_pair, num = np.add.outer(points, points) / 2, self.games // 2
         mean = float((per_pair * self.pairs).sum() / num)
         return mean, float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, num - 1))
 
@@ -236,28 +311,18 @@ class Score:
 
         A match with the corrected scores is as precise as one of as many times more games without.
         """
-        if self.corrected is None or not self.corrected.variance > 0:
+        if self.corrected is None or not (variance := self.moments()[1]) > 0:
             return None
-        return self.raw.moments()[1] / self.corrected.variance
-
-    def _describe_correction(self) -> dict[str, Any]:
-        reduction = self.variance_reduction
-        equivalent = None if reduction is None else round(self.games * reduction)
-        return {
-            "raw_score": self.raw.rate("score")._asdict(),
-            "variance_reduction": reduction,
-            "equivalent_games": equivalent,
-        }
+        return self.raw.moments()[1] / variance
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        rates = {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
-        return {
-            "games": self.games,
-            **rates,
-            **({} if self.corrected is None else self._describe_correction()),
-            "first": [int(n) for n in self.table[0]],
-            "second": [int(n) for n in self.table[1]],
-            "pentanomial": [int(n) for n in self.pentanomial],
-            **({"forfeits": self.forfeits._asdict()} if self.forfeits.first else {}),
-        }
+        data: dict[str, Any] = {"games": self.games}
+        data |= {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
+        if self.corrected is not None:
+            ratio = self.variance_reduction
+            data |= {"raw_score": self.raw.rate("score")._asdict(), "variance_reduction": ratio}
+            data["equivalent_games"] = None if ratio is None else round(self.games * ratio)
+        first, second = self.table.tolist()
+        data |= {"first": first, "second": second, "pentanomial": self.pentanomial.tolist()}
+        return data | ({"forfeits": self.forfeits._asdict()} if self.forfeits.first else {})

@@ -28,15 +28,12 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs, results_in_order
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_from_score, elo_to_dict, normalized_elo, score_from_elo
-from ttt_eval.matches.luck import make_correction
 from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import describe_match, play_matches
+from ttt_eval.matches.match_blocks import RESULT, describe_match, identify, play_matches
 from ttt_eval.matches.score import Score
-from ttt_eval.policy_identity import policy_identity
 from ttt_eval.statistics import NORMAL, Interval, finite_or_none
 
 Model = Literal["pentanomial", "trinomial"]
-RESULT = "result.json"
 MAX_GAMES = 10_000_000
 """Maximum number of games."""
 MAX_LOOKS = 100
@@ -282,20 +279,18 @@ class SequentialMatch:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
+        decision, score = self.decision, self.score
         return {
-            "format": 1,
-            "kind": "sprt",
+            **{"format": 1, "kind": "sprt"},
             **self.settings,
             "test": asdict(self.test),
-            "accepted": {None: None, 0: "elo0", 1: "elo1"}[self.decision.accepted],
-            "llr": self.decision.llr,
-            "llr_low": self.decision.low,
-            "llr_high": self.decision.high,
-            **self.score.to_dict(),
-            "pairs": self.score.pairs.tolist(),
+            "accepted": {None: None, 0: "elo0", 1: "elo1"}[decision.accepted],
+            **{"llr": decision.llr, "llr_low": decision.low, "llr_high": decision.high},
+            **score.to_dict(),
+            "pairs": score.pairs.tolist(),
             "score": self.estimate._asdict(),
-            **elo_to_dict(self.score, self.elo),
-            "normalized_elo": finite_or_none(normalized_elo(self.score)),
+            **elo_to_dict(score, self.elo),
+            "normalized_elo": finite_or_none(normalized_elo(score)),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
@@ -332,12 +327,10 @@ def run_sprt(
     """
     if not 1 <= pairs <= MAX_GAMES // 2:
         raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
-    match.make_policies()  # reports a wrong name before anything is written
-    make_correction(match.luck_correction, match.game)
     a, b = str(match.a), str(match.b)
-    identities = {spec: policy_identity(spec) for spec in (a, b)}
+    identities = identify(match, (a, b))
     total, path = Score.empty(match.game), []
-    blocks = play_matches([match], pairs, identities, folder, provenance, jobs=jobs, other_files=(RESULT, "*.html"))
+    blocks = play_matches(match, [(a, b)], pairs, identities, folder, provenance, jobs=jobs)
     with closing(blocks):
         for block in results_in_order(blocks):
             total += block.score
@@ -347,14 +340,8 @@ def run_sprt(
                 progress(total.games // 2, decision)
             if decision.accepted is not None:
                 break
-    settings = {
-        "a": a,
-        "b": b,
-        "identities": identities,
-        **describe_match(match),
-        "most_games": 2 * pairs,
-        "provenance": dict(provenance),
-    }
+    settings = {"a": a, "b": b, "identities": identities, **describe_match(match), "most_games": 2 * pairs}
+    settings["provenance"] = dict(provenance)
     result = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
     write_json(folder / RESULT, result.to_dict())
     return result

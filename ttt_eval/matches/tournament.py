@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
@@ -21,13 +19,10 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.luck import OFF
 from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import PlayedBlock, describe_match, play_matches
+from ttt_eval.matches.match_blocks import COST, RESULT, PlayedBlock, describe_match, identify, play_matches
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
-from ttt_eval.policy_identity import policy_identity
 from ttt_eval.statistics import Interval
-
-RESULT, COST = "result.json", "cost.json"
 
 PRIOR = 0.2
 """Pseudo-count of each of the five results of a pair in every pairing that was played: one pair in all, so that a
@@ -38,7 +33,7 @@ _PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
 MAX_GAMES_PER_PAIRING = 1_000_000
 """Maximum number of games of a pairing."""
 _LEAST = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
-_PIN = 1e6  # weight of known ratings, as a multiple of all games played
+_MAX_STEP = 2.0  # of a log strength, in one iteration
 
 
 def bradley_terry(
@@ -47,11 +42,10 @@ def bradley_terry(
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
     precision: Float64Array | None = None,
-    confidence: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return maximum likelihood ratings in Elo (Bradley and Terry, 1952), by choix.
+    """Return maximum likelihood ratings in Elo (Bradley and Terry, 1952) with 95% intervals.
 
     A draw counts half a win. Each pairing has a prior of one pair of games, a fifth of it with each of the five results
     (:data:`PRIOR`): a policy that won all 100 pairs is 920 above its opponent, not infinitely high. Intervals are
@@ -67,7 +61,6 @@ def bradley_terry(
         known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
         precision: float64[N, N]: number of independent pairs for each one counted, as of :attr:`Score.precision`, which
             only the intervals depend on; 0 where not filled. None is 1 for all.
-        confidence: confidence level of the intervals.
         draws: number of samples for the intervals.
         seed: of the samples.
 
@@ -77,63 +70,87 @@ def bradley_terry(
     Raises:
         ValueError: a player not connected with the rest by games; an anchor beside known ratings.
     """
-    seen = np.asarray(pentanomials, np.float64)
-    seen = np.triu((seen + seen.swapaxes(0, 1)[:, :, ::-1]).transpose(2, 0, 1), 1).transpose(1, 2, 0)
-    players = len(seen)
-    first, second = np.nonzero(seen.sum(axis=2))
-    fixed = np.array([math.nan if one is None else one for one in known or [None] * players], np.float64)
     if anchor is not None and known is not None:
         raise ValueError(f"anchor={anchor} would move ratings that are known: choose one of anchor and known")
-    _check_connected(first, second, fixed)
-    counts = seen[first, second]  # float64[pairings, 5]
-    pins = _fixed_wins(fixed, 2 * counts.sum())
-    weights = counts + PRIOR
+    counts = np.asarray(pentanomials, np.float64)
+    counts = counts + counts.swapaxes(0, 1)[:, :, ::-1]
+    players = len(counts)
+    first, second = np.nonzero(np.triu(counts.sum(axis=2), 1))
+    weights = counts[first, second] + PRIOR  # float64[pairings, 5]
+    held = {player: rating for player, rating in enumerate(known or ()) if rating is not None} or {anchor or 0: 0.0}
+    _check_connected(first, second, list(held), players)
+    ratings = np.zeros(players)
+    ratings[list(held)] = list(held.values())
+    free = np.setdiff1d(np.arange(players), list(held))
+    signs = np.zeros((len(first), players))  # of the ratings in the difference of each pairing
+    signs[np.arange(len(first)), first], signs[np.arange(len(first)), second] = 1, -1
+    known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
 
-    def rate(scores: Float64Array, near: Float64Array | None = None) -> Float64Array:
-        """Return float64[N], from the score of the first of each pairing; ``near`` starts the solver closer."""
-        games = 2 * weights.sum(axis=1)
-        wins = pins.copy()
-        np.add.at(wins, (first, second), games * scores)
-        np.add.at(wins, (second, first), games * (1 - scores))
-        ratings = _PER_NAT * _strengths(wins, None if near is None else near / _PER_NAT)
-        held = np.isfinite(fixed)
-        if held.any():
-            return np.where(held, fixed, ratings + float(np.mean((fixed - ratings)[held])))
-        return ratings - (float(ratings.mean()) if anchor is None else float(ratings[anchor]))
+    def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
+        """Return the log strengths of the free players, from the score of the first of each pairing."""
+        return _newton(signs[:, free], known_part, games, scores, start)
 
     points = np.arange(5) / 4
-    mean = rate(weights @ points / weights.sum(axis=1))
+    estimate = rate(weights @ points / games, np.zeros(len(free)))
     # normalized gamma variates are Dirichlet distributed
     independent = 1.0 if precision is None else np.maximum(precision, precision.T)[first, second, None]
     sampled = np.random.default_rng(seed).standard_gamma(weights * independent, (draws, *weights.shape))
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(np.array([rate(one, mean) for one in scores]), (tail, 1 - tail), axis=0)
-    return [Interval(float(mean[i]), float(low[i]), float(high[i])) for i in range(players)]
+    all_ratings = np.tile(ratings, (1 + draws, 1))
+    all_ratings[:, free] = _PER_NAT * np.array([estimate, *(rate(sample, estimate) for sample in scores)])
+    if anchor is None and known is None:
+        all_ratings -= all_ratings.mean(axis=1, keepdims=True)
+    ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
+    return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
 
 
-def _strengths(wins: Float64Array, near: Float64Array | None) -> Float64Array:
-    """Return log strengths float64[N] from float64[N, N], the wins of the row against the column."""
-    from choix import ilsr_pairwise_dense
+def rate_pairings(
+    weights: Mapping[tuple[int, int], tuple[Float64Array, float]], players: int, **options: Any
+) -> list[Interval]:
+    """Return the ratings of players as :func:`bradley_terry`, of which ``options`` are.
 
-    return np.asarray(ilsr_pairwise_dense(wins, initial_params=near, max_iter=10_000), np.float64)
+    Args:
+        weights: by pairing (i, j): the pentanomial of i against j, float64[5], and the precision of its pairs.
+        players: number of players.
+    """
+    counts, precision = np.zeros((players, players, 5)), np.zeros((players, players))
+    for pairing, (pentanomial, independent) in weights.items():
+        counts[pairing], precision[pairing] = pentanomial, independent
+    return bradley_terry(counts, precision=precision, **options)
 
 
-def _fixed_wins(fixed: Float64Array, games: float) -> Float64Array:
-    """Return float64[N, N]: virtual wins, many enough to hold the differences of known ratings."""
-    held = np.isfinite(fixed)
-    ratings = np.where(held, fixed, 0) / _PER_NAT
-    scores = 1 / (1 + np.exp(ratings[None, :] - ratings[:, None]))
-    return _PIN * games * scores * (held[:, None] & held[None, :] & ~np.eye(len(fixed), dtype=bool))
+def _newton(
+    signs: Float64Array, known_part: Float64Array, games: Float64Array, scores: Float64Array, strengths: Float64Array
+) -> Float64Array:
+    """Return the maximum likelihood log strengths float64[F] of some players, by Newton's method.
+
+    Args:
+        signs: float64[P, F]: 1 and -1 for the first and second of each pairing.
+        known_part: float64[P]: difference of the strengths of other players in it.
+        games, scores: float64[P], their number and the score of the first.
+        strengths: float64[F], to start from.
+    """
+    from scipy.special import expit
+
+    for _ in range(100):
+        expected = expit(known_part + signs @ strengths)
+        slope = signs.T @ (games * (scores - expected))
+        curvature = (signs.T * (games * expected * (1 - expected))) @ signs
+        step = np.linalg.solve(curvature, slope)
+        size = float(np.abs(step).max(initial=0.0))
+        strengths = strengths + step * min(1.0, _MAX_STEP / max(size, 1e-300))
+        if size < 1e-9:
+            break
+    return strengths
 
 
-def _check_connected(first: Int64Array, second: Int64Array, fixed: Float64Array) -> None:
+def _check_connected(first: Int64Array, second: Int64Array, held: Sequence[int], players: int) -> None:
+    """Raise ValueError unless games connect all players, or ratings that are known."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    players = len(fixed)
-    held = np.flatnonzero(np.isfinite(fixed))
-    rows, columns = np.concatenate([[first, second], [held[:-1], held[1:]]], axis=1).astype(np.int32)  # for SciPy 1.11
+    rows = np.append(first, held[:-1]).astype(np.int32)  # for SciPy 1.11
+    columns = np.append(second, held[1:]).astype(np.int32)
     graph = coo_array((np.ones(len(rows)), (rows, columns)), (players, players))
     count, labels = connected_components(graph, directed=False)
     if count > 1:
@@ -168,34 +185,18 @@ class Tournament:
 
     def score(self, row: int, column: int) -> Score:
         """Return the score of one player against another."""
-        if row < column:
-            return self.scores[row, column]
-        return self.scores[column, row].reversed()
+        return self.scores[row, column] if row < column else self.scores[column, row].reversed()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        everybody = range(len(self.players))
-        overall = [
-            sum((self.score(i, j) for j in everybody if j != i), Score(np.zeros((3, 3), np.int64))) for i in everybody
-        ]
-        return {
-            "format": 1,
-            "kind": "tournament",
-            **self.settings,
-            "players": [
-                {
-                    "spec": spec,
-                    "identity": self.identities[spec],
-                    "rating": self.ratings[i]._asdict(),
-                    **overall[i].to_dict(),
-                }
-                for i, spec in enumerate(self.players)
-            ],
-            "pairings": [
-                {"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in self.scores.items()
-            ],
-            "differences": self.differences,
-        }
+        players = []
+        for i, spec in enumerate(self.players):
+            overall = sum((self.score(i, j) for j in range(len(self.players)) if j != i), Score.empty())
+            rating = self.ratings[i]._asdict()
+            players.append({"spec": spec, "identity": self.identities[spec], "rating": rating, **overall.to_dict()})
+        pairings = [{"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in self.scores.items()]
+        head = {"format": 1, "kind": "tournament", **self.settings}
+        return {**head, "players": players, "pairings": pairings, "differences": self.differences}
 
 
 @dataclass(frozen=True)
@@ -225,30 +226,12 @@ class TournamentSettings:
 
     def __post_init__(self) -> None:
         players = self.players
-        if len(players) < 2:
-            raise ValueError(f"{len(players)} player makes no tournament: name two or more")
-        for number, spec in enumerate(players):
-            if spec in players[:number]:
-                raise ValueError(f"{spec} is named twice: name each player once")
+        if len(set(players)) < max(2, len(players)):
+            raise ValueError(f"{', '.join(players)} make no tournament: name two or more, and each player once")
         if self.anchor is not None and self.anchor not in players:
             raise ValueError(f"anchor={self.anchor!r} does not play: choose one of {', '.join(players)}")
         if not 1 <= self.pairs <= MAX_GAMES_PER_PAIRING // 2:
             raise ValueError(f"pairs={self.pairs} makes no pairing: choose 1 to {MAX_GAMES_PER_PAIRING // 2:,}")
-
-    def match(self, a: str, b: str) -> MatchSettings:
-        """Return the match of two players."""
-        return MatchSettings(self.game, a, b, self.seed, self.openings, luck_correction=self.luck_correction)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data, without the players; docs/files.md documents the keys."""
-        return {
-            **describe_match(self.match(*self.players[:2])),
-            "games_per_pairing": 2 * self.pairs,
-            "anchor": self.anchor,
-            "prior": PRIOR,
-            "draws": DRAWS,
-            "rated_by": {"choix": metadata.version("choix")},
-        }
 
 
 def run_tournament(
@@ -275,39 +258,34 @@ def run_tournament(
     Raises:
         ValueError: an unknown policy, another process that works in the folder.
     """
-    players = tuple(settings.players)
-    for spec in players:
-        make_policy(spec, settings.game)  # a wrong name is reported before anything is written
-    identities = {spec: policy_identity(spec) for spec in players}
+    game, players = settings.game, tuple(settings.players)
     pairings = list(combinations(range(len(players)), 2))
     # sorted, so that stored games are found in any order of the names
-    matches = [settings.match(*sorted((players[i], players[j]))) for i, j in pairings]
+    names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]
+    match = MatchSettings(game, *names[0], settings.seed, settings.openings, luck_correction=settings.luck_correction)
+    identities = identify(match, players)
     blocks: dict[int, PlayedBlock] = {}
-    other_files = (RESULT, COST, "*.html")
-    played = play_matches(matches, settings.pairs, identities, folder, provenance, jobs=jobs, other_files=other_files)
-    with closing(played):
-        for number, block in played:
+    with closing(play_matches(match, names, settings.pairs, identities, folder, provenance, jobs=jobs)) as results:
+        for number, block in results:
             blocks[number] = block
             if progress is not None:
                 progress(block.score.games // 2)
-    scores = {pairing: Score(np.zeros((3, 3), np.int64)) for pairing in pairings}
-    seconds = dict.fromkeys(pairings, 0.0)
+    scores, seconds = dict.fromkeys(pairings, Score.empty()), dict.fromkeys(pairings, 0.0)
     for number in sorted(blocks):  # in order, so that the first forfeit does not depend on the workers
-        match, score, cpu_s = blocks[number]
-        i, j = pairings[match]
+        owner, score, cpu_s = blocks[number]
+        i, j = pairings[owner]
         scores[i, j] += score if players[i] < players[j] else score.reversed()
         seconds[i, j] += cpu_s
-    counts, precision = np.zeros((len(players), len(players), 5)), np.zeros((len(players), len(players)))
-    for (i, j), score in scores.items():
-        counts[i, j], precision[i, j] = score.effective_pentanomial, score.precision
     anchor = None if settings.anchor is None else players.index(settings.anchor)
-    ratings = bradley_terry(counts, anchor=anchor, precision=precision, seed=settings.seed)
+    weights = {pairing: (score.effective_pentanomial, score.precision) for pairing, score in scores.items()}
+    ratings = rate_pairings(weights, len(players), anchor=anchor, seed=settings.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
-    positions = differences_within(settings.game, players[best], players[second])
+    positions = differences_within(game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    described = {**settings.to_dict(), "provenance": dict(provenance)}
-    found = Tournament(players, identities, scores, ratings, described, differences)
-    write_json(folder / RESULT, found.to_dict())
+    more = {"games_per_pairing": 2 * settings.pairs, "anchor": settings.anchor, "prior": PRIOR, "draws": DRAWS}
+    described = {**describe_match(match), **more, "provenance": dict(provenance)}
+    result = Tournament(players, identities, scores, ratings, described, differences)
+    write_json(folder / RESULT, result.to_dict())
     costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]
     write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
-    return found
+    return result

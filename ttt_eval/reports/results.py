@@ -18,8 +18,7 @@ from ttt_envs.game.boards import from_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_envs.game.rules import legal
-from ttt_eval.matches.corrected_pairs import CorrectedPairs
-from ttt_eval.matches.score import Forfeits, Score
+from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
 from ttt_eval.matches.sprt import SPRT
 from ttt_eval.statistics import Interval
 from ttt_eval.sweep import Line

@@ -36,7 +36,7 @@ from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret,
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
-from ttt_eval.matches.sample_game import SampleGame, sample_game
+from ttt_eval.matches.match import SampleGame, sample_game
 from ttt_eval.matches.score import Score
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
 from ttt_eval.reports import formats, page, parts, plots
