@@ -179,7 +179,7 @@ class RunDirectory:
             content = read_bounded(path)
         except FileNotFoundError:
             return rows
-        for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        for count, line in enumerate(content.split(b"\n")[:-1], 1):  # without a line that is being written
             try:
                 row = parse_metrics_line(line)
             except ValueError as problem:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
-from pages import accessibility_faults, check_in_browser, in_browser, read_page
+from pages import check_in_browser, in_browser, read_page
 
 from ttt_apps import evaluate
 from ttt_envs import Game
@@ -267,7 +267,6 @@ def test_the_page_begins_with_the_verdict(page):
         "h2 Probability of improvement",
         "h2 Score and cost",
         "h2 Win rate against random play",
-        "h2 Tables",
         "h2 Reproduction",
     ]
     text = shown.text()
@@ -281,7 +280,6 @@ def test_the_page_begins_with_the_verdict(page):
 def test_a_page_of_one_submission_leaves_out_what_it_cannot_show(tmp_path):
     write_benchmark(tmp_path / "page.html", compare_submissions([submission(seeds=(0,))]), [])
     text = read_page(tmp_path / "page.html").text()
-    assert "There is one submission." in text
     assert "The CPU time of the runs is not known." in text
     assert "Win rates against random play are not among these scores." in text
     assert "fewer than 5 seeds, which decide nothing" in text
@@ -289,11 +287,8 @@ def test_a_page_of_one_submission_leaves_out_what_it_cannot_show(tmp_path):
 
 @in_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_page_is_accessible_and_fits_at_any_width(page, tmp_path, browser, dark):
-    check_in_browser([page], tmp_path, dark=dark)
-    shown = browser.new_page(color_scheme="dark" if dark else "light")
-    shown.goto(page.as_uri())
-    assert accessibility_faults(shown) == []
+def test_the_page_is_accessible_and_fits_at_any_width(page, browser, dark):
+    check_in_browser(browser, [page], dark=dark)
 
 
 def test_comparisons_as_json_and_csv(tmp_path):
