@@ -96,7 +96,16 @@ def sweep(folder):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     numbers = [[0.2, 0.21, 0.19], [0.4, 0.41, 0.39]]
     trained = [
-        RunResult(row, seed, {"exploitability": numbers[row][seed], "score_against_random": 0.9, "cpu_s": 2.0 + seed})
+        RunResult(
+            row,
+            seed,
+            {
+                "exploitability": numbers[row][seed],
+                "score_against_random": 0.9,
+                "cpu_s": 2.0 + seed,
+                "peak_rss_bytes": 2.0**28,
+            },
+        )
         for row in (1, 0)
         for seed in range(3)
     ]
@@ -270,7 +279,7 @@ def test_commands_end_with_a_page(tmp_path, capsys):
         ("[]", "is no result"),
         ('{"kind": "games", "format": 1}', "is no result"),
         ('{"kind": "sprt", "format": 2}', "is no result"),
-        ('{"kind": "sprt", "format": 1}', "missing required field `game` - at"),
+        ('{"kind": "sprt", "format": 1}', "missing required field"),
         ('{"kind": "sweep", "format": 1, "source": "x", "table": [], "runs": []}', r"length >= 1 - at `\$.table`"),
         ("nonsense", "is not JSON"),
         ("[" * 100_000, "nested too deeply"),

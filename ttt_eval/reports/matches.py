@@ -202,7 +202,7 @@ def ladder_report(result: LadderResult) -> page.Report:
         if boards
         else [page.left_out(none)],
         "Cost of its training": _cost(result.training),
-        "Reproduction": parts.reproduction(result, command),
+        "Reproduction": parts.reproduction(result, [*command, "--seed", int(result.settings["seed"])]),
     }
     return page.Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)
 

@@ -314,7 +314,7 @@ def reproduction(result: Result, words: Sequence[Any]) -> page.Parts:
         result: the result; the options that commands of games have in common are added.
         words: of the command; an option before a value of None is left out.
     """
-    if isinstance(result, GameResult):
+    if isinstance(result, GameResult) and "seed" in result.raw:
         common = ["--seed", result.seed, "--openings", result.openings, "--luck-correction", result.luck_correction]
         words = [*words, *formats.game_options(result.game), *common]
     kept = [word for word, after in zip(words, (*words[1:], ""), strict=True) if word is not None and after is not None]

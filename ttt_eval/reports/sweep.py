@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ttt_eval.reports.curves import MAX_GROUPS, curve_parts
 from ttt_eval.reports.results import SweepResult, read_result
 from ttt_eval.run_files import REPORT
 from ttt_eval.statistics import Interval
-from ttt_eval.sweep import AGENT, CURVES, Row, setting_name, varied_options
+from ttt_eval.sweep import AGENT, CURVES, setting_name, varied_options
 
 MAX_SHOWN = 200
 """Maximum number of settings in the table, best first."""
@@ -30,21 +30,25 @@ class Setting(NamedTuple):
     """A setting of a sweep."""
 
     name: str
-    options: Row
+    labels: Mapping[str, str]
+    """values of the options in which settings differ"""
     seeds: int
-    numbers: dict[str, Interval]
-    runs: dict[str, Path | None]
+    numbers: Mapping[str, Interval]
+    runs: Mapping[str, Path | None]
     """by seed, the folder of the run; None if it is not inside the sweep's"""
+    trained: bool
+    """whether it is no agent"""
 
 
 def read_settings(result: SweepResult) -> list[Setting]:
     """Return the settings, best first by their first number."""
     rows = [row["options"] for row in result.table]
-    names, settings = [setting_name(row, varied_options(rows)) for row in rows], []
-    for number, (name, row) in enumerate(zip(names, result.table, strict=True)):
-        numbers = {key: value for key, value in row.items() if isinstance(value, Interval)}
+    options, settings = varied_options(rows), []
+    for number, row in enumerate(result.table):
+        numbers = {name: value for name, value in row.items() if isinstance(value, Interval)}
         runs = {str(run["seed"]): _run_folder(run["run"], result.folder) for run in result.runs if run["row"] == number}
-        settings.append(Setting(name, row["options"], row["seeds"], numbers, runs))
+        labels, name = {name: _text(rows[number].get(name)) for name in options}, setting_name(rows[number], options)
+        settings.append(Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number]))
     first = next(iter(settings[0].numbers), "")
     sign = 1 if metric(first).better == "lower" else -1
     return sorted(settings, key=lambda one: sign * one.numbers[first].mean if first in one.numbers else float("inf"))
@@ -55,59 +59,49 @@ def _run_folder(name: str, folder: Path) -> Path | None:
     return None if path.is_absolute() or ".." in path.parts or "\0" in name else folder / path
 
 
+def _text(value: object) -> str:
+    """Format the value of an option."""
+    return truncate("" if value is None else value)
+
+
 def sweep_report(result: SweepResult) -> page.Report:
     """Return the page of a sweep; only runs with a page of their own are linked.
 
     Raises:
         ValueError: the table has no numbers.
     """
-    settings = read_settings(result)
-    names = list(dict.fromkeys(name for one in settings for name in one.numbers))
-    if not names:
+    settings, columns = read_settings(result), list[Sequence[str | page.Cell]]()
+    best, first, shown = settings[0], metric(next(iter(settings[0].numbers), "")), settings[:MAX_SHOWN]
+    metrics = [metric(name) for name in dict.fromkeys(name for one in settings for name in one.numbers)]
+    if not metrics:
         raise ValueError("the table has no numbers")
-    best, first, shown = settings[0], metric(names[0]), settings[:MAX_SHOWN]
-    options = varied_options([one.options for one in settings])
-    tiles = [
-        page.Tile(metric(name).label, metric(name).format_with_unit(best.numbers[name].mean), "of the first setting")
-        for name in names[:4]
-        if name in best.numbers
-    ]
-    columns = [
-        parts.interval_cells([one.numbers.get(name) for one in shown], metric(name).format_with_unit) for name in names
-    ]
+    for one in metrics:
+        columns.append(parts.interval_cells([each.numbers.get(one.name) for each in shown], one.format_with_unit))
     rows = [
-        (
-            *([_format_value(one.options.get(name)) for name in options] or [one.name]),
-            page.Cell(links=_links(one, result.folder)), *cells,
-        )
+        (*(one.labels.values() or [one.name]), page.Cell(links=_links(one, result.folder)), *cells)
         for one, *cells in zip(shown, *columns, strict=True)
-    ]  # fmt: skip
-    head = [*(options or ["setting"]), "seeds", *(metric(name).label for name in names)]
-    common = [f"{name} {_format_value(value)}" for name, value in best.options.items() if name not in options]
+    ]
+    head = [*(best.labels or ["setting"]), "seeds", *(one.label for one in metrics)]
+    common = [f"{name} {_text(value)}" for name, value in result.table[0]["options"].items() if name not in best.labels]
+    counts = {"settings": f"{len(settings):,}", "runs": f"{sum(one.seeds for one in settings):,}"}
     order = page.words(
-        "order of settings", settings=f"{len(settings):,}", runs=f"{sum(one.seeds for one in settings):,}",
-        measure=first.label, end="least" if first.better == "lower" else "most",
-        common=f" All have {formats.join_names(common)}." if common else "",
-    )  # fmt: skip
-    rest = f"The first {MAX_SHOWN} of {len(settings):,} are shown; table.md has all."
-    has_file = (result.folder / CURVES).is_file()
+        "order of settings", **counts, measure=first.label, common=", ".join(common) or "no other options"
+    )
+    rest = [f"The first {MAX_SHOWN} of {len(settings):,} are shown; table.md has all."] * (len(settings) > MAX_SHOWN)
+    notes = [f"Shown are the {MAX_GROUPS} best of {len(settings)}."] * (len(settings) > MAX_GROUPS)
+    notes += [f"The numbers are in the file {CURVES} beside this page."] * (result.folder / CURVES).is_file()
     sections: dict[str, page.Parts] = {
         "": [page.Text(order)],
-        "Settings": [
-            parts.table("settings", rows, head=head),
-            page.left_out(rest) if len(settings) > MAX_SHOWN else None,
-        ],
-        "Learning curves": [
-            *curve_parts(*_groups(settings[:MAX_GROUPS])),
-            page.left_out(f"Shown are the {MAX_GROUPS} best of {len(settings)}.")
-            if len(settings) > MAX_GROUPS
-            else None,
-            page.left_out(f"The numbers are in the file {CURVES} beside this page.") if has_file else None,
-        ],
+        "Settings": [parts.table("settings", rows, head=head), *map(page.left_out, rest)],
+        "Learning curves": [*curve_parts(*_groups(settings[:MAX_GROUPS])), *map(page.left_out, notes)],
         "Cost": [_cost(settings)],
         "Reproduction": parts.reproduction(result, ["train.py", "--sweep", result.source, *["--trust"] * result.trust]),
     }
-    return page.Report(f"Sweep {result.source}", _describe(settings, names[0]), tiles, sections)
+    tiles = [
+        page.Tile(metric(name).label, metric(name).format_with_unit(value.mean), "of the first setting")
+        for name, value in list(best.numbers.items())[:4]
+    ]
+    return page.Report(f"Sweep {result.source}", _describe(settings, first.name), tiles, sections)
 
 
 def _describe(settings: Sequence[Setting], name: str) -> str:
@@ -115,7 +109,7 @@ def _describe(settings: Sequence[Setting], name: str) -> str:
     write, lower = partial(formats.format_interval, write=metric(name).format_with_unit), metric(name).better == "lower"
     best, *others = known = [one.numbers[name] for one in settings if name in one.numbers]
     undecided = sum(not (best.high < other.low if lower else best.low > other.high) for other in others)
-    if others and any(one.seeds < MIN_SEEDS and AGENT not in one.options for one in settings):
+    if others and any(one.seeds < MIN_SEEDS and one.trained for one in settings):
         return page.words(
             "few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=f"{metric(name).label} {write(best)}"
         )
@@ -141,7 +135,7 @@ def _groups(settings: Sequence[Setting]) -> tuple[list[Group], list[str]]:
             except ValueError as problem:
                 notes.append(str(problem))
         if curves:
-            groups.append(Group(one.name, one.options, curves))
+            groups.append(Group(one.name, one.labels, curves))
     return groups, notes
 
 
@@ -175,8 +169,3 @@ def _cost(settings: Sequence[Setting]) -> page.Part:
         return page.left_out("The cost of the runs is not known.")
     total, peak = sum(cpu.mean * seeds for cpu, _, seeds in spent), max(memory.mean for _, memory, _ in spent)
     return page.Text(page.words("cost of the sweep", cpu=f"{total:,.1f}", memory=formats.mebibytes(peak)))
-
-
-def _format_value(value: object) -> str:
-    """Format the value of an option."""
-    return truncate("" if value is None else value)
