@@ -181,10 +181,7 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
 
 
 def make_set(
-    seed: int = 0,
-    shares: Sequence[tuple[Game, int]] = SHIPPED,
-    *,
-    progress: Callable[[float], None] | None = None,
+    seed: int = 0, shares: Sequence[tuple[Game, int]] = SHIPPED, *, progress: Callable[[float], None] | None = None
 ) -> list[Puzzle]:
     """Return puzzles with natural moves as the built-in set has them: no two are symmetric, and levels are mixed.
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pages import check_damaged_results, check_in_browser, in_browser, page_of_result, read_page
+from pages import check_damaged_results, check_in_browser, in_browser, page_of_result
 
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
@@ -263,12 +263,6 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     assert not (tmp_path / "again" / REPORT).exists()
 
 
-def test_commands_end_with_a_page(tmp_path, capsys):
-    evaluate(["match", "random", "win-or-block", "table", "--games", "20", "--out", str(tmp_path)])
-    assert f"a page to look at: {tmp_path / REPORT}" in capsys.readouterr().out
-    assert "win-or-block" in read_page(tmp_path / REPORT).text()
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Damaged and hostile results
 
@@ -278,11 +272,8 @@ def test_commands_end_with_a_page(tmp_path, capsys):
     [
         ("[]", "is no result"),
         ('{"kind": "games", "format": 1}', "is no result"),
-        ('{"kind": "sprt", "format": 2}', "is no result"),
         ('{"kind": "sprt", "format": 1}', "missing required field"),
         ('{"kind": "sweep", "format": 1, "source": "x", "table": [], "runs": []}', r"length >= 1 - at `\$.table`"),
-        ("nonsense", "is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
         (" " * (MAX_BYTES + 1), "at most"),
     ],
 )
@@ -298,9 +289,7 @@ def test_damaged_results_raise_an_error(tmp_path, monkeypatch, results, kind):
     check_damaged_results(tmp_path, results[kind])
 
 
-@pytest.mark.parametrize(
-    "spec", ["<script>alert(1)</script>", '"><b onclick=x>', "$\\frac{", "</title>", "\u4e16\U0001f600\x07"]
-)
+@pytest.mark.parametrize("spec", ['"><script>alert(1)</script>', "</title><b>", "$\\frac{\u4e16\U0001f600\x07"])
 def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
     hostile = [
         sprt(a=spec, b=f"{spec}:2"),

@@ -14,6 +14,7 @@ from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.curves import MAX_GROUPS, curves_figure
+from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 
 _score = partial(formats.format_interval, write=formats.three_digits)
 
@@ -40,7 +41,7 @@ def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], 
     return page.write_report(out, benchmark_report(comparison, command))
 
 
-def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
+def benchmark_report(comparison: Comparison, command: str = "") -> Report:
     """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost.
 
     Args:
@@ -59,10 +60,10 @@ def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
         pair: (value.mean, formats.three_digits(value.mean), formats.format_ends(value, formats.three_digits))
         for pair, value in comparison.improvement.items()
     }
-    sections: dict[str, page.Parts] = {
+    sections: dict[str, Parts] = {
         "": [
-            page.Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
-            *map(page.left_out, comparison.notes),
+            Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
+            *map(left_out, comparison.notes),
             [
                 parts.intervals_figure(
                     rows,
@@ -75,7 +76,7 @@ def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
             _leaderboard(comparison),
         ],
         "Axes": [_axes(comparison)],
-        "Tasks": [_task_means(comparison), page.left_out(page.words("task means"))],
+        "Tasks": [_task_means(comparison), left_out(page.words("task means"))],
         "Performance profiles": [
             [curves_figure(lines, "score", "share of runs above it", page.words("profiles"), distances=False)]
         ],
@@ -84,9 +85,9 @@ def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
         else [],
         "Score and cost": _cost(comparison),
         "Win rate against random play": _misleading(comparison),
-        "Reproduction": [page.Text(page.words("command of the page"), [command])] if command else [],
+        "Reproduction": [Text(page.words("command of the page"), [command])] if command else [],
     }
-    return page.Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
+    return Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
 
 
 def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> list[str]:
@@ -157,7 +158,7 @@ def _win_rates(comparison: Comparison) -> dict[str, dict[str, tuple[float, float
     }
 
 
-def _leaderboard(comparison: Comparison) -> page.Table:
+def _leaderboard(comparison: Comparison) -> Table:
     rows = [
         (
             one.name, one.submission.setting, one.interquartile_mean, one.mean, one.optimality_gap,
@@ -168,41 +169,41 @@ def _leaderboard(comparison: Comparison) -> page.Table:
     return parts.table("leaderboard", rows)
 
 
-def _axes(comparison: Comparison) -> page.Table:
+def _axes(comparison: Comparison) -> Table:
     names = list(comparison.entries[0].axes)
     rows = [(one.name, *(one.axes[axis] for axis in names)) for one in comparison.entries]
     return parts.table("axes", rows, head=("submission", *names))
 
 
-def _task_means(comparison: Comparison) -> page.Table:
+def _task_means(comparison: Comparison) -> Table:
     """Return the means of each task, with a number of seeds that is not the rank's."""
     seeds = [len(one.scores) for one in comparison.entries] + [0] * len(comparison.unranked)
     rows = list[page.Row]()
     for task, means in comparison.task_means().items():
-        cells = [page.Cell("-")] * len(means)
+        cells = [Cell("-")] * len(means)
         for column, (count, one) in enumerate(zip(seeds, means, strict=True)):
             if one is not None:
                 number = "" if one.runs == count else f" (n = {one.runs})"
-                cells[column] = page.Cell(f"{formats.three_digits(one.mean)}{number}", shade=max(-1.0, one.mean))
+                cells[column] = Cell(f"{formats.three_digits(one.mean)}{number}", shade=max(-1.0, one.mean))
         rows.append((task, *cells))
     return parts.table("tasks", rows, head=("task", *(one.name for one in comparison.submissions)))
 
 
-def _cost(comparison: Comparison) -> page.Parts:
+def _cost(comparison: Comparison) -> Parts:
     known = [
         plots.IntervalRow(one.name, one.interquartile_mean, cost=one.submission.cpu_s or 0.0)
         for one in comparison.entries
     ]
     points = [point for point in known if point.cost]
     if not points:
-        return [page.left_out("The CPU time of the runs is not known.")]
+        return [left_out("The CPU time of the runs is not known.")]
     front = pareto_front([point.value.mean for point in points], [point.cost for point in points])
     points = [point._replace(front=bool(on)) for point, on in zip(points, front, strict=True)]
     figure = parts.pareto_figure(points, "CPU seconds of a run", "interquartile mean", "benchmark front")
-    return [[figure], page.left_out(page.words("reported times"))]
+    return [[figure], left_out(page.words("reported times"))]
 
 
-def _misleading(comparison: Comparison) -> page.Parts:
+def _misleading(comparison: Comparison) -> Parts:
     (reversals, pairs), rates = find_reversals(comparison), _win_rates(comparison)
     rows = [
         (task, *("" if cell is None else f"{cell[0]:.3f} / {formats.three_digits(cell[1])}" for cell in cells.values()))
@@ -210,8 +211,8 @@ def _misleading(comparison: Comparison) -> page.Parts:
         if any(cells.values())
     ]
     if not rows:
-        return [page.left_out(page.words("no win rates"))]
+        return [left_out(page.words("no win rates"))]
     words = page.words("reversals", count=len(reversals), pairs=pairs)
     example = page.words("reversal", **reversals[0]._asdict()) if reversals else ""
     table = parts.table("win rates", rows, head=("task", *(one.name for one in comparison.entries)))
-    return [page.Text(f"{words}{example}.") if pairs else None, table]
+    return [Text(f"{words}{example}.") if pairs else None, table]

@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from ttt_eval.curve_summaries import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.metrics import YAxis, metric
 from ttt_eval.reports import page, plots
+from ttt_eval.reports.page import Figure, Parts, Text, left_out
 
 MAX_GROUPS = 12
 """Maximum number of groups in a figure: combinations of colours and line styles."""
 
 
-def curves_figure(
-    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool
-) -> page.Figure:
+def curves_figure(lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool) -> Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
     label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
     return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances), label, caption)
 
 
-def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Parts:
+def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
-    figures, problem, notes = list[page.Figure](), "no run is here", list(notes)
+    figures, problem, notes = list[Figure](), "no run is here", list(notes)
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
         try:
@@ -35,13 +34,13 @@ def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Part
         figures.append(curves_figure(summary_lines(summaries), X_LABELS[x], "exploitability", caption, distances=True))
         notes += more
     if not figures:
-        return [page.left_out(f"There are no learning curves: {problem}.")]
+        return [left_out(f"There are no learning curves: {problem}.")]
     several = any(len(group.curves) > 1 for group in groups)
     notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
     return [
         figures,
-        page.left_out(page.words("bands")) if several else None,
-        page.Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
+        left_out(page.words("bands")) if several else None,
+        Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
     ]
 
 

@@ -6,6 +6,7 @@ import json
 
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports import formats, page, parts
+from ttt_eval.reports.page import Boards, Part, Parts, Report, Text, Tile
 from ttt_eval.reports.results import LanguageModelResult, ModelPart, read_score
 
 USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
@@ -16,16 +17,16 @@ OPTIONS = ("model", "presentation", "illegal", "max_asks", "temperature", "max_t
 """Keys of options that all its commands have."""
 
 
-def language_model_report(result: LanguageModelResult) -> page.Report:
+def language_model_report(result: LanguageModelResult) -> Report:
     """Return the page of a language model.
 
     Raises:
         ValueError: neither games nor exact results.
     """
     model, game, games, positions, verdicts = result.model, result.game, result.games, result.positions, list[str]()
-    tiles, counts = list[page.Tile](), list[page.Tile]()
-    first: list[page.Part | None] = [page.Text(f"It reads the game in the presentation {result.raw['presentation']}.")]
-    sections: dict[str, page.Parts] = {"": first}
+    tiles, counts = list[Tile](), list[Tile]()
+    first: list[Part | None] = [Text(f"It reads the game in the presentation {result.raw['presentation']}.")]
+    sections: dict[str, Parts] = {"": first}
     exact = positions and positions.exact
     if exact:
         tiles += parts.measure_tiles(exact, ", exactly")
@@ -42,7 +43,7 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
         outcomes = exact["results"] if exact else {}
         rows = [(name, [outcome[part] for part in ("win", "draw", "loss")]) for name, outcome in outcomes.items()]
         sections["All positions"] = [
-            page.Text(page.words("answered", positions=positions.positions, silent=positions.without_move)),
+            Text(page.words("answered", positions=positions.positions, silent=positions.without_move)),
             parts.results_table("results of the model", rows) if rows else None,
             *_moves(game, "in all positions", positions),
         ]
@@ -52,15 +53,15 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
     used = (("all answers used", result.usage), ("requested by the last call", result.new))
     sections["Cost"] = [parts.table("usage", [(name, *(numbers[key] for key in USAGE)) for name, numbers in used])]
     sections["Reproduction"] = _reproduction(result)
-    return page.Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
+    return Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
 
 
-def _count_tiles(name: str, part: ModelPart) -> list[page.Tile]:
-    illegal = page.Tile(f"illegal answers, {name}", formats.percent(part.moves["illegal_share"]))
+def _count_tiles(name: str, part: ModelPart) -> list[Tile]:
+    illegal = Tile(f"illegal answers, {name}", formats.percent(part.moves["illegal_share"]))
     return [illegal, *parts.measure_tiles({"regret": part.moves["regret"]}, f", {name}")]
 
 
-def _moves(game: AnyGame, where: str, part: ModelPart) -> page.Parts:
+def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     """Return the table of moves, and boards of blunders."""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves["problems"].items())
     boards = [
@@ -69,17 +70,18 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> page.Parts:
     ]
     return [
         parts.table("moves", [[row[key] for key in COUNTS] for row in part.moves["by_stones"]], where=where),
-        page.Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
-        page.Text(f"Blunders: {len(boards)}. {page.words('colours')}" if boards else page.words("no blunders")),
-        page.Boards(boards) if boards else None,
+        Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
+        Text(f"Blunders: {len(boards)}. {page.words('colours')}" if boards else page.words("no blunders")),
+        Boards(boards) if boards else None,
     ]
 
 
-def _reproduction(result: LanguageModelResult) -> page.Parts:
+def _reproduction(result: LanguageModelResult) -> Parts:
     raw = result.raw
-    where = ["--endpoint", raw["endpoint"]] if raw["endpoint"] else ["--answers", "answers.jsonl"]
-    options = [word for key in OPTIONS for word in (f"--{key.replace('_', '-')}", raw[key])]
+    options = {"endpoint": raw["endpoint"]} if raw["endpoint"] else {"answers": "answers.jsonl"}
+    options |= {key: raw[key] for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
     if result.games is not None:
-        options += ["--games", raw["games"]["games"], "--opponent", result.opponent]
-    options += [*["--positions", "all"] * (result.positions is not None), *["--hide-legal"] * (not raw["show_legal"])]
-    return parts.reproduction(result, ["evaluate.py", "llm", *where, *options, "--fields", json.dumps(raw["fields"])])
+        options |= {"games": raw["games"]["games"], "opponent": result.opponent}
+    if result.positions is not None:
+        options["positions"] = "all"
+    return parts.reproduction(result, "evaluate.py", "llm", **options, hide_legal=not raw["show_legal"])

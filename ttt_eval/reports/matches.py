@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from ttt_eval.matches.elo import likelihood_of_superiority
 from ttt_eval.reports import formats, page, parts, plots
+from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Data, LadderResult, SprtResult, TournamentResult, read_score
 from ttt_eval.statistics import Interval
 
@@ -21,34 +21,23 @@ MAX_CROSSED = 20
 _elo = partial(formats.format_interval, write=formats.format_elo)
 
 
-def sprt_report(result: SprtResult) -> page.Report:
+def sprt_report(result: SprtResult) -> Report:
     """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
     a, b, score, test, fixed = result.a, result.b, read_score(result.raw), result.test, result.fixed_games
     elo, shares = formats.elo_interval(result.score), score.pentanomial / score.pentanomial.sum()
     more = "" if fixed is None or fixed <= score.games else f", {fixed / score.games:.1f} times as many"
     tiles = [
-        page.Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
-        page.Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
+        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
+        Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
-        page.Tile("a fixed test takes", f"{fixed:,}" if fixed else "any number", f"games for the same errors{more}"),
+        Tile("a fixed test takes", f"{fixed:,}" if fixed else "any number", f"games for the same errors{more}"),
     ]
-    words: list[Any] = [
-        "evaluate.py",
-        "match",
-        a,
-        b,
-        "--sprt",
-        test.elo0,
-        test.elo1,
-        "--alpha",
-        test.alpha,
-        "--beta",
-        test.beta,
-    ]
+    options = {"alpha": test.alpha, "beta": test.beta, "model": test.model, "games": result.most_games}
+    again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)
     row = plots.IntervalRow("A - B", elo)
-    sections: dict[str, page.Parts] = {
+    sections: dict[str, Parts] = {
         "": [
-            page.Text(f"{_describe_decision(result)} A is {a}, B is {b}."),
+            Text(f"{_describe_decision(result)} A is {a}, B is {b}."),
             parts.forfeits(score, a, b),
             [parts.intervals_figure([row], page.words("elo axis"), page.words("elo"), formats.format_elo, 0.0)]
             if np.isfinite(elo).all()
@@ -60,10 +49,10 @@ def sprt_report(result: SprtResult) -> page.Report:
             parts.table("pairs", [("pairs", *score.pentanomial), ("per cent", *(100 * shares))]),
         ],
         "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
-        "Reproduction": parts.reproduction(result, [*words, "--model", test.model, "--games", result.most_games]),
+        "Reproduction": again,
     }
     verdict = formats.describe_better(a, b, result.score, result.likelihood)
-    return page.Report(f"{a} against {b}, {result.game}", verdict, tiles, sections)
+    return Report(f"{a} against {b}, {result.game}", verdict, tiles, sections)
 
 
 def _describe_decision(result: SprtResult) -> str:
@@ -76,7 +65,7 @@ def _describe_decision(result: SprtResult) -> str:
     return f"The test accepts {test.elo1 if upper else test.elo0:g} Elo: {ahead} (wrong in at most {error} of tests)."
 
 
-def _draw_path(result: SprtResult) -> page.Figure:
+def _draw_path(result: SprtResult) -> Figure:
     """Return the log-likelihood ratio by games."""
     test, low, high = result.test, result.llr_low, result.llr_high
     points = result.path[:: -(-len(result.path) // MAX_POINTS)] + result.path[-1:]
@@ -86,7 +75,7 @@ def _draw_path(result: SprtResult) -> page.Figure:
     return page.figure(plots.draw_sprt_path(games, ratios, low, high), label, caption)
 
 
-def tournament_report(result: TournamentResult) -> page.Report:
+def tournament_report(result: TournamentResult) -> Report:
     """Return the page of a tournament: the best player, a cross table, and ratings."""
     scores, spots, specs = result.scores, result.differences, [str(player["spec"]) for player in result.players]
     order = sorted(range(len(specs)), key=lambda i: -result.players[i]["rating"].mean)
@@ -106,10 +95,10 @@ def tournament_report(result: TournamentResult) -> page.Report:
     ratings = [(row.name, row.value, one["score"].mean, one["games"]) for row, one in zip(rows, players, strict=True)]
     games = f"{sum(score.games for score in scores.values()) // 2:,}"
     pair = ("", "") if spots is None else (specs[spots.a], specs[spots.b])
-    words = ["evaluate.py", "match", *specs, "--games", result.games_per_pairing, "--anchor", result.anchor]
-    sections: dict[str, page.Parts] = {
+    options = {"games": result.games_per_pairing, "anchor": result.anchor}
+    sections: dict[str, Parts] = {
         "": [
-            page.Text(page.words("scale", zero=result.anchor or "the mean of all", games=games)),
+            Text(page.words("scale", zero=result.anchor or "the mean of all", games=games)),
             *(parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j),
         ],
         "Ratings": [
@@ -118,18 +107,18 @@ def tournament_report(result: TournamentResult) -> page.Report:
         ],
         "Cross table": [
             parts.cross_table("tournament", {i: names[i] for i in order[:MAX_CROSSED]}, cells),
-            page.left_out(f"The best {MAX_CROSSED} of {len(rows)} are shown.") if len(rows) > MAX_CROSSED else None,
+            left_out(f"The best {MAX_CROSSED} of {len(rows)} are shown.") if len(rows) > MAX_CROSSED else None,
         ],
         "Neighbours": [parts.table("neighbours", neighbours)],
         "Largest differences of the best two": parts.differences(
             result.game, spots.positions if spots else None, *pair
         ),
-        "Reproduction": parts.reproduction(result, words),
+        "Reproduction": parts.reproduction(result, "evaluate.py", "match", *specs, **options),
     }
     undecided = sum(row.value.high >= rows[0].value.low for row in rows[1:])
     values = [f"rating {_elo(row.value)}" for row in rows[:2]]
     verdict = formats.describe_best(list(names.values()), values, undecided)
-    return page.Report(f"Tournament of {len(rows)}, {result.game}", verdict, [], sections)
+    return Report(f"Tournament of {len(rows)}, {result.game}", verdict, [], sections)
 
 
 def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str:
@@ -142,7 +131,7 @@ def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str
     return ", ".join([*places, *([f"below {above[0]}"] if above else [])])
 
 
-def ladder_report(result: LadderResult) -> page.Report:
+def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
     name, rating, cost, ladder, game = result.policy, result.rating, result.cost, result.ladder, result.game
     rows = [plots.IntervalRow(name, rating, True, cost["cpu_s_per_move"] if cost else 0.0, result.front is True)]
@@ -154,11 +143,11 @@ def ladder_report(result: LadderResult) -> page.Report:
     place = _describe_place(rating, [row for row in rows[::-1] if not row.marked])
     verdict = [f"{name} is rated {_elo(rating)}: {place}", *(f"{tile.name} {tile.value}" for tile in measures[:1])]
     ends = "exact" if rating.low == rating.high else f"95%: {formats.format_ends(rating, formats.format_elo)}"
-    tiles, costs = [page.Tile("rating", formats.format_elo(rating.mean), ends), *measures], list[page.Figure]()
+    tiles, costs = [Tile("rating", formats.format_elo(rating.mean), ends), *measures], list[Figure]()
     if cost is not None:
         move, memory = formats.duration(cost["cpu_s_per_move"]), formats.mebibytes(cost["own_bytes"])
-        tiles.append(page.Tile("a move takes", move, f"of CPU, one at a time, after {cost['setup_cpu_s']:,.2f} s"))
-        tiles.append(page.Tile("memory", memory, f"of its own; peak {formats.mebibytes(cost['peak_rss_bytes'])}"))
+        tiles.append(Tile("a move takes", move, f"of CPU, one at a time, after {cost['setup_cpu_s']:,.2f} s"))
+        tiles.append(Tile("memory", memory, f"of its own; peak {formats.mebibytes(cost['peak_rss_bytes'])}"))
         verdict += [f"{move} a move", f"{'' if result.front else 'not '}on the Pareto front"]
         points = [row._replace(cost=1e6 * row.cost) for row in rows if row.cost]
         costs = [parts.pareto_figure(points, "CPU of a move, us", "Elo", "ladder front")]
@@ -180,35 +169,29 @@ def ladder_report(result: LadderResult) -> page.Report:
     ]
     none = "It loses nothing." if result.regret == 0 and result.pure else page.words("no worst positions")
     misfit = "" if result.misfit is None else page.words("misfit", misfit=f"{result.misfit:.3f}")
-    command = [
-        "evaluate.py",
-        "ladder",
-        name,
-        "--ladder",
-        ladder["source"],
-        "--games",
-        int(result.settings["games"]) or None,
-    ]
-    sections: dict[str, page.Parts] = {
-        "": [page.Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0. {misfit}")],
+    settings = {
+        "ladder": ladder["source"],
+        "games": int(result.settings["games"]) or None,
+        "seed": int(result.settings["seed"]),
+    }
+    sections: dict[str, Parts] = {
+        "": [Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0. {misfit}")],
         "The ladder": [
             [parts.intervals_figure(rows, "Elo", page.words("ladder"), formats.format_elo), *costs],
-            None if costs else page.left_out(page.words("no cost of moves")),
+            None if costs else left_out(page.words("no cost of moves")),
             parts.table("ladder", table, where=f", on {result.processor}" if costs else ""),
         ],
         "Against each rung": [parts.table("rungs", against)],
-        "The first move": [page.Boards([parts.first_move_board(game, np.array(result.first_move).ravel())])],
-        "Worst positions": [page.Text(page.words("worst of the ladder")), page.Boards(boards)]
-        if boards
-        else [page.left_out(none)],
+        "The first move": [Boards([parts.first_move_board(game, np.array(result.first_move).ravel())])],
+        "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)] if boards else [left_out(none)],
         "Cost of its training": _cost(result.training),
-        "Reproduction": parts.reproduction(result, [*command, "--seed", int(result.settings["seed"])]),
+        "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, **settings),
     }
-    return page.Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)
+    return Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)
 
 
-def _cost(training: Data | None) -> page.Parts:
+def _cost(training: Data | None) -> Parts:
     if training is None or not training["cost"]:
-        return [page.left_out(page.words("no run" if training is None else "no cost of training"))]
+        return [left_out(page.words("no run" if training is None else "no cost of training"))]
     names = {"learner": training["learner"], "games": f"{training['games']:,}"}
     return [parts.phases_table("cost of training", training["cost"], **names)]

@@ -21,8 +21,10 @@ from ttt_eval.matches.score import Score
 from ttt_eval.metrics import LOSSES, metric
 from ttt_eval.reports import formats, page, plots
 from ttt_eval.reports.links import explorer_command, play_link
+from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
 from ttt_eval.reports.results import GameResult, Result, Spot
 from ttt_eval.statistics import Interval
+from ttt_eval.sweep import to_command_line
 
 Key = TypeVar("Key")
 SETTINGS = (
@@ -44,31 +46,31 @@ NAMED = 4
 
 def interval_cells(
     column: Sequence[Interval | None], write: Callable[[float], str], scale: tuple[float, float] | None = None
-) -> list[str | page.Cell]:
+) -> list[str | Cell]:
     """Return estimates with the ends of their intervals, and bars on a scale: by default from the lowest end to the
     highest.
     """
     known = [value for value in column if value is not None]
     low, high = scale or (min(value.low for value in known), max(value.high for value in known))
 
-    def cell(value: Interval) -> page.Cell:
+    def cell(value: Interval) -> Cell:
         reach = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)
         ends = formats.format_ends(value, write) if value.low < value.high else ""
-        return page.Cell(write(value.mean), ends, reach=(100 * reach[[1, 0, 2]]).tolist())
+        return Cell(write(value.mean), ends, reach=(100 * reach[[1, 0, 2]]).tolist())
 
     return ["" if value is None else cell(value) for value in column]
 
 
-WRITERS: Mapping[str, Callable[[Sequence[Any]], Sequence[str | page.Cell]]] = {
+WRITERS: Mapping[str, Callable[[Sequence[Any]], Sequence[str | Cell]]] = {
     "": list,
-    "results": lambda column: [page.Cell(shares=shares) for shares in column],
+    "results": lambda column: [Cell(shares=shares) for shares in column],
     "elo bar": partial(interval_cells, write=formats.format_elo),
     "score bar": partial(interval_cells, write=formats.three_digits, scale=(0.0, 1.0)),
 }
 """Writers of columns: of texts and cells, of shares of wins, draws and losses, and of intervals."""
 
 
-def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | page.Cell]:
+def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | Cell]:
     """Return the cells of a column of values; None is an empty cell.
 
     Args:
@@ -83,7 +85,7 @@ def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | page.Cel
 
 def table(
     key: str, rows: Sequence[Sequence[Any]], parts: Sequence[int] = (), *, head: Sequence[str] = (), **names: Any
-) -> page.Table:
+) -> Table:
     """Return a table with the caption, head and writers of columns of ``templates/words.toml``.
 
     Args:
@@ -98,12 +100,10 @@ def table(
     writers = [*writers, *[writers[-1]] * len(head)]
     columns = [_write_column(*pair) for pair in zip(writers, zip(*rows, strict=True), strict=False)]
     caption = fixed["caption"].format(**names)
-    return page.Table(caption, head, list(zip(*columns, strict=True)), parts, fixed.get("folded", ""))
+    return Table(caption, head, list(zip(*columns, strict=True)), parts, fixed.get("folded", ""))
 
 
-def cross_table(
-    key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]
-) -> page.Table:
+def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]) -> Table:
     """Return the results of each of several players against each other one, a row and a column for each.
 
     Args:
@@ -111,7 +111,7 @@ def cross_table(
         names: by key, in order.
         cells: of the row against the column: a score, 0 to 1, its text, and a note.
     """
-    shaded = {pair: page.Cell(text, note, 2 * value - 1) for pair, (value, text, note) in cells.items()}
+    shaded = {pair: Cell(text, note, 2 * value - 1) for pair, (value, text, note) in cells.items()}
     rows = [
         (f"{place} {name}", *(shaded.get((a, b), "") for b in names))
         for place, (a, name) in enumerate(names.items(), 1)
@@ -121,12 +121,12 @@ def cross_table(
 
 def results_table(
     key: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = (), **names: Any
-) -> page.Table:
+) -> Table:
     """Return a table of the shares of wins, draws and losses, with bars; see :func:`table`."""
     return table(key, [(name, *shares, shares) for name, shares in rows], parts, **names)
 
 
-def seats_table(key: str, score: Score, names: Sequence[str]) -> page.Table:
+def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
     """Return a table of numbers of games by result, for both seats and for each."""
     counts = np.array([score.table.sum(axis=0), *score.table])
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
@@ -134,7 +134,7 @@ def seats_table(key: str, score: Score, names: Sequence[str]) -> page.Table:
     return table(key, list(rows), (1, 2))
 
 
-def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: Any) -> page.Table:
+def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: Any) -> Table:
     """Return a table of costs by phase."""
     return table(key, [(name, *(phase[cost] for cost in COST_KEYS)) for name, phase in phases.items()], (), **names)
 
@@ -142,13 +142,13 @@ def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: A
 def intervals_figure(
     rows: Sequence[plots.IntervalRow], x_label: str, caption: str, write: Callable[[float], str],
     zero: float | None = None,
-) -> page.Figure:  # fmt: skip
+) -> Figure:  # fmt: skip
     """Return a figure of estimates with their intervals, one below the other; ``write`` formats its numbers."""
     values = "; ".join(f"{row.name} {formats.format_interval(row.value, write)}" for row in rows)
     return page.figure(plots.draw_intervals(rows, x_label, zero), f"{x_label}: {values}.", caption)
 
 
-def pareto_figure(points: Sequence[plots.IntervalRow], x_label: str, y_label: str, key: str) -> page.Figure:
+def pareto_figure(points: Sequence[plots.IntervalRow], x_label: str, y_label: str, key: str) -> Figure:
     """Return a figure of value by cost with the Pareto front; ``key`` is that of its caption."""
     best = ", ".join(point.name for point in points if point.front) or "none"
     label = f"{y_label} by {x_label}; on the Pareto front: {best}."
@@ -159,28 +159,28 @@ def pareto_figure(points: Sequence[plots.IntervalRow], x_label: str, y_label: st
 # Tiles and sentences
 
 
-def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[page.Tile]:
+def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[Tile]:
     """Return the headline numbers of the exact measures that are known."""
     known = [(metric(name), value) for name in LOSSES if (value := values.get(name)) is not None]
-    return [page.Tile(one.label + of, formats.number(max(0.0, value)), one.note) for one, value in known]
+    return [Tile(one.label + of, formats.number(max(0.0, value)), one.note) for one, value in known]
 
 
-def score_tiles(name: str, score: Interval, match: Score, correction: str | None) -> list[page.Tile]:
+def score_tiles(name: str, score: Interval, match: Score, correction: str | None) -> list[Tile]:
     """Return the score and the number of games, and where luck is corrected also the score with luck."""
-    tiles = [page.Tile(name, formats.number(score.mean), f"95%: {formats.format_ends(score)}")]
-    tiles.append(page.Tile("games", f"{match.games:,}", page.words("pairs")))
+    tiles = [Tile(name, formats.number(score.mean), f"95%: {formats.format_ends(score)}")]
+    tiles.append(Tile("games", f"{match.games:,}", page.words("pairs")))
     if match.corrected is None:
         return tiles
     raw, reduction = match.raw.rate("score"), match.variance_reduction
     games = "leaves no variance" if reduction is None else f"as precise as {match.games * reduction:,.0f} games without"
-    tiles.append(page.Tile("score with luck", formats.number(raw.mean), f"95%: {formats.format_ends(raw)}"))
-    return [*tiles, page.Tile("luck correction", correction or "on", games)]
+    tiles.append(Tile("score with luck", formats.number(raw.mean), f"95%: {formats.format_ends(raw)}"))
+    return [*tiles, Tile("luck correction", correction or "on", games)]
 
 
-def forfeits(score: Score, a: str, b: str) -> page.Text | None:
+def forfeits(score: Score, a: str, b: str) -> Text | None:
     """Return forfeited games in a sentence; None if there are none."""
     words = score.forfeits.describe(a, b)
-    return page.left_out(f"{words[0].upper()}{words[1:]}") if score.forfeits.first else None
+    return left_out(f"{words[0].upper()}{words[1:]}") if score.forfeits.first else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def forfeits(score: Score, a: str, b: str) -> page.Text | None:
 def choice_board(
     game: AnyGame, position: Position, shares: Float64Array, best: Sequence[int] = (), loss: float | None = None,
     likely: float | None = None, title: str = "",
-) -> page.Board:  # fmt: skip
+) -> Board:  # fmt: skip
     """Return a board with the moves played there.
 
     Args:
@@ -223,12 +223,10 @@ def choice_board(
         np.where(shares > 0, shares, np.nan),
         open_position(game, position),
     )
-    return page.Board(game, position.cells, lines, words, numbers, best=best, cost=cost, ways=ways)
+    return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, ways=ways)
 
 
-def map_board(
-    game: AnyGame, title: str, values: Float64Array, write: Callable[[float], str] = formats.signed
-) -> page.Board:
+def map_board(game: AnyGame, title: str, values: Float64Array, write: Callable[[float], str] = formats.signed) -> Board:
     """Return the empty board with a number in each cell.
 
     Args:
@@ -245,10 +243,10 @@ def map_board(
     if write is not formats.signed and game.columns > page.MAX_COLUMNS:
         largest = max(1e-9, float(values.max()))  # many moves share the probability, and no colour would be visible
         about += f", {write(largest)} the darkest"
-    return page.Board(game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write, largest)
+    return Board(game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write, largest)
 
 
-def first_move_board(game: AnyGame, shares: Float64Array) -> page.Board:
+def first_move_board(game: AnyGame, shares: Float64Array) -> Board:
     """Return the empty board with the probabilities float64[cells] of first moves."""
     return map_board(game, page.words("move probabilities"), shares, formats.format_probability)
 
@@ -276,7 +274,7 @@ def list_moves(names: Sequence[str]) -> str:
 
 def spot_board(
     game: AnyGame, spot: Spot, moves: dict[int, float], loss: float | None, title: str = "", likely: float | None = None
-) -> page.Board:
+) -> Board:
     """Return a position of a result with the moves played there; see :func:`choice_board`.
 
     Raises:
@@ -290,34 +288,36 @@ def spot_board(
     return choice_board(game, position, shares, spot.best or (), loss, likely, title)
 
 
-def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> page.Parts:
+def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> Parts:
     """Return boards on which two players play differently; ``spots`` are None if they are not computed."""
     if not spots:
-        return [page.left_out(page.words("not compared")) if spots is None else page.Text(page.words("alike"))]
+        return [left_out(page.words("not compared")) if spots is None else Text(page.words("alike"))]
     pairs = []
     for spot in spots:
         difference, likely = (formats.percent(min(1.0, share)) for share in (spot.difference, spot.likely or 0.0))
         title = f"{difference} of their moves differ; {likely} of games reach the position"
         both = ((spot.a, spot.loss_a, a), (spot.b, spot.loss_b, b))
-        pairs.append(page.Boards([spot_board(game, spot, *moves) for moves in both], title, pair=True))
-    return [page.Text(page.words("differences")), *pairs]
+        pairs.append(Boards([spot_board(game, spot, *moves) for moves in both], title, pair=True))
+    return [Text(page.words("differences")), *pairs]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reproduction
 
 
-def reproduction(result: Result, words: Sequence[Any]) -> page.Parts:
+def reproduction(result: Result, *words: str, **options: Any) -> Parts:
     """Return the command that gives the same result, and the settings that determine it.
 
     Args:
         result: the result; the options that commands of games have in common are added.
-        words: of the command; an option before a value of None is left out.
+        words: of the command, its program first.
+        options: of the command, with underscores; those with a value of None are left out.
     """
+    names = ("seed", "openings", "luck_correction")
     if isinstance(result, GameResult) and "seed" in result.raw:
-        common = ["--seed", result.seed, "--openings", result.openings, "--luck-correction", result.luck_correction]
-        words = [*words, *formats.game_options(result.game), *common]
-    kept = [word for word, after in zip(words, (*words[1:], ""), strict=True) if word is not None and after is not None]
-    command = shlex.join(["python", *(f"{word:g}" if isinstance(word, float) else str(word) for word in kept)])
+        words = (*words, *formats.game_options(result.game))
+        options |= {name: getattr(result, name) for name in names}
+    row = {name.replace("_", "-"): value for name, value in options.items() if value is not None}
+    command = shlex.join(["python", *words, *to_command_line(row)])
     settings = json.dumps({name: result.raw[name] for name in SETTINGS if name in result.raw}, indent=2)
-    return [page.Text(page.words("reproduce"), [command]), page.Text("", settings, folded=page.words("all settings"))]
+    return [Text(page.words("reproduce"), [command]), Text("", settings, folded=page.words("all settings"))]

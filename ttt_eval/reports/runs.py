@@ -39,6 +39,7 @@ from ttt_eval.matches.sample_game import SampleGame, sample_game
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.curves import MAX_GROUPS, curve_parts, curves_figure
+from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 from ttt_eval.sweep import to_command_line
@@ -220,20 +221,20 @@ def read_common_game(runs: Sequence[Path]) -> AnyGame:
 # One run
 
 
-def run_report(run: RunResult) -> page.Report:
+def run_report(run: RunResult) -> Report:
     """Return the page of a run."""
     learner, phases, (cpu, memory, _) = run.config["learner"], run.directory.read_cost(), run.cost
     tiles = [] if run.strength is None else parts.measure_tiles(run.strength.measures)
-    tiles.append(page.Tile("games", run.games, "played in training"))
-    tiles.append(page.Tile("training", cpu, "" if cpu == UNKNOWN else f"of CPU, {memory} at most"))
-    sections: dict[str, page.Parts] = {
-        "": [page.Text(f"{learner} learned {run.game} {_describe_training(run)}."), *_strength(run)],
+    tiles.append(Tile("games", run.games, "played in training"))
+    tiles.append(Tile("training", cpu, "" if cpu == UNKNOWN else f"of CPU, {memory} at most"))
+    sections: dict[str, Parts] = {
+        "": [Text(f"{learner} learned {run.game} {_describe_training(run)}."), *_strength(run)],
         "Learning curves": _learning(run),
         **_play(run),
-        "Cost": [parts.phases_table("phases", phases) if phases else page.left_out(f"Not known: there is no {COST}.")],
+        "Cost": [parts.phases_table("phases", phases) if phases else left_out(f"Not known: there is no {COST}.")],
         "Settings": _settings(run),
     }
-    return page.Report(f"{learner}, {run.game}", _verdict(run.strength), tiles, sections)
+    return Report(f"{learner}, {run.game}", _verdict(run.strength), tiles, sections)
 
 
 def _verdict(exact: Strength | None) -> str:
@@ -253,11 +254,11 @@ def _describe_training(run: RunResult) -> str:
     return f"from games against {own}{run.opponent}" + ("" if run.seat is None else f", {SEAT_NAMES[run.seat]}")
 
 
-def _strength(run: RunResult) -> page.Parts:
+def _strength(run: RunResult) -> Parts:
     """Return exact results by opponent, each followed by those of both seats."""
     if run.strength is None:
-        match = page.left_out(page.words("a match estimates"), run.command("match", "win-or-block"))
-        return [page.left_out(page.words("no strength"), run.command("exploitability")), match]
+        match = left_out(page.words("a match estimates"), run.command("match", "win-or-block"))
+        return [left_out(page.words("no strength"), run.command("exploitability")), match]
     names = [f"{name}, as it learned" if seat == run.seat else name for seat, name in enumerate(SEAT_NAMES)]
     rows = list[tuple[str, Sequence[float]]]()
     for opponent, result in run.strength.results.items():
@@ -265,10 +266,10 @@ def _strength(run: RunResult) -> page.Parts:
     return [parts.results_table("strength", rows, [row for row in range(len(rows)) if row % 3])] if rows else []
 
 
-def _learning(run: RunResult) -> page.Parts:
+def _learning(run: RunResult) -> Parts:
     """Return the measurements, mark by mark."""
     if not run.rows:
-        return [page.left_out(f"Nothing was logged: there is no line in {METRICS}.")]
+        return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
@@ -283,12 +284,12 @@ def _learning(run: RunResult) -> page.Parts:
         list(_curves(run, measured)) or None,
         parts.table("measured", lines, head=("games", *(metric(name).label for name in names)))
         if measured
-        else page.left_out(page.words("no measurements")),
-        page.Boards(boards, "Its first move during training") if boards else None,
+        else left_out(page.words("no measurements")),
+        Boards(boards, "Its first move during training") if boards else None,
     ]
 
 
-def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[page.Figure]:
+def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
     """Yield curves of exact measurements, of results during exploration, and of the loss."""
     yield from _figure(measured, dict(zip(LOSSES, LOSSES, strict=True)), "value lost", page.words("exact losses"))
     caption = page.words("exact rates", opponent=run.opponent)
@@ -305,7 +306,7 @@ def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[page.Figure]:
 
 def _figure(
     rows: Sequence[Row], labels: Mapping[str, str], y_label: str, caption: str, x: str = "games", x_label: str = "games"
-) -> Iterator[page.Figure]:
+) -> Iterator[Figure]:
     """Yield the figure of the columns that all rows have, with their labels, if there is a line to draw."""
     names, at = [name for name in labels if all(name in row for row in rows)], [row[x] for row in rows]
     shares = y_label == "share of games"
@@ -333,16 +334,16 @@ def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
     return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), most)]
 
 
-def _play(run: RunResult) -> dict[str, page.Parts]:
+def _play(run: RunResult) -> dict[str, Parts]:
     """Return the first move, a game, the worst positions, and the error of values."""
     game, policy = run.game, run.policy
     if policy is None:
-        return {"How it plays": [page.left_out("There is no checkpoint yet.")]}
+        return {"How it plays": [left_out("There is no checkpoint yet.")]}
     exact = policy.pure and affordable(game, policy)
     solution = solve(visible(game)) if exact and has_regret(game) else None
     first_move = _first_move(game, policy, solution)
     if isinstance(game, PhantomGame):
-        return {"The first move": first_move, "A sample game": [page.left_out(page.words("hidden"))]}
+        return {"The first move": first_move, "A sample game": [left_out(page.words("hidden"))]}
     return {
         "The first move": first_move,
         "A sample game": _sample(run, game, policy, solution),
@@ -351,7 +352,7 @@ def _play(run: RunResult) -> dict[str, page.Parts]:
     }
 
 
-def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> page.Parts:
+def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Parts:
     """Return the move probabilities on the empty board, the policy's values, and the exact values."""
     choice = first_choice(game, policy, solution=solution)
     boards = [parts.first_move_board(game, choice.probabilities)]
@@ -361,13 +362,13 @@ def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> pag
     boards[0] = boards[0]._replace(ways=parts.open_position(game, choice.position))
     limited = choice.exact is None and not isinstance(game, PhantomGame)
     return [
-        page.Text(page.words("first move" if game.columns <= page.MAX_COLUMNS else "first move, pointed at")),
-        page.Boards(boards),
-        page.left_out(page.words("no exact values", limit=MAX_SOLVER_CELLS)) if limited else None,
+        Text(page.words("first move" if game.columns <= page.MAX_COLUMNS else "first move, pointed at")),
+        Boards(boards),
+        left_out(page.words("no exact values", limit=MAX_SOLVER_CELLS)) if limited else None,
     ]
 
 
-def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> page.Parts:
+def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
     """Return a game, move by move: the same one for a seed."""
     players, names, seat = (policy, policy), "It plays itself", run.seat or 0
     if run.opponent in QUICK_OPPONENTS and (run.opponent != "optimal" or solution is not None):
@@ -378,19 +379,16 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     losses = [ply.loss for ply in played.plies if ply.loss is not None]
     end = "the game is drawn" if played.outcome == Outcome.DRAW else f"{STONES[played.outcome.winner + 1]} wins"
     loss = f" Moves lose {formats.number(sum(losses))} in all; 0 is a best move." if losses else ""
-    text = page.Text(f"{names}; after {len(played.plies)} moves {end}.{loss}")
+    text = Text(f"{names}; after {len(played.plies)} moves {end}.{loss}")
     if game.cells <= MAX_CELLS_BY_MOVE:
-        return [text, page.Boards(list(_plies(game, played, end)))]
+        return [text, Boards(list(_plies(game, played, end)))]
     order = {ply.action: count for count, ply in enumerate(played.plies, 1)}
     skips = ", ".join(str(count) for count, ply in enumerate(played.plies, 1) if ply.skips)
     lines = [page.words("numbered"), f"A turn was skipped after {skips}." if skips else ""]
-    return [
-        text,
-        page.Boards([page.Board(game, played.last.cells, lines, end, last=played.plies[-1].action, order=order)]),
-    ]
+    return [text, Boards([Board(game, played.last.cells, lines, end, last=played.plies[-1].action, order=order)])]
 
 
-def _plies(game: Game, played: SampleGame, end: str) -> Iterator[page.Board]:
+def _plies(game: Game, played: SampleGame, end: str) -> Iterator[Board]:
     """Yield a board after each move."""
     moves = [(ply.action, ply.skips) for ply in played.plies]
     positions = [*(ply.position for ply in played.plies[1:]), played.last]
@@ -399,25 +397,25 @@ def _plies(game: Game, played: SampleGame, end: str) -> Iterator[page.Board]:
         skip = f"{STONES[2 - mover]}'s turn is skipped" if ply.skips else ""
         lines = (f"{count}. {STONES[mover + 1]} {cell}", skip, end if count == len(moves) else "")
         cost = "" if ply.loss is None else f"loses {formats.number(max(0.0, ply.loss))}"
-        board = page.Board(game, position.cells, lines, f"Marked is the move to {cell}.", last=ply.action, cost=cost)
+        board = Board(game, position.cells, lines, f"Marked is the move to {cell}.", last=ply.action, cost=cost)
         yield board._replace(ways=parts.open_position(game, position, moves[:count]))
 
 
-def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> page.Parts:
+def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
     """Return the positions in which it loses most."""
     if solution is None:
         commands = [run.command("exploitability")] if has_regret(game) else []
-        return [page.left_out(page.words("no losses", limit=MAX_SOLVER_CELLS), *commands)]
-    content: list[page.Part | None] = [page.Text(page.words("worst positions"))]
+        return [left_out(page.words("no losses", limit=MAX_SOLVER_CELLS), *commands)]
+    content: list[Part | None] = [Text(page.words("worst positions"))]
     for opponent, key in ((None, "in self-play"), ("random", "against random")):
         mistakes = worst_positions(game, policy, opponent)
         boards = [parts.choice_board(game, *one.choice[:2], one.choice.best.tolist(), *one[1:]) for one in mistakes]
-        nothing = page.Text(f"{page.words(key)}, it loses nothing.")
-        content.append(page.Boards(boards, page.words(key)) if boards else nothing)
-    return [*content, page.left_out(page.words("puzzles"), run.command("puzzles"))]
+        nothing = Text(f"{page.words(key)}, it loses nothing.")
+        content.append(Boards(boards, page.words(key)) if boards else nothing)
+    return [*content, left_out(page.words("puzzles"), run.command("puzzles"))]
 
 
-def _critic(run: RunResult, game: Game, policy: Policy) -> page.Parts:
+def _critic(run: RunResult, game: Game, policy: Policy) -> Parts:
     """Return the error of the policy's own values, beside the exact values of its play; nothing if it has no values."""
     if policy.values is None or (policy.action_values is None and policy.actor is None):
         return []
@@ -428,7 +426,7 @@ def _critic(run: RunResult, game: Game, policy: Policy) -> page.Parts:
     try:
         error = critic_error(game, actor, against, policy, seat=seat, discount=discount)
     except ValueError as problem:
-        return [page.left_out(f"Left out: {problem}.")]
+        return [left_out(f"Left out: {problem}.")]
     about = page.words(
         "error of values",
         play="its play" if actor is policy else "its actor, which samples moves,",
@@ -438,10 +436,10 @@ def _critic(run: RunResult, game: Game, policy: Policy) -> page.Parts:
         bias=formats.number(error.bias),
     )
     by_stones = parts.table("error by stones", error.by_stones())
-    return [page.Text(about), by_stones, parts.table("error by position", error.worst(MAX_BOARDS))]
+    return [Text(about), by_stones, parts.table("error by position", error.worst(MAX_BOARDS))]
 
 
-def _settings(run: RunResult) -> page.Parts:
+def _settings(run: RunResult) -> Parts:
     """Return the settings, the files, and the commands that reproduce the run."""
     commands = [
         "# repeat the training",
@@ -454,9 +452,9 @@ def _settings(run: RunResult) -> page.Parts:
     ]
     files = [name for name in RUN_FILES if name != REPORT and (run.path / name).is_file()]
     return [
-        page.Text("", commands, folded=page.words("commands of the run")),
-        page.Text("", json.dumps(run.config, indent=2), folded=f"All settings, as {CONFIG} has them"),
-        page.Text(f"Files of the run, beside this page: {', '.join(files)}."),
+        Text("", commands, folded=page.words("commands of the run")),
+        Text("", json.dumps(run.config, indent=2), folded=f"All settings, as {CONFIG} has them"),
+        Text(f"Files of the run, beside this page: {', '.join(files)}."),
     ]
 
 
@@ -480,7 +478,7 @@ def _reproduce_command(run: RunResult) -> str:
 # Several runs
 
 
-def runs_report(result: RunsResult) -> page.Report:
+def runs_report(result: RunsResult) -> Report:
     """Return the page of runs: of one in detail, of several side by side."""
     game, runs, opponents = result.game, result.runs, result.opponents
     if len(runs) == 1:
@@ -495,7 +493,7 @@ def runs_report(result: RunsResult) -> page.Report:
             measures, scores = run.strength.measures, run.strength.results.values()
             numbers = [formats.number(measures[name]) if name in measures else "not solved" for name in LOSSES]
             numbers += [formats.number(one.score) for one in scores]
-        name = page.Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
+        name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
         rows.append((name, *numbers, run.games, *run.cost))
     against = (f"score against {opponent}" for opponent in opponents)
     head = ("run", *LOSS_LABELS, *against, "games", "CPU of training", "peak memory", "wall time")
@@ -509,20 +507,16 @@ def runs_report(result: RunsResult) -> page.Report:
     choices = [(run.name, first_choice(game, run.policy, solution=solution)) for run in runs if run.policy]
     boards = [parts.choice_board(game, *one[:2], one.best.tolist(), title=name) for name, one in choices]
     notes = [f"{note}." for curve in curves for note in curve.notes]
-    sections: dict[str, page.Parts] = {
-        "": [
-            page.Text(page.words("runs", game=game)),
-            *map(page.left_out, notes),
-            parts.table("runs", rows, head=head),
-        ],
+    sections: dict[str, Parts] = {
+        "": [Text(page.words("runs", game=game)), *map(left_out, notes), parts.table("runs", rows, head=head)],
         "Exact results": tables if measured else [],
         "Learning curves": curve_parts([Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]),
         "Against each other": [_matrix(result)],
-        "First moves": [page.Text(page.words("first moves")), page.Boards(boards)] if boards else [],
+        "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
         f"Largest differences of {ranked[0].name} and {ranked[1].name}": _differences(game, *ranked[:2]),
         "Settings": [
             _varied_settings([run.name for run in runs], [curve.labels for curve in curves], varied_labels(curves)),
-            page.Text(page.words("command of the page"), [result.command]),
+            Text(page.words("command of the page"), [result.command]),
         ],
     }
     verdict = page.words("unmeasured")
@@ -531,14 +525,14 @@ def runs_report(result: RunsResult) -> page.Report:
         least = measured[0][1].exploitability + VALUE_TOLERANCE
         undecided = sum(one.exploitability <= least for _, one in measured[1:])
         verdict = formats.describe_best([name for name, _ in measured], values, undecided)
-    return page.Report(f"{len(runs)} runs side by side", verdict, [], sections)
+    return Report(f"{len(runs)} runs side by side", verdict, [], sections)
 
 
-def _matrix(result: RunsResult) -> page.Part:
+def _matrix(result: RunsResult) -> Part:
     """Return the exact results of the runs against each other."""
     if not result.outcomes:
         runs = [f"run:{run.path}" for run in result.runs]
-        return page.left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
+        return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
     cells = {
         pair: (one.score, formats.number(one.score), " / ".join(f"{part:.2f}" for part in one))
         for pair, one in result.outcomes.items()
@@ -547,13 +541,13 @@ def _matrix(result: RunsResult) -> page.Part:
     return parts.cross_table("matrix of runs", names, cells)
 
 
-def _differences(game: AnyGame, a: RunResult, b: RunResult) -> page.Parts:
+def _differences(game: AnyGame, a: RunResult, b: RunResult) -> Parts:
     """Return the positions in which two runs differ most."""
     spots = differences_within(game, a.policy, b.policy) if a.policy and b.policy else None
     return parts.differences(game, convert(spots, list[Spot] | None, str_keys=True), a.name, b.name)
 
 
-def _varied_settings(runs: Sequence[str], labels: Sequence[Mapping[str, Any]], first: Sequence[str]) -> page.Part:
+def _varied_settings(runs: Sequence[str], labels: Sequence[Mapping[str, Any]], first: Sequence[str]) -> Part:
     """Return the settings in which the runs differ, those that make groups first."""
     rows = []
     for name in dict.fromkeys(["learner", "seed", *first, *(name for one in labels for name in one)]):
@@ -562,4 +556,4 @@ def _varied_settings(runs: Sequence[str], labels: Sequence[Mapping[str, Any]], f
             texts = ("" if value is None else truncate(value, MAX_VALUE_LENGTH) for value in values)
             rows.append((name.replace("_", " "), *texts))
     table = parts.table("varied settings", rows, head=("setting", *runs))
-    return table if rows else page.Text("The runs have the same settings.")
+    return table if rows else Text("The runs have the same settings.")

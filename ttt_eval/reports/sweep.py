@@ -13,6 +13,7 @@ from ttt_eval.curves import read_curves
 from ttt_eval.metrics import metric
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.curves import MAX_GROUPS, curve_parts
+from ttt_eval.reports.page import Cell, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import SweepResult, read_result
 from ttt_eval.run_files import REPORT
 from ttt_eval.statistics import Interval
@@ -64,13 +65,13 @@ def _text(value: object) -> str:
     return truncate("" if value is None else value)
 
 
-def sweep_report(result: SweepResult) -> page.Report:
+def sweep_report(result: SweepResult) -> Report:
     """Return the page of a sweep; only runs with a page of their own are linked.
 
     Raises:
         ValueError: the table has no numbers.
     """
-    settings, columns = read_settings(result), list[Sequence[str | page.Cell]]()
+    settings, columns = read_settings(result), list[Sequence[str | Cell]]()
     best, first, shown = settings[0], metric(next(iter(settings[0].numbers), "")), settings[:MAX_SHOWN]
     metrics = [metric(name) for name in dict.fromkeys(name for one in settings for name in one.numbers)]
     if not metrics:
@@ -78,7 +79,7 @@ def sweep_report(result: SweepResult) -> page.Report:
     for one in metrics:
         columns.append(parts.interval_cells([each.numbers.get(one.name) for each in shown], one.format_with_unit))
     rows = [
-        (*(one.labels.values() or [one.name]), page.Cell(links=_links(one, result.folder)), *cells)
+        (*(one.labels.values() or [one.name]), Cell(links=_links(one, result.folder)), *cells)
         for one, *cells in zip(shown, *columns, strict=True)
     ]
     head = [*(best.labels or ["setting"]), "seeds", *(one.label for one in metrics)]
@@ -90,18 +91,18 @@ def sweep_report(result: SweepResult) -> page.Report:
     rest = [f"The first {MAX_SHOWN} of {len(settings):,} are shown; table.md has all."] * (len(settings) > MAX_SHOWN)
     notes = [f"Shown are the {MAX_GROUPS} best of {len(settings)}."] * (len(settings) > MAX_GROUPS)
     notes += [f"The numbers are in the file {CURVES} beside this page."] * (result.folder / CURVES).is_file()
-    sections: dict[str, page.Parts] = {
-        "": [page.Text(order)],
-        "Settings": [parts.table("settings", rows, head=head), *map(page.left_out, rest)],
-        "Learning curves": [*curve_parts(*_groups(settings[:MAX_GROUPS])), *map(page.left_out, notes)],
+    sections: dict[str, Parts] = {
+        "": [Text(order)],
+        "Settings": [parts.table("settings", rows, head=head), *map(left_out, rest)],
+        "Learning curves": [*curve_parts(*_groups(settings[:MAX_GROUPS])), *map(left_out, notes)],
         "Cost": [_cost(settings)],
-        "Reproduction": parts.reproduction(result, ["train.py", "--sweep", result.source, *["--trust"] * result.trust]),
+        "Reproduction": parts.reproduction(result, "train.py", sweep=result.source, trust=result.trust),
     }
     tiles = [
-        page.Tile(metric(name).label, metric(name).format_with_unit(value.mean), "of the first setting")
+        Tile(metric(name).label, metric(name).format_with_unit(value.mean), "of the first setting")
         for name, value in list(best.numbers.items())[:4]
     ]
-    return page.Report(f"Sweep {result.source}", _describe(settings, first.name), tiles, sections)
+    return Report(f"Sweep {result.source}", _describe(settings, first.name), tiles, sections)
 
 
 def _describe(settings: Sequence[Setting], name: str) -> str:
@@ -161,11 +162,11 @@ def write_sweep_curves(folder: Path) -> Path | None:
     return folder / CURVES
 
 
-def _cost(settings: Sequence[Setting]) -> page.Part:
+def _cost(settings: Sequence[Setting]) -> Part:
     spent = [
         (one.numbers["cpu_s"], one.numbers["peak_rss_bytes"], one.seeds) for one in settings if "cpu_s" in one.numbers
     ]
     if not spent:
-        return page.left_out("The cost of the runs is not known.")
+        return left_out("The cost of the runs is not known.")
     total, peak = sum(cpu.mean * seeds for cpu, _, seeds in spent), max(memory.mean for _, memory, _ in spent)
-    return page.Text(page.words("cost of the sweep", cpu=f"{total:,.1f}", memory=formats.mebibytes(peak)))
+    return Text(page.words("cost of the sweep", cpu=f"{total:,.1f}", memory=formats.mebibytes(peak)))
