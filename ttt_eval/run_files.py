@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import convert
 
 from learners import is_run
 from learners.base import Arrays, check_shapes
@@ -280,9 +281,9 @@ def parse_metrics_line(line: str | bytes) -> Mapping[str, float]:
         ValueError: it is no object of finite numbers including ``games``; the message continues a sentence.
     """
     try:
-        row = parse_json(line)
+        row = convert(parse_json(line), dict[str, int | float])
     except ValueError as problem:
         raise ValueError(f"cannot be read: {problem}") from None
-    if not isinstance(row, dict) or not all(map(is_number, row.values())) or "games" not in row:
+    if "games" not in row:
         raise ValueError("is no mark: it must be a JSON object of numbers, games among them")
     return row

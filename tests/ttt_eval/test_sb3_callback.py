@@ -203,34 +203,6 @@ def test_invalid_settings_and_files_are_refused(tmp_path, game, settings, conten
         model_of("dqn").learn(8, callback(game, **{"eval_freq": 1, "log_path": tmp_path, **settings}))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Nets of Stable-Baselines3 as what they are, modules of torch
-
-
-@pytest.mark.parametrize("name", ["dqn", "ppo", "maskable-ppo"])
-def test_networks_and_their_zips_evaluate_the_same(name, tmp_path):
-    import torch
-
-    model = model_of(name).learn(128)
-    path = str(tmp_path / "model.zip")
-    model.save(path)
-    zipped = make_policy(f"sb3:{path},algorithm={name},trust=true", GAME)
-
-    class Logits(torch.nn.Module):
-        def __init__(self, policy):
-            super().__init__()
-            self.policy = policy
-
-        def forward(self, observation):
-            return self.policy.get_distribution(observation).distribution.logits
-
-    net = model.policy.q_net if name == "dqn" else Logits(model.policy)
-    for same in (as_policy(net, GAME, returns="values"), as_policy(model, GAME), as_policy(model.policy, GAME)):
-        assert_allclose(exploitability(GAME, same), exploitability(GAME, zipped), atol=1e-12)
-        assert_allclose(regret(GAME, same), regret(GAME, zipped), atol=1e-12)
-        assert_allclose(match_outcome(GAME, same, "random"), match_outcome(GAME, zipped, "random"), atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
 @pytest.mark.parametrize("opponent", ["random", None])
 def test_the_error_of_the_critic_is_logged(name, opponent):
