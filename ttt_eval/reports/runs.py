@@ -19,7 +19,6 @@ from msgspec import convert
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from learners.checkpoint import CONFIG, COST, METRICS, RunPolicy, build_config
-from learners.pool import NAME as POOL
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
@@ -246,12 +245,8 @@ def _verdict(exact: Strength | None) -> str:
 
 def _describe_training(run: RunResult) -> str:
     """Describe the opponent of a run's training."""
-    if (teacher := run.config["settings"].get("teacher")) is not None:
-        return f"from games of its teacher {teacher}"
-    if run.opponent == SELF:
-        return "from games against itself"
-    own = "its own earlier copies, " if run.opponent.partition(":")[0] == POOL else ""
-    return f"from games against {own}{run.opponent}" + ("" if run.seat is None else f", {SEAT_NAMES[run.seat]}")
+    teacher, seat = run.config["settings"].get("teacher"), "" if run.seat is None else f", {SEAT_NAMES[run.seat]}"
+    return f"from games of its teacher {teacher}" if teacher else f"from games against {run.opponent}{seat}"
 
 
 def _strength(run: RunResult) -> Parts:
@@ -273,18 +268,17 @@ def _learning(run: RunResult) -> Parts:
     measured = thin_out([row for row in run.rows if "exploitability" in row])
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
-    marks = [mark for mark in run.directory.read_choices(run.game) if mark.choices]
-    shown = {row["games"] for row in thin_out([{"games": mark.games} for mark in marks], MAX_BOARDS)}
+    marks = [(mark.games, mark.choices[0]) for mark in run.directory.read_choices(run.game)]
+    shown = [row["games"] for row in thin_out([{"games": games} for games, _ in marks], MAX_BOARDS)]
     boards = [
-        parts.choice_board(run.game, *mark.choices[0][:2], title=f"{mark.games:,} games")
-        for mark in marks
-        if mark.games in shown
+        parts.choice_board(run.game, *one[:2], title=f"{games:,} games") for games, one in marks if games in shown
     ]
+    table = (
+        parts.table("measured", lines, head=("games", *(metric(name).label for name in names))) if measured else None
+    )
     return [
         list(_curves(run, measured)) or None,
-        parts.table("measured", lines, head=("games", *(metric(name).label for name in names)))
-        if measured
-        else left_out(page.words("no measurements")),
+        table or left_out(page.words("no measurements")),
         Boards(boards, "Its first move during training") if boards else None,
     ]
 
@@ -533,11 +527,9 @@ def _matrix(result: RunsResult) -> Part:
     if not result.outcomes:
         runs = [f"run:{run.path}" for run in result.runs]
         return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
-    cells = {
-        pair: (one.score, formats.number(one.score), " / ".join(f"{part:.2f}" for part in one))
-        for pair, one in result.outcomes.items()
-    }
-    names = {i: result.runs[i].name for i in dict.fromkeys(i for i, _ in result.outcomes)}
+    cells, names = {}, {i: run.name for i, run in enumerate(result.runs) if run.strength}
+    for pair, one in result.outcomes.items():
+        cells[pair] = one.score, formats.number(one.score), " / ".join(f"{part:.2f}" for part in one)
     return parts.cross_table("matrix of runs", names, cells)
 
 
