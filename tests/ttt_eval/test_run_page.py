@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import shutil
-from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -28,7 +27,7 @@ from ttt_eval.policy_snapshots import CHOICES, read_choices
 from ttt_eval.reports import links, plots
 from ttt_eval.reports import runs as run_page
 from ttt_eval.reports.formats import number
-from ttt_eval.reports.page import link_to, write_report
+from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import choice_board
 from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin_out, write_run_page
 from ttt_eval.run_files import REPORT, RunDirectory
@@ -98,7 +97,7 @@ def test_numbers_of_a_page_are_exact(run):
         best = re.search(r"best: (.*)\.", label)[1].split(", ")[:4]
         assert best == [coordinate(int(cell), SKIP) for cell in one.choice.best[:4]]
         assert f"loses {number(one.loss)} in" in page.text()
-    assert all(f"{mark.games} games" in page.text() for mark in read_choices(run, SKIP)[:: 10**6])
+    assert f"{read_choices(run, SKIP)[0].games} games" in page.text()
     costs = json.loads((run / COST).read_text())["phases"]
     assert all(f"{one['wall_s']:,.2f} s" in page.text() for one in costs.values())
 
@@ -359,38 +358,6 @@ def test_a_choice_lists_moves_by_probability():
     board = choice_board(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
     assert board.words == "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2."
     assert (board.cost, board.lines) == ("loses 0.5000 in 25.0% of games", ["o to move", "best: b2"])
-
-
-def test_paths_are_encoded_as_addresses(tmp_path):
-    (tmp_path / "a:b").mkdir()
-    (tmp_path / "a:b" / "c d%").touch()
-    assert link_to(tmp_path / "a:b" / "c d%", tmp_path) == "a%3Ab/c%20d%25"
-
-
-def contrast(*colours):
-    def luminance(colour):
-        parts = [part / 255 for part in colour]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    low, high = sorted(map(luminance, colours))
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_text_has_enough_contrast_on_plain_and_on_coloured_ground(dark):
-    style = Path(run_page.__file__).parent.joinpath("templates", "style.css").read_text()
-    roots = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
-    blocks = [dict(re.findall(r"--([\w-]+):\s*([^;}]+)", root)) for root in roots]
-    shown = {**blocks[0], **(blocks[1] if dark else {})}
-    colours = {name: tuple(bytes.fromhex(value.strip()[1:])) for name, value in shown.items() if value.startswith("#")}
-    opacity = float(re.search(r"\.up .*calc\((\.\d+) \*", style)[1])
-    for text in ("text", "quiet", "link", "o", "x"):
-        assert min(contrast(colours[text], colours[ground]) for ground in ("ground", "raised")) >= 4.5, text
-    for part in ("win-part", "loss-part"):
-        colour = [int(channel) for channel in shown[part].split()]
-        mixed = [opacity * a + (1 - opacity) * b for a, b in zip(colour, colours["ground"], strict=True)]
-        assert contrast(colours["text"], mixed) >= 4.5, part
 
 
 @in_browser

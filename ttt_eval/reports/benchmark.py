@@ -78,7 +78,11 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         "Axes": [_axes(comparison)],
         "Tasks": [_task_means(comparison), left_out(page.words("task means"))],
         "Performance profiles": [
-            [curves_figure(lines, "score", "share of runs above it", page.words("profiles"), distances=False)]
+            [
+                curves_figure(
+                    lines, "score", "share of runs above it", page.words("profiles"), distances=False, x_scale="linear"
+                )
+            ]
         ],
         "Probability of improvement": [parts.cross_table("improvement", {name: name for name in names}, cells)]
         if cells

@@ -13,11 +13,13 @@ MAX_GROUPS = 12
 """Maximum number of groups in a figure: combinations of colours and line styles."""
 
 
-def curves_figure(lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool) -> Figure:
+def curves_figure(
+    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, **scales: plots.Scale
+) -> Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
     label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
-    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances), label, caption)
+    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, **scales), label, caption)
 
 
 def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> Parts:

@@ -353,8 +353,9 @@ def draw_pareto_front(points: Sequence[IntervalRow], x_label: str, y_label: str)
             axes.errorbar(point.cost, point.value.mean, yerr=bars, label=_name(point.name), lw=1.2, capsize=3, **style)
         axes.set(xscale="log", xlabel=x_label, ylabel=y_label)
         axes.margins(x=0.05, y=0.1)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.xaxis.set_minor_formatter("")
+        axes.xaxis.set_major_formatter("{x:g}")
+        is_narrow = max(point.cost for point in points) < 10 * min(point.cost for point in points)
+        axes.xaxis.set_minor_formatter("{x:g}" if is_narrow else "")  # a decade may have no other label
         figure.legend(loc="outside right upper", frameon=False, fontsize="small")
 
     return draw
