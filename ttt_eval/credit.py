@@ -121,11 +121,10 @@ def game_credit(text: TextGame, credit: Credit, seat: int) -> GameCredit:
     if not text.turns:
         raise ValueError("the game has no turn yet: its credit has no terms")
     turns = credit(text.turns, seat)
-    own, other = (
-        sum(one.change for one, turn in zip(turns, text.turns, strict=True) if (turn.position.mover == seat) == is_own)
-        for is_own in (True, False)
-    )
-    return GameCredit(turns[0].value, own, other, sum(one.luck for one in turns))
+    changes = {True: 0.0, False: 0.0}
+    for one, turn in zip(turns, text.turns, strict=True):
+        changes[turn.position.mover == seat] += one.change
+    return GameCredit(turns[0].value, changes[True], changes[False], sum(one.luck for one in turns))
 
 
 def own_turns(turns: Sequence[Turn], seat: int, optimal: Credit, against: Credit | None = None) -> list[dict[str, Any]]:

@@ -81,20 +81,16 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     """
     names = [name.replace("-", "_") for name in by]
     known = dict.fromkeys(name for curve in curves for name in curve.labels)
-    for name in names:
-        if name not in known:
-            raise ValueError(f"no run has the setting {name!r}: {closest_names(name, known)}")
-    by_learner: dict[Label, list[Curve]] = {}
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"no run has the setting {unknown[0]!r}: {closest_names(unknown[0], known)}")
+    by_learner, groups = dict[Label, list[Curve]](), dict[tuple[tuple[str, Label], ...], list[Curve]]()
     for curve in curves:
         by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
-    chosen = {
-        learner: names or list(dict.fromkeys([LEARNER, *varied_labels(part)])) for learner, part in by_learner.items()
-    }
-    groups: dict[tuple[tuple[str, Label], ...], list[Curve]] = {}
+    chosen = {learner: names or [LEARNER, *varied_labels(alike)] for learner, alike in by_learner.items()}
     for curve in curves:
         key = tuple((name, curve.labels.get(name)) for name in chosen[curve.labels.get(LEARNER)])
         groups.setdefault(key, []).append(curve)
-    return [Group(setting_name(dict(key), list(dict(key))), dict(key), mine) for key, mine in groups.items()]
+    return [Group(setting_name(dict(key), list(dict(key))), dict(key), alike) for key, alike in groups.items()]
 
 
 def _mixture_notes(group: Group) -> list[str]:
@@ -160,48 +156,33 @@ def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[
     Raises:
         ValueError: no group has such measurements.
     """
-    found: list[Summary] = []
-    shown: list[Group] = []
-    missing: list[ValueError] = []
+    summaries, curves, problems = list[Summary](), list[Curve](), list[str]()
     for group in groups:
         try:
-            found.append(summarize(group, x, y))
-            shown.append(group)
+            summaries.append(summarize(group, x, y))
+            curves += group.curves
         except ValueError as problem:
-            missing.append(problem)
-    if missing and not found:
-        raise missing[0]
-    notes = _difference_notes(shown, y)
-    notes += [note for one in found for note in one.notes]
-    notes += [f"{problem}: the group is left out" for problem in missing]
-    return found, list(dict.fromkeys(notes))
-
-
-def _difference_notes(groups: Sequence[Group], y: YAxis) -> list[str]:
-    """Return notes if groups cannot be compared: they play different games, or meet different opponents."""
+            problems.append(str(problem))
+    if not summaries:
+        raise ValueError(problems[0])
     notes = []
-    for name, what, matters in (("game", "games", True), ("opponent", "opponents", y == "score")):
-        values = list(dict.fromkeys(str(curve.labels.get(name)) for group in groups for curve in group.curves))
-        if matters and len(values) > 1:
-            more = "; ..." if len(values) > 5 else ""
-            notes.append(f"the runs are of different {what}: {'; '.join(values[:5])}{more}")
-    return notes
+    for name in ("game", "opponent") if y == "score" else ("game",):  # groups that cannot be compared
+        values = list(dict.fromkeys(str(curve.labels.get(name)) for curve in curves))
+        if len(values) > 1:
+            notes.append(
+                f"the runs are of different {name}s: {'; '.join(values[:5])}{'; ...' if len(values) > 5 else ''}"
+            )
+    notes += [note for one in summaries for note in one.notes]
+    return summaries, list(dict.fromkeys([*notes, *(f"{problem}: the group is left out" for problem in problems)]))
 
 
 def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float64Array] | None:
     """Return x, increasing, and y of a curve, float64[N] each; None if it has none."""
-    needed = ("exact_win", "exact_draw") if y == "score" else (y,)
-    points: dict[float, float] = {}
-    last = 0.0
+    needed, points = ("exact_win", "exact_draw") if y == "score" else (y,), dict[float, float]()
     for row in curve.rows:
-        if COLUMNS[x] in row and all(name in row for name in needed):
-            at = float(row[COLUMNS[x]])
-            if at >= last:
-                last = at
-                points[at] = row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
-    if not points:
-        return None
-    return np.array(list(points)), np.array(list(points.values()))
+        if row.get(COLUMNS[x], -1) >= next(reversed(points), 0) and all(name in row for name in needed):
+            points[row[COLUMNS[x]]] = row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
+    return (np.array(list(points), np.float64), np.array(list(points.values()))) if points else None
 
 
 def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Array, bool]:
@@ -253,7 +234,7 @@ def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> N
     rows: list[list[object]] = [[*names, COLUMNS[x], "runs", y, "low", "high"]]
     for one in summaries:
         labels = [one.labels.get(name) for name in names]
-        ends = [[""] * len(one.x)] * 2 if one.low is None or one.high is None else [one.low, one.high]
+        ends = [[""] * len(one.x) if end is None else end for end in (one.low, one.high)]
         for at, median, low, high in zip(one.x, one.median, *ends, strict=True):
             rows.append([*labels, f"{at:.12g}", one.runs, median, low, high])
     files.write_csv(path, rows)

@@ -11,14 +11,13 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
+from msgspec import Meta, Struct, convert, to_builtins
 
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import truncate
-from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, path_hint, read_bounded, replace_tail
+from ttt_envs.core.files import open_to_read, parse_json, path_hint, read_bounded, write_atomically
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import is_number
@@ -27,11 +26,8 @@ from ttt_eval.run_files import RunDirectory
 
 Label = str | int | float | bool | None
 Row = Mapping[str, float]
+Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
-FORMAT = 1
-"""Version of the format of recorded curves."""
-CONTENT = "curve"
-"""Name of the content of recorded curves, in their first line."""
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line of a recorded curve in bytes."""
 MAX_CURVES = 10_000
@@ -45,6 +41,17 @@ NO_LABELS = (
 
 _cpu_starts: dict[str, float | None] = {}
 """By path of a recorded curve: the CPU time of this process that counts as its start; None if unknown."""
+
+
+class Head(Struct, kw_only=True):
+    """The first line of a recorded curve."""
+
+    format: Literal[1] = 1
+    content: Literal["curve"]
+    game: dict[str, Any]
+    opponent: str | None = None
+    seat: Literal[0, 1] | None = None
+    labels: dict[str, Label]
 
 
 class Curve(NamedTuple):
@@ -78,8 +85,8 @@ def record(
     """Measure an agent exactly, and append a line to the file of its learning curve; call it in a training loop.
 
     Nothing is drawn, and no game is played: the agent learns the same with and without it. The line is on disk when
-    the function returns, and an incomplete line of a killed process is removed. Lines of as many or more games are
-    replaced, so that a loop that starts again or resumes from its own checkpoint may write to the same file.
+    the function returns. Lines of as many or more games are replaced, so that a loop that starts again or resumes from
+    its own checkpoint may write to the same file.
 
     CPU seconds are those of this process without the measurements, counted from the call with ``games=0``. Without such
     a call in this process they are left out, unless the line of as many games is there already, as after a resumption.
@@ -104,116 +111,68 @@ def record(
         ValueError: an invalid number or label, a policy that is not pure, or a file of anything else.
         MemoryError: a board that is too large to be measured exactly.
     """
-    began = time.process_time()
-    _check_whole("games", games)
-    _check_whole("steps", 0 if steps is None else steps)
-    head = {
-        "format": FORMAT, "content": CONTENT, "game": game.to_dict(), "opponent": opponent, "seat": seat,
-        "labels": _check_labels({LEARNER: "agent", SEED: 0, **labels}),
-    }  # fmt: skip
-    path = Path(path)
-    before = _read_lines(path)
-    if before and before[0] != head:
-        raise ValueError(f"{path} holds a curve of another game or other labels: choose another file, or remove it")
-    line: dict[str, float] = {"games": games}
-    if steps is not None:
-        line["steps"] = steps
-    if (spent := _cpu_spent(path, games, before, began)) is not None:
-        line["cpu_s"] = spent
+    began, path = time.process_time(), Path(path)
+    convert([games, steps or 0], list[Count])
+    names: dict[str, Label] = {LEARNER: "agent", SEED: 0, **labels}
+    data = {"content": "curve", "game": game.to_dict(), "opponent": opponent, "seat": seat, "labels": names}
+    head, rows = convert(data, Head), list[Row]()
+    if path.exists():
+        stored, rows = _read_lines(path)
+        if stored != head:
+            raise ValueError(f"{path} holds a curve of another game or other labels: choose another file, or remove it")
+    spent = _cpu_spent(path, games, rows, began)
     agent = make_policy(policy, game) if isinstance(policy, str) else as_policy(policy, game)
-    line |= measure(game, agent, opponent, seat)
+    line = {"games": games, "steps": steps, "cpu_s": spent, **measure(game, agent, opponent, seat)}
+    row = {name: value for name, value in line.items() if value is not None}
+    lines = [to_builtins(head), *(row for row in rows if row["games"] < games), row]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_to_write(path) as file:
-        lock(file.fileno(), wait=True)
-        size = _end_of_lines(file, games)
-        file.seek(0)
-        if not size and not json.dumps(head).encode().startswith(file.read(MAX_LINE_BYTES)):
-            raise ValueError(f"{path} is no file of a learning curve: choose another file, or remove it")
-        lines = [line] if size else [head, line]
-        replace_tail(file, path, size, "".join(json.dumps(one) + "\n" for one in lines).encode())
+    write_atomically(
+        path, lambda file: file.write("".join(json.dumps(one, allow_nan=False) + "\n" for one in lines).encode())
+    )
     if (start := _cpu_starts[os.path.abspath(path)]) is not None:
         _cpu_starts[os.path.abspath(path)] = start + time.process_time() - began  # without this measurement
-    return line
+    return row
 
 
-def _cpu_spent(path: Path, games: int, before: Sequence[Row], now: float) -> float | None:
+def _cpu_spent(path: Path, games: int, rows: Sequence[Row], now: float) -> float | None:
     """Return the CPU seconds of the training up to now; None if unknown."""
     key = os.path.abspath(path)
     if games == 0:
         _cpu_starts[key] = now
     elif key not in _cpu_starts:
-        stored = [row["cpu_s"] for row in before[1:] if row["games"] == games and "cpu_s" in row]
+        stored = [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
         _cpu_starts[key] = now - stored[-1] if stored else None
     start = _cpu_starts[key]
     return None if start is None else now - start
 
 
-def _check_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 1 << 53:
-        raise ValueError(f"{name}={value!r} is no count: write a whole number, 0 or more")
-
-
-def _check_labels(labels: Mapping[str, Label]) -> dict[str, Label]:
-    """Return the labels if they can be stored."""
-    for name, value in labels.items():
-        if not (value is None or isinstance(value, str | bool) or is_number(value)):
-            shown = f"{truncate(name)}={truncate(repr(value))}"
-            raise ValueError(f"{shown} is no label: write a text, a finite number, True, False or None")
-    return dict(labels)
-
-
-def _end_of_lines(file: IO[bytes], games: int) -> int:
-    """Return the end of the complete lines with fewer games, in bytes; 0 without a first line."""
-    size = 0
-    file.seek(0)
-    for number, line in enumerate(file):
-        if not line.endswith(b"\n") or (number and parse_json(line, MAX_LINE_BYTES)["games"] >= games):
-            break
-        size += len(line)
-    return size
-
-
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the lines of a recorded curve, its head first; empty if there is no file, or none that begins with a line.
-
-    An incomplete last line, of a process that was killed or is writing, is left out.
+def _read_lines(path: Path) -> tuple[Head, list[Row]]:
+    """Read a recorded curve.
 
     Raises:
+        OSError: no file.
         ValueError: a file of anything else.
     """
-    try:
-        content = read_bounded(path)
-    except FileNotFoundError:
-        return []
-    *lines, _ = content.split(b"\n")
-    found: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
+    first, *lines = read_bounded(path).splitlines() or [b""]
+    head, rows = _read_head(first, path), list[Row]()
+    for number, line in enumerate(lines, 2):
         try:
-            row = parse_json(line, MAX_LINE_BYTES)
-            (_check_row if found else _check_head)(row, found)
+            row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, float])
+            if row.get("games", -1.0) <= (rows[-1]["games"] if rows else -1.0):
+                raise ValueError("games must increase from line to line")
         except ValueError as problem:
             raise ValueError(f"line {number} of {path} is not of a learning curve: {problem}") from None
-        found.append(row)
-    return found
+        rows.append(row)
+    return head, rows
 
 
-def _check_head(head: Any, _: object) -> None:
-    if not isinstance(head, dict) or head.get("content") != CONTENT or not isinstance(head.get("labels"), dict):
-        raise ValueError("files of ttt_eval.curves.record begin with their game and labels")
-    if head.get("format") != FORMAT:
-        raise ValueError(f"format={truncate(repr(head.get('format')))} is not known here: this version reads {FORMAT}")
+def _read_head(line: bytes, path: Path) -> Head:
     try:
-        game_from_dict(head["game"])
-    except (KeyError, TypeError) as problem:
-        raise ValueError(f"its game cannot be read: {problem}") from None
-    _check_labels({**head["labels"], "opponent": head.get("opponent")})
-
-
-def _check_row(row: Any, before: Sequence[Row]) -> None:
-    if not isinstance(row, dict) or "games" not in row or not all(map(is_number, row.values())):
-        raise ValueError("it must be an object of finite numbers, games among them")
-    if len(before) > 1 and row["games"] <= before[-1]["games"]:
-        raise ValueError("games must increase from line to line")
+        head = convert(parse_json(line, MAX_LINE_BYTES), Head)
+        game_from_dict(head.game)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise ValueError(f"line 1 of {path} is not of a learning curve: {problem}") from None
+    return head
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -258,18 +217,15 @@ def _is_record(path: Path) -> bool:
     with open_to_read(path) as file:
         line = file.readline(MAX_LINE_BYTES)
     try:
-        _check_head(parse_json(line), ())
+        _read_head(line, path)
     except ValueError:
         return False
     return True
 
 
 def _read_record(path: Path) -> Curve:
-    lines = _read_lines(path)
-    if not lines:
-        raise ValueError(f"{path} holds no learning curve: write one with ttt_eval.curves.record")
-    head, *rows = lines
-    labels = {**_game_labels(game_from_dict(head["game"])), "opponent": head.get("opponent"), **head["labels"]}
+    head, rows = _read_lines(path)
+    labels = {**_game_labels(game_from_dict(head.game)), "opponent": head.opponent, **head.labels}
     return Curve(str(path), labels, [row for row in rows if "exploitability" in row])
 
 

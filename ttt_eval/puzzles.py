@@ -18,7 +18,6 @@ import numpy as np
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
@@ -119,18 +118,12 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        game = Game.from_dict(data["game"])
+        game, replies = Game.from_dict(data["game"]), tuple(map(tuple, data["replies"]))
         values = np.array([np.nan if value is None else value for value in data["values"]], np.float64)
-        replies = tuple(tuple(map(int, cells)) for cells in data["replies"])
-        if len(values) != game.cells or len(replies) != game.cells:
+        if not len(values) == len(replies) == game.cells:
             raise ValueError(f"a puzzle of {game} has no value or no replies for some of its cells")
-        tempting, wrong = tuple(map(int, data["tempting"])), data["wrong"]
-        if not isinstance(wrong, Mapping):
-            raise ValueError(f"{truncate(wrong)} is no share of mistakes by policy")
-        return cls(
-            game, from_text(data["position"], game), values, replies, tempting, str(data["why"]), float(data["loss"]),
-            {str(name): float(share) for name, share in wrong.items()},
-        )  # fmt: skip
+        position, wrong = from_text(data["position"], game), dict(data["wrong"])
+        return cls(game, position, values, replies, tuple(data["tempting"]), data["why"], data["loss"], wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -170,9 +163,8 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     }
     moves, reasons = np.zeros_like(playable), []
     for row in range(len(playable)):
-        why = next(name for name, found in kinds.items() if found[row].any())
-        moves[row] = kinds[why][row]
-        reasons.append(why)
+        reasons.append(next(name for name, found in kinds.items() if found[row].any()))
+        moves[row] = kinds[reasons[-1]][row]
     return moves, reasons
 
 
@@ -181,10 +173,7 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
 
 
 def make_set(
-    seed: int = 0,
-    shares: Sequence[tuple[Game, int]] = SHIPPED,
-    *,
-    progress: Callable[[float], None] | None = None,
+    seed: int = 0, shares: Sequence[tuple[Game, int]] = SHIPPED, *, progress: Callable[[float], None] | None = None
 ) -> list[Puzzle]:
     """Return puzzles with natural moves as the built-in set has them: no two are symmetric, and levels are mixed.
 
@@ -231,11 +220,10 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
         raise ValueError(
             f"puzzles have boards of up to {MAX_SOLVER_CELLS} cells, and {game} has {game.cells}: take a smaller one"
         )
-    mistakes = worst_positions(game, policy, opponent, count)
     puzzles = []
-    for one in mistakes:
-        played = [int(cell) for cell in one.choice.played if int(cell) not in one.choice.best]
-        puzzles.append((one.choice.position, played, str(policy), one.loss))
+    for choice, loss, _ in worst_positions(game, policy, opponent, count):
+        played = [cell for cell in choice.played.tolist() if cell not in choice.best]
+        puzzles.append((choice.position, played, str(policy), loss))
     return _make_puzzles(solve(game), puzzles)
 
 
@@ -362,19 +350,15 @@ def _mistakes(game: Game, boards: Boards, values: Float64Array) -> list[dict[str
 
 def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], ...]:
     """Return by cell the best replies of the other player."""
-    game, other = solution.game, 1 - position.mover
-    cells, after = [], []
+    game, boards = solution.game, dict[int, Position]()
     for cell in np.flatnonzero(legal(game, position.cells)).tolist():
-        board = position.cells.copy()
-        board[cell] = position.mover + 1
-        if winner(game, board) is None:
-            cells.append(cell)
-            after.append(Position(board, other))
-    replies: list[tuple[int, ...]] = [()] * game.cells
-    if after:
-        for cell, values in zip(cells, solution.action_values(Boards.from_positions(after)), strict=True):
-            replies[cell] = _best_cells(values)
-    return tuple(replies)
+        cells = position.cells.copy()
+        cells[cell] = position.mover + 1
+        if winner(game, cells) is None:
+            boards[cell] = Position(cells, 1 - position.mover)
+    values = solution.action_values(Boards.from_positions(list(boards.values()))) if boards else ()
+    best = {cell: _best_cells(row) for cell, row in zip(boards, values, strict=True)}
+    return tuple(best.get(cell, ()) for cell in range(game.cells))
 
 
 def _best_cells(values: Float64Array) -> tuple[int, ...]:

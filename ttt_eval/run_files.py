@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import convert
 
 from learners import is_run
 from learners.base import Arrays, check_shapes
@@ -173,19 +174,16 @@ class RunDirectory:
         Raises:
             ValueError: a line that is no object of finite numbers including ``games``.
         """
-        path = self.metrics
         rows: list[Mapping[str, float]] = []
-        try:
-            content = read_bounded(path)
-        except FileNotFoundError:
+        if not self.metrics.exists():
             return rows
-        for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        for count, line in enumerate(read_bounded(self.metrics).split(b"\n")[:-1], 1):  # the rest is being written
             try:
-                row = parse_metrics_line(line)
+                row = convert(parse_json(line), dict[str, int | float])
+                if row.get("games", -1) < (rows[-1]["games"] if rows else 0):
+                    raise ValueError("its games are missing, or fewer than before")
             except ValueError as problem:
-                raise ValueError(f"line {count} of {path} {problem}") from None
-            if row["games"] < (rows[-1]["games"] if rows else 0):
-                raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
+                raise ValueError(f"line {count} of {self.metrics} cannot be read: {problem}") from None
             rows.append(row)
         return rows
 
@@ -247,12 +245,13 @@ class RunDirectory:
             REPORT: config.get("no_report", False),
         }
         least = {METRICS: sizes.get("size", 0), CHOICES: sizes.get("choices", 0)}
-        missing = tuple(
-            name
-            for name in RUN_FILES
-            if not absent.get(name) and not _is_complete(self.path / name, least.get(name, 0))
-        )
+        missing = tuple(name for name in RUN_FILES if not absent.get(name) and self._size(name) < least.get(name, 0))
         return RunState(config, checkpoint, progress, sizes, missing, running)
+
+    def _size(self, name: str) -> int:
+        """Return the size of a file in bytes; -1 if there is none."""
+        path = self.path / name
+        return path.stat().st_size if path.is_file() else -1
 
     def check_trained(self) -> RunState:
         """Return the state of a run whose training is over.
@@ -266,23 +265,3 @@ class RunDirectory:
             far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
             raise ValueError(f"{self} is not finished, {far}: continue with {self.resume_command}")
         return state
-
-
-def _is_complete(path: Path, least: int) -> bool:
-    """Return whether a file exists and has at least ``least`` bytes."""
-    return path.is_file() and path.stat().st_size >= least
-
-
-def parse_metrics_line(line: str | bytes) -> Mapping[str, float]:
-    """Parse a line of ``metrics.jsonl``.
-
-    Raises:
-        ValueError: it is no object of finite numbers including ``games``; the message continues a sentence.
-    """
-    try:
-        row = parse_json(line)
-    except ValueError as problem:
-        raise ValueError(f"cannot be read: {problem}") from None
-    if not isinstance(row, dict) or not all(map(is_number, row.values())) or "games" not in row:
-        raise ValueError("is no mark: it must be a JSON object of numbers, games among them")
-    return row

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
@@ -189,11 +191,11 @@ def _read(path: Path) -> list[dict[str, Any]]:
         ValueError: it is damaged.
     """
     try:
-        lines = [parse_json(line) for line in read_bounded(path).splitlines()]
-        if not all(isinstance(line["timesteps"], int) and isinstance(line["exploitability"], float) for line in lines):
-            raise ValueError("a line lacks numbers")
+        lines = [convert(parse_json(line), dict[str, int | float]) for line in read_bounded(path).splitlines()]
     except FileNotFoundError:
         return []
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} holds no evaluations of this callback: choose another log_path") from None
+    except ValueError as problem:
+        raise ValueError(f"{path} holds no evaluations of this callback, {problem}: choose another log_path") from None
+    if not all({"timesteps", "exploitability"} <= line.keys() for line in lines):
+        raise ValueError(f"{path} holds no evaluations of this callback: choose another log_path")
     return lines

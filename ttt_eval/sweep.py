@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
-import tomllib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from ttt_envs.core.checks import closest_names, truncate
+from msgspec import Meta, Struct, field, toml
+
 from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
@@ -17,16 +17,18 @@ from ttt_eval.statistics import Interval, interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
-PARTS = ("seeds", "fixed", "grid", "runs")
 RESULT, TABLE, CURVES = "result.json", "table.md", "curves.csv"
 AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
 AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom", "opponent")
 """Options that apply to an agent."""
 
-_NAME = re.compile(r"[A-Za-z][\w-]*")
-"""A name of an option. A row becomes words of a command line, where a name such as ``out=x``, or a value such as
-``--trust``, would be another option."""
+Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z][\w-]*$")]
+"""of an option. A row becomes words of a command line, where a name such as ``out=x``, or a value such as ``--trust``,
+would be another option."""
+Word = Annotated[str, Meta(pattern="^(?!-)")] | int | float | bool
+Value = Word | list[Word]
 
 Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
@@ -39,6 +41,13 @@ class SweepFile(NamedTuple):
     """settings, in order"""
     seeds: list[int]
     """seeds with which every setting is run"""
+
+
+class _Parts(Struct, forbid_unknown_fields=True):
+    seeds: Annotated[int, Meta(ge=1, le=MAX_RUNS)] | Annotated[list[Seed], Meta(min_length=1, max_length=MAX_RUNS)] = 1
+    fixed: dict[Name, Value] = {}
+    grid: dict[Name, list[Word | list[Word]]] = {}
+    runs: Annotated[list[dict[Name, Value]], Meta(min_length=1)] = field(default_factory=lambda: [{}])
 
 
 def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
@@ -60,32 +69,22 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
         ValueError: no file, or an invalid one.
     """
     try:
-        data = tomllib.loads(read_bounded(path, MAX_FILE_BYTES).decode())
+        parts = toml.decode(read_bounded(path, MAX_FILE_BYTES), type=_Parts)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}: {path_hint(path, 'write one as docs/scale.md tells')}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise ValueError(f"{path} is no TOML: {problem}") from None
-    for part in data:
-        if part not in PARTS:
-            raise ValueError(f"{path} has {part!r}, which is no part of a sweep: {closest_names(part, PARTS)}")
-    fixed = _parse_options(path, "fixed", data.get("fixed", {}))
-    grid = _parse_options(path, "grid", data.get("grid", {}))
-    runs = data.get("runs", [{}])
-    if not isinstance(runs, list) or not runs:
-        raise ValueError(f"{path}: runs must be a list of tables, each headed by [[runs]]")
-    lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
-    seeds = _parse_seeds(path, data.get("seeds", 1))
-    count = len(runs) * len(seeds)
-    for values in lists.values():
-        count *= len(values)
-        if not 0 < count <= MAX_RUNS:
-            raise ValueError(
-                f"{path} describes {count:,} runs: give every option of grid a value, and {MAX_RUNS:,} at most"
-            )
+    except (ValueError, RecursionError) as problem:
+        raise ValueError(f"{path} is no sweep as docs/scale.md describes it: {problem}") from None
+    seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
+    count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
+    if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):
+        raise ValueError(
+            f"{path} describes {count:,} runs: give options of grid values, seeds once, {MAX_RUNS:,} at most"
+        )
     rows: list[Row] = []
-    for run in runs:
-        for chosen in itertools.product(*lists.values()):
-            row = {**fixed, **dict(zip(lists, chosen, strict=True)), **_parse_options(path, "runs", run)}
+    for run in parts.runs:
+        for chosen in itertools.product(*parts.grid.values()):
+            options = {**parts.fixed, **dict(zip(parts.grid, chosen, strict=True)), **run}
+            row = {name.replace("_", "-"): value for name, value in options.items()}
             if AGENT in row:
                 row = _agent_row(path, row)
                 if row in rows:  # the options of learners do not distinguish agents
@@ -103,32 +102,6 @@ def _agent_row(path: Path, row: Row) -> Row:
     if "learner" in row:
         raise ValueError(f"{path} has a run with an agent and a learner: write one of them, an agent is not trained")
     return {name: row[name] for name in AGENT_OPTIONS if name in row}
-
-
-def _parse_options(path: Path, part: str, options: Any) -> Row:
-    if not isinstance(options, dict):
-        raise ValueError(f"{path}: {part} must be options with values, as in {part} = {{games = 2000}}")
-    for name, value in options.items():
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"{path}: {truncate(name)!r} is no name of an option: write it as in games = 2000")
-        values = value if isinstance(value, list) else [value]
-        if part == "grid":
-            values = [word for one in values for word in (one if isinstance(one, list) else [one])]
-        for one in values:
-            if not isinstance(one, (str, int, float)) or (isinstance(one, str) and one.startswith("-")):
-                shown = truncate(repr(one))
-                raise ValueError(f"{path}: {name} = {shown} is no value of an option: write a number, a word or a list")
-    return {name.replace("_", "-"): value for name, value in options.items()}
-
-
-def _parse_seeds(path: Path, seeds: Any) -> list[int]:
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MAX_RUNS:
-        return list(range(seeds))
-    many = seeds if isinstance(seeds, list) and len(seeds) <= MAX_RUNS else []
-    whole = [seed for seed in many if isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**63]
-    if seeds and whole == seeds and len(set(whole)) == len(whole):
-        return whole
-    raise ValueError(f"{path}: seeds must be how many, as in seeds = 3, or different ones, as in seeds = [0, 7]")
 
 
 def to_command_line(row: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
-from pages import accessibility_faults, check_in_browser, in_browser, read_page
+from pages import check_in_browser, in_browser, read_page
 
 from ttt_apps import evaluate
 from ttt_envs import Game
@@ -251,17 +251,14 @@ def test_the_page_begins_with_the_verdict(page, tmp_path):
     assert places == sorted(places)
     write_benchmark(tmp_path / "page.html", compare_submissions([submission(seeds=(0,))]), [])
     text = read_page(tmp_path / "page.html").text()
-    for missing in ("There is one submission.", "The CPU time of the runs is not known.", "fewer than 5 seeds"):
+    for missing in ("The CPU time of the runs is not known.", "fewer than 5 seeds"):
         assert missing in text
 
 
 @in_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_page_is_accessible_and_fits_at_any_width(page, tmp_path, browser, dark):
-    check_in_browser([page], tmp_path, dark=dark)
-    shown = browser.new_page(color_scheme="dark" if dark else "light")
-    shown.goto(page.as_uri())
-    assert accessibility_faults(shown) == []
+def test_the_page_is_accessible_and_fits_at_any_width(page, browser, dark):
+    check_in_browser(browser, [page], dark=dark)
 
 
 def test_comparisons_as_json_and_csv(tmp_path):

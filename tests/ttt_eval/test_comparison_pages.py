@@ -4,12 +4,11 @@ import copy
 import json
 import re
 import shlex
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pages import check_damaged_results, check_in_browser, needs_chromium, page_of_result, read_page
+from pages import check_damaged_results, check_in_browser, in_browser, page_of_result
 
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
@@ -19,8 +18,7 @@ from ttt_eval.matches.ladder import Ladder, rate_policy
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, SequentialMatch
 from ttt_eval.matches.tournament import Tournament, bradley_terry
-from ttt_eval.reports import page as page_parts
-from ttt_eval.reports.formats import describe_better, duration, format_elo_difference, format_interval, likelihood
+from ttt_eval.reports.formats import describe_better, duration, format_elo, format_interval, likelihood, number
 from ttt_eval.reports.pages import write_page
 from ttt_eval.reports.results import MAX_BYTES, RESULT
 from ttt_eval.run_files import REPORT
@@ -34,15 +32,15 @@ WON, LOST, EVEN = (
     [[1, 0, 3], [1, 6, 4], [20, 5, 60]],
     [[20, 5, 20], [5, 0, 5], [20, 5, 20]],
 )
-OUTLINES = {
-    "sprt": "win-or-block against random|Course of the test|The games|Largest differences",
-    "tournament": "Tournament of 3|Ratings|Cross table|Neighbours|Largest differences of the best two",
-    "ladder": "optimal:epsilon=0.2 on a ladder|The ladder|Against each rung|The first move|Worst positions|Cost",
-    "sweep": "Sweep steps.toml|Settings|Learning curves|Cost",
-}
-CONTENTS = {"sprt": (2, 2), "tournament": (3, 1), "ladder": (3, 2), "sweep": (1, 0)}
-"""numbers of tables and of pictures"""
-SVG_TEXTS = {"sprt": {"A - B"}, "tournament": {"3 random"}, "ladder": {"optimal", "random", "optimal:epsilon=0.2"}}
+CONTENTS = {
+    "sprt": ("Course of the test|The games|Largest differences", 2, {"A - B"}),
+    "tournament": ("Ratings|Cross table|Neighbours|Largest differences of the best two", 1, {"3 random"}),
+    "ladder": (
+        "The ladder|Against each rung|The first move|Worst positions|Cost of its training", 2, {"optimal", "random"}
+    ),
+    "sweep": ("Settings|Learning curves|Cost", 0, set()),
+}  # fmt: skip
+"""sections, number of pictures, and texts in them"""
 
 
 def score_of(pairs):
@@ -98,7 +96,16 @@ def sweep(folder):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     numbers = [[0.2, 0.21, 0.19], [0.4, 0.41, 0.39]]
     trained = [
-        RunResult(row, seed, {"exploitability": numbers[row][seed], "score_against_random": 0.9, "cpu_s": 2.0 + seed})
+        RunResult(
+            row,
+            seed,
+            {
+                "exploitability": numbers[row][seed],
+                "score_against_random": 0.9,
+                "cpu_s": 2.0 + seed,
+                "peak_rss_bytes": 2.0**28,
+            },
+        )
         for row in (1, 0)
         for seed in range(3)
     ]
@@ -123,20 +130,17 @@ def results(tmp_path_factory):
 # Contents
 
 
-@pytest.mark.parametrize("kind", OUTLINES)
-def test_a_page_has_its_sections_tables_and_pictures(tmp_path, results, kind):
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_a_page_has_its_sections_and_pictures(tmp_path, results, kind):
+    sections, count, texts = CONTENTS[kind]
     page = page_of_result(tmp_path, results[kind])
-    outline = [line for line in page.outline if line != "summary explore"]
-    headings = [line.partition(" ")[2].partition(", 3 x 3")[0] for line in outline if line[:2] != "ta"]
-    assert headings == [*OUTLINES[kind].split("|"), "Reproduction", "All settings and versions"]
+    assert [line[3:] for line in page.outline if line[:2] == "h2"] == [*sections.split("|"), "Reproduction"]
     svgs = re.findall(r"<svg.*?</svg>", (tmp_path / REPORT).read_text(), re.DOTALL)
-    assert (page.attributes("class").count("data"), len(svgs)) == CONTENTS[kind]
-    texts = {"".join(one.itertext()) for svg in svgs for one in ElementTree.fromstring(svg).iter("text")}
-    assert SVG_TEXTS.get(kind, set()) <= texts
+    assert len(svgs) == count
+    assert texts <= {"".join(one.itertext()) for svg in svgs for one in ElementTree.fromstring(svg).iter("text")}
 
 
 def test_forfeited_games_are_reported(tmp_path, results):
-    assert "given up" not in page_of_result(tmp_path, results["sprt"]).text()
     forfeits = {"a": 2, "b": 0, "first": "it <ended>"}
     words = page_of_result(tmp_path, results["sprt"] | {"forfeits": forfeits}).text()
     assert "Games were given up, and so lost: 2 by win-or-block. The first: it <ended>" in words
@@ -151,39 +155,35 @@ def test_forfeited_games_are_reported(tmp_path, results):
 def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pairs, better):
     data = sprt(pairs)
     data["test"] |= {"alpha": 0.01, "beta": 0.2}
-    words = page_of_result(tmp_path, data).text()
-    elo = data["elo"]
+    words, elo = page_of_result(tmp_path, data).text(), data["elo"]
     assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[better] in words
     assert {"a": elo["low"] > 0, "b": elo["high"] < 0, None: elo["low"] <= 0 <= elo["high"]}[better]
     sentences = {
-        "a": f"win-or-block is better than random: Elo {elo['mean']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})",
-        "b": f"random is better than win-or-block: Elo {-elo['mean']:+.0f} ({-elo['high']:+.0f} to {-elo['low']:+.0f})",
-        None: "Undecided whether win-or-block or random is better: Elo of win-or-block",
+        "a": f"win-or-block is best of 2: Elo {elo['mean']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})",
+        "b": f"random is best of 2: Elo {-elo['mean']:+.0f} ({-elo['high']:+.0f} to {-elo['low']:+.0f})",
+        None: "Undecided: ",
     }
     assert [key for key, sentence in sentences.items() if sentence in words] == [better]
     accepted = {"elo1": "The test accepts 30 Elo", "elo0": "The test accepts 0 Elo", None: "has not ended"}
     assert [key for key, sentence in accepted.items() if sentence in words] == [data["accepted"]]
-    assert f"{data['games']:,}" in words
 
 
 def test_a_perfect_score_is_never_certain(tmp_path):
     words = page_of_result(tmp_path, sprt([[50, 0, 0], [0, 0, 0], [0, 0, 0]])).text()
-    assert "win-or-block is better than random: Elo infinite (+" in words
+    assert "win-or-block is best of 2: Elo infinite (+" in words
     assert "likelihood of superiority over 99.9%" in words
-    assert "likelihood of superiority 100%" not in words
 
 
 def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
-    clear, level = tournament(scores=(EVEN, LOST, LOST)), tournament()
-    best, *rest = sorted(clear["players"], key=lambda one: -one["rating"]["mean"])
-    assert best["rating"]["low"] > max(one["rating"]["high"] for one in rest)
-    assert f"{best['spec']} is the best of 3: rating" in page_of_result(tmp_path, clear).text()
-    best, second, _ = sorted(level["players"], key=lambda one: -one["rating"]["mean"])
-    assert best["rating"]["low"] <= second["rating"]["high"]
-    words = page_of_result(tmp_path, level).text()
-    assert f"Undecided among 3: {best['spec']}" in words
-    assert f"is not distinguished from {second['spec']}" in words
-    assert "is the best of" not in words
+    for data, sentence in (
+        (tournament(scores=(EVEN, LOST, LOST)), "is best of 3: rating"),
+        (tournament(), "Undecided"),
+    ):
+        best, second, _ = sorted(data["players"], key=lambda one: -one["rating"]["mean"])
+        assert (best["rating"]["low"] > second["rating"]["high"]) == (sentence != "Undecided")
+        words = page_of_result(tmp_path, data).text()
+        assert sentence in words
+        assert words.index(best["spec"]) < words.index(second["spec"])
 
 
 def test_the_cross_table_has_every_score_in_the_colour_of_its_value(tmp_path):
@@ -203,7 +203,7 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     assert 200 < data["rating"]["low"] == data["rating"]["high"] < 320
     page = page_of_result(tmp_path, data)
     words = page.text()
-    assert f"is rated {data['rating']['mean']:.0f}: between win-or-block and optimal" in words
+    assert f"is rated {data['rating']['mean']:+.0f}: above win-or-block, below optimal" in words
     assert f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front." in words
     assert "optimal:epsilon=0.2 --ladder small.json --seed 0" in words
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
@@ -212,7 +212,7 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     wide = copy.deepcopy({**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}})
     next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
     words = page_of_result(tmp_path, wide).text()
-    assert "is rated 210 (190 to 230): above random, not distinguished from win-or-block, below optimal" in words
+    assert "is rated +210 (+190 to +230): above random, not distinguished from win-or-block, below optimal" in words
 
 
 def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, results):
@@ -263,19 +263,6 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     assert not (tmp_path / "again" / REPORT).exists()
 
 
-def test_commands_end_with_a_page(tmp_path, capsys):
-    evaluate(["match", "random", "win-or-block", "table", "--games", "20", "--out", str(tmp_path)])
-    assert f"a page to look at: {tmp_path / REPORT}" in capsys.readouterr().out
-    assert "win-or-block" in read_page(tmp_path / REPORT).text()
-
-
-def test_fixed_words_are_those_that_pages_use():
-    source = "".join(path.read_text() for path in Path(page_parts.__file__).parent.glob("*.py"))
-    keys = {key for part in page_parts.fixed_words().values() for key in part}
-    assert set(re.findall(r'(?:words|table)\(\s*"([^"{]+)"', source)) <= keys
-    assert keys <= set(re.findall(r"['\"]([\w, ]+)['\"]", source)) | {"curves by games", "curves by cpu"}
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Damaged and hostile results
 
@@ -285,12 +272,8 @@ def test_fixed_words_are_those_that_pages_use():
     [
         ("[]", "is no result"),
         ('{"kind": "games", "format": 1}', "is no result"),
-        ('{"kind": ["sprt"], "format": 1}', "is no result"),
-        ('{"kind": "sprt", "format": 2}', "is no result"),
-        ('{"kind": "sprt", "format": 1}', "missing required field `pairs` - at"),
+        ('{"kind": "sprt", "format": 1}', "missing required field"),
         ('{"kind": "sweep", "format": 1, "source": "x", "table": [], "runs": []}', r"length >= 1 - at `\$.table`"),
-        ("nonsense", "is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
         (" " * (MAX_BYTES + 1), "at most"),
     ],
 )
@@ -300,15 +283,13 @@ def test_a_file_that_is_no_result_raises_an_error(tmp_path, content, message):
         write_page(tmp_path)
 
 
-@pytest.mark.parametrize("kind", OUTLINES)
+@pytest.mark.parametrize("kind", CONTENTS)
 def test_damaged_results_raise_an_error(tmp_path, monkeypatch, results, kind):
     monkeypatch.setattr("ttt_eval.reports.plots.find_spec", lambda name: None)  # pictures take long
     check_damaged_results(tmp_path, results[kind])
 
 
-@pytest.mark.parametrize(
-    "spec", ["<script>alert(1)</script>", '"><b onclick=x>', "$\\frac{", "</title>", "\u4e16\U0001f600\x07"]
-)
+@pytest.mark.parametrize("spec", ['"><script>alert(1)</script>', "</title><b>", "$\\frac{\u4e16\U0001f600\x07"])
 def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
     hostile = [
         sprt(a=spec, b=f"{spec}:2"),
@@ -322,39 +303,34 @@ def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
         assert spec.replace("\x07", "\\x07") in page.text()
 
 
-def test_long_results_are_shortened(tmp_path, results):
+def test_long_results_are_shortened_and_specs_are_no_options(tmp_path, results):
     data = sprt()
     data["path"] = [[64 * n, n / 1000] for n in range(1, 20_000)] + data["path"][-1:]
-    assert "Left out" not in page_of_result(tmp_path, data).text().replace("Left out: it is computed", "")
+    page_of_result(tmp_path, data)
+    assert (tmp_path / REPORT).stat().st_size < 200_000
     long = {**results["sweep"], "table": results["sweep"]["table"] * 500}
     assert "The first 200 of 1,000 are shown" in page_of_result(tmp_path, long).text()
     for spec in ("x" * 10_000, "-x"):  # the second would be an option of the command
         with pytest.raises(ValueError, match=r"\$.a"):
             page_of_result(tmp_path, sprt(a=spec))
-    path = f"run:path={'x' * 1000}"
-    assert f"evaluate.py match {path} random" in page_of_result(tmp_path, sprt(a=path)).text()
 
 
-@pytest.mark.parametrize(
-    ("score", "likely", "text"),
-    [
-        ((0.6, 0.55, 0.65), 0.999, "a is better than b: Elo +70 (+35 to +108), likelihood of superiority 99.9%"),
-        ((0.4, 0.35, 0.45), 0.001, "b is better than a: Elo +70 (+35 to +108), likelihood of superiority 99.9%"),
-        ((0.5, 0.5, 0.5), 0.5, "Undecided whether a or b is better: Elo of a 0, likelihood of superiority 50.0%"),
-    ],
-)
-def test_scores_as_text(score, likely, text):
-    assert describe_better("a", "b", Interval(*score), likely) == text
-
-
-def test_intervals_and_times_as_text():
-    assert format_interval(Interval(-0.2, -0.3, 0.4), format_elo_difference) == "0 (0 to 0)"
+def test_numbers_as_text():
+    assert describe_better("a", "b", Interval(0.6, 0.55, 0.65), 0.999) == (
+        "a is best of 2: Elo +70 (+35 to +108), likelihood of superiority 99.9%"
+    )
+    assert describe_better("a", "b", Interval(0.4, 0.3, 0.6), 0.1).startswith(
+        "Undecided: b came out first of 2, Elo +70"
+    )
+    assert format_interval(Interval(-0.2, -0.3, 0.4), format_elo) == "0 (0 to 0)"
     assert [*map(likelihood, (1.0, 0.0, 0.998))] == ["over 99.9%", "below 0.1%", "99.8%"]
     assert [*map(duration, (3.14e-6, 0.0021, 2.5))] == ["3.14 us", "2.1 ms", "2.5 s"]
+    assert [*map(number, (0.0, 1 - 1e-12, 0.25, 3.2e-5))] == ["0", "1", "0.2500", "3.2e-05"]
 
 
-@needs_chromium
-def test_a_browser_shows_pages_of_comparisons_at_any_width_in_the_dark(tmp_path, results):
-    for kind in OUTLINES:
+@in_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_are_accessible_and_fit_at_any_width(tmp_path, results, browser, dark):
+    for kind in CONTENTS:
         page_of_result(tmp_path / kind, results[kind])
-    check_in_browser([tmp_path / kind / REPORT for kind in OUTLINES], tmp_path, dark=True)
+    check_in_browser(browser, [tmp_path / kind / REPORT for kind in CONTENTS], dark=dark)

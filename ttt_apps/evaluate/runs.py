@@ -13,9 +13,8 @@ from ttt_apps.runs import report_run
 from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
 from ttt_eval.curves import read_curves
 from ttt_eval.metrics import YAxis
-from ttt_eval.reports.curves import Scale, draw_summaries
 from ttt_eval.reports.page import write_report
-from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
+from ttt_eval.reports.plots import COLUMN_WIDTH, Scale, save_for_paper
 from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
 from ttt_eval.run_files import RunDirectory
 
@@ -119,7 +118,7 @@ class Plot(cli.JsonOptions):
             cli.warn(note)
         if self.out is not None:
             figure = draw_summaries(summaries, self.x, self.y, self.x_scale, self.y_scale)
-            save_for_paper(self.out, figure, self.width, len(summaries))
+            save_for_paper(self.out, figure, self.width)
         if self.csv is not None:
             write_csv(self.csv, summaries, self.x, self.y)
         groups_data = [_group_data(group, self.x, self.y) for group in summaries]

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry
-from ttt_eval.benchmark.records import SubmissionScores
+from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import MAX_GROUPS
-from ttt_eval.reports.formats import three_digits
+from ttt_eval.reports.curves import MAX_GROUPS, curves_figure
+from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 
-MAX_HASHES = 500
-"""Maximum number of runs whose table is listed by its hash."""
+_score = partial(formats.format_interval, write=formats.three_digits)
 
 
 class Reversal(NamedTuple):
@@ -30,60 +29,69 @@ class Reversal(NamedTuple):
 
 
 def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> Path:
-    """Write the page of submissions.
+    """Write the page of submissions, and return its path.
 
     Args:
         out: path of the page.
         comparison: of the submissions.
         sources: the arguments of the command, to repeat it.
         tasks: those of its option ``--task``.
-
-    Returns:
-        The page's path.
     """
     command = shlex.join([*report_command(sources, tasks), "--out", str(out)])
     return page.write_report(out, benchmark_report(comparison, command))
 
 
-def benchmark_report(comparison: Comparison, command: str = "") -> page.Report:
+def benchmark_report(comparison: Comparison, command: str = "") -> Report:
     """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost.
 
     Args:
         comparison: of the submissions.
         command: the command that writes the page, if it is shown.
     """
-    entries, several = comparison.entries, len(comparison.entries) > 1
-    rows = [plots.IntervalRow(one.name, one.interquartile_mean) for one in entries]
-    middle = parts.intervals_figure(
-        rows,
-        "Interquartile means",
-        "interquartile mean of exact scores",
-        page.words("interquartile mean"),
-        three_digits,
-        0.0,
+    entries, lines = comparison.entries, list[plots.Line]()
+    names, rows = (
+        [one.name for one in entries],
+        [plots.IntervalRow(one.name, one.interquartile_mean) for one in entries],
     )
+    for one in entries[:MAX_GROUPS]:
+        shares, low, high = zip(*one.profile, strict=True)
+        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), shares, low=low, high=high))
     cells = {
-        pair: (value.mean, three_digits(value.mean), formats.format_ends(value, three_digits))
+        pair: (value.mean, formats.three_digits(value.mean), formats.format_ends(value, formats.three_digits))
         for pair, value in comparison.improvement.items()
     }
-    pairs = parts.cross_table("improvement", {one.name: one.name for one in entries}, cells)
-    sections: dict[str, page.Parts] = {
+    sections: dict[str, Parts] = {
         "": [
-            page.Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
-            *map(page.left_out, comparison.notes),
-            [middle],
+            Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
+            *map(left_out, comparison.notes),
+            [
+                parts.intervals_figure(
+                    rows,
+                    "interquartile mean of exact scores",
+                    page.words("interquartile mean"),
+                    formats.three_digits,
+                    0.0,
+                )
+            ],
             _leaderboard(comparison),
         ],
-        "Axes": _axes(comparison),
-        "Tasks": [_task_means(comparison), page.left_out(_about_means(comparison))],
-        "Performance profiles": [[_draw_profiles(comparison)]],
-        "Probability of improvement": [pairs if several else page.left_out("There is one submission.")],
+        "Axes": [_axes(comparison)],
+        "Tasks": [_task_means(comparison), left_out(page.words("task means"))],
+        "Performance profiles": [
+            [
+                curves_figure(
+                    lines, "score", "share of runs above it", page.words("profiles"), distances=False, x_scale="linear"
+                )
+            ]
+        ],
+        "Probability of improvement": [parts.cross_table("improvement", {name: name for name in names}, cells)]
+        if cells
+        else [],
         "Score and cost": _cost(comparison),
         "Win rate against random play": _misleading(comparison),
-        "Tables": _tables(comparison),
-        "Reproduction": [page.Text(page.words("command of the page"), [command])] if command else [],
+        "Reproduction": [Text(page.words("command of the page"), [command])] if command else [],
     }
-    return page.Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
+    return Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
 
 
 def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> list[str]:
@@ -100,7 +108,7 @@ def leaderboard_markdown(comparison: Comparison, command: Sequence[str]) -> str:
     """
     tasks = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are of a bootstrap."
     lines = [f"`{shlex.join(command)}`", "", tasks, *comparison.notes, "", *page.markdown(_leaderboard(comparison))]
-    return "\n".join([*lines, "", _about_means(comparison), "", *page.markdown(_task_means(comparison)), ""])
+    return "\n".join([*lines, "", page.words("task means"), "", *page.markdown(_task_means(comparison)), ""])
 
 
 def replace_section(text: str, section: str, content: str) -> str:
@@ -121,12 +129,8 @@ def replace_section(text: str, section: str, content: str) -> str:
 
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
-    first, *others = comparison.entries
-    value = f"interquartile mean {formats.format_interval(first.interquartile_mean, three_digits)}"
-    if not others:
-        return f"{first.name}: {value}"
-    second = f"{others[0].name}, {formats.format_interval(others[0].interquartile_mean, three_digits)}"
-    return parts.describe_best(first.name, len(comparison.entries), value, len(comparison.undecided()), second)
+    values = [f"interquartile mean {_score(one.interquartile_mean)}" for one in comparison.entries[:2]]
+    return formats.describe_best([one.name for one in comparison.entries], values, len(comparison.undecided()))
 
 
 def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
@@ -136,119 +140,83 @@ def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
     is the mean over runs.
     """
     reversals, pairs = [], 0
-    for column, task in enumerate(comparison.tasks):
-        known = [
-            (win, float(entry.scores[:, column].mean()), entry.name)
-            for entry in comparison.entries
-            if (win := entry.submission.win_random(task)) is not None
-        ]
-        for (win, score, name), (other_win, other_score, other) in itertools.combinations(known, 2):
+    for task, cells in _win_rates(comparison).items():
+        known = [(name, *cell) for name, cell in cells.items() if cell is not None]
+        for (name, win, score), (other, other_win, other_score) in itertools.combinations(known, 2):
             pairs += 1
             if (score - other_score) * (win - other_win) < 0:
                 reversals.append(Reversal(task, *((name, other) if score > other_score else (other, name))))
     return reversals, pairs
 
 
-def _leaderboard(comparison: Comparison) -> page.Table:
-    rows = []
-    for one in comparison.entries:
-        numbers, cost = one[2:5], (one.submission.cpu_s, one.submission.peak_rss_bytes)
-        rows.append((one.name, one.submission.setting, *numbers, *cost, len(one.scores)))
+def _win_rates(comparison: Comparison) -> dict[str, dict[str, tuple[float, float] | None]]:
+    """Return win rate against random play and mean score, by task and submission; None if the win rate is unknown."""
+    return {
+        task: {
+            one.name: None
+            if (win := one.submission.win_random(task)) is None
+            else (win, float(one.scores[:, column].mean()))
+            for one in comparison.entries
+        }
+        for column, task in enumerate(comparison.tasks)
+    }
+
+
+def _leaderboard(comparison: Comparison) -> Table:
+    rows = [
+        (
+            one.name, one.submission.setting, one.interquartile_mean, one.mean, one.optimality_gap,
+            one.submission.cpu_s, one.submission.peak_rss_bytes, len(one.scores),
+        )
+        for one in comparison.entries
+    ]  # fmt: skip
     return parts.table("leaderboard", rows)
 
 
-def _axes(comparison: Comparison) -> page.Parts:
+def _axes(comparison: Comparison) -> Table:
     names = list(comparison.entries[0].axes)
     rows = [(one.name, *(one.axes[axis] for axis in names)) for one in comparison.entries]
-    means = [(one.name, [one.axes[axis].mean for axis in names]) for one in comparison.entries[:MAX_GROUPS]]
-    lines = [plots.Line(name, [], values) for name, values in means]
-    table = parts.table("axes", rows, head=("submission", *names))
-    if len(names) < 3:
-        return [table]
-    draw, size = plots.draw_radar(names, lines), plots.radar_size(lines)
-    return [[parts.figure(draw, page.words("radar label"), page.words("radar"), size)], table]
+    return parts.table("axes", rows, head=("submission", *names))
 
 
-def _task_means(comparison: Comparison) -> page.Table:
+def _task_means(comparison: Comparison) -> Table:
     """Return the means of each task, with a number of seeds that is not the rank's."""
     seeds = [len(one.scores) for one in comparison.entries] + [0] * len(comparison.unranked)
     rows = list[page.Row]()
     for task, means in comparison.task_means().items():
-        cells = [page.Cell("-")] * len(means)
+        cells = [Cell("-")] * len(means)
         for column, (count, one) in enumerate(zip(seeds, means, strict=True)):
             if one is not None:
                 number = "" if one.runs == count else f" (n = {one.runs})"
-                cells[column] = page.Cell(f"{three_digits(one.mean)}{number}", shade=max(-1.0, one.mean))
+                cells[column] = Cell(f"{formats.three_digits(one.mean)}{number}", shade=max(-1.0, one.mean))
         rows.append((task, *cells))
     return parts.table("tasks", rows, head=("task", *(one.name for one in comparison.submissions)))
 
 
-def _about_means(comparison: Comparison) -> str:
-    """Describe the numbers of the table of tasks."""
-    cells = [cell.text for _, *row in _task_means(comparison).rows for cell in row if not isinstance(cell, str)]
-    other_seeds = page.words("n seeds") if any("(n = " in text for text in cells) else ""
-    return f"{page.words('task means')}{other_seeds}{page.words('dash') if '-' in cells else ''}"
-
-
-def _draw_profiles(comparison: Comparison) -> page.Figure:
-    lines = []
-    for one in comparison.entries[:MAX_GROUPS]:
-        means, low, high = (list(column) for column in zip(*one.profile, strict=True))
-        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, low=low, high=high))
-    draw = plots.draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
-    middle = len(THRESHOLDS) // 2
-    shares = "; ".join(f"{one.name} {three_digits(one.profile[middle].mean)}" for one in comparison.entries)
-    label = f"Performance profiles; above a score of 0.5 are: {shares}."
-    return parts.figure(draw, label, page.words("profiles"), plots.curves_size(lines))
-
-
-def _cost(comparison: Comparison) -> page.Parts:
-    known = [(one, cost) for one in comparison.entries if (cost := one.submission.cpu_s)]
-    if not known:
-        return [page.left_out("The CPU time of the runs is not known.")]
-    front = pareto_front([one.interquartile_mean.mean for one, _ in known], [cost for _, cost in known])
-    points = [
-        plots.IntervalRow(one.name, one.interquartile_mean, cost=cost, front=bool(on))
-        for (one, cost), on in zip(known, front, strict=True)
+def _cost(comparison: Comparison) -> Parts:
+    known = [
+        plots.IntervalRow(one.name, one.interquartile_mean, cost=one.submission.cpu_s or 0.0)
+        for one in comparison.entries
     ]
-    best = ", ".join(point.name for point in points if point.front)
-    draw = plots.draw_pareto_front(points, "CPU seconds of a run", "interquartile mean")
-    label = f"Score by CPU seconds of a run; on the Pareto front: {best}."
-    caption, size = page.words("benchmark front", best=best), plots.figure_size(max(9, len(points)))
-    return [[parts.figure(draw, label, caption, size)], page.left_out(page.words("reported times"))]
+    points = [point for point in known if point.cost]
+    if not points:
+        return [left_out("The CPU time of the runs is not known.")]
+    front = pareto_front([point.value.mean for point in points], [point.cost for point in points])
+    points = [point._replace(front=bool(on)) for point, on in zip(points, front, strict=True)]
+    figure = parts.pareto_figure(points, "CPU seconds of a run", "interquartile mean", "benchmark front")
+    return [[figure], left_out(page.words("reported times"))]
 
 
-def _misleading(comparison: Comparison) -> page.Parts:
-    reversals, pairs = find_reversals(comparison)
+def _misleading(comparison: Comparison) -> Parts:
+    (reversals, pairs), rates = find_reversals(comparison), _win_rates(comparison)
     rows = [
-        (task, *(_beside(one, column, task) for one in comparison.entries))
-        for column, task in enumerate(comparison.tasks)
-        if any(one.submission.win_random(task) is not None for one in comparison.entries)
+        (task, *("" if cell is None else f"{cell[0]:.3f} / {formats.three_digits(cell[1])}" for cell in cells.values()))
+        for task, cells in rates.items()
+        if any(cells.values())
     ]
     if not rows:
-        return [page.left_out(page.words("no win rates"))]
-    words = f"In {len(reversals)} of {pairs} comparisons of two submissions on a task, the win rate names the wrong one"
+        return [left_out(page.words("no win rates"))]
+    words = page.words("reversals", count=len(reversals), pairs=pairs)
     example = page.words("reversal", **reversals[0]._asdict()) if reversals else ""
     table = parts.table("win rates", rows, head=("task", *(one.name for one in comparison.entries)))
-    return [page.Text(f"{words}{example}.") if pairs else None, table]
-
-
-def _beside(one: Entry, column: int, task: str) -> str:
-    win = one.submission.win_random(task)
-    return "" if win is None else f"{win:.3f} / {three_digits(float(one.scores[:, column].mean()))}"
-
-
-def _tables(comparison: Comparison) -> page.Parts:
-    rows = [row for one in comparison.submissions for row in _last_tables(one)]
-    if not rows:
-        return [page.left_out("The scores have no checkpoints.")]
-    count = f"The first {MAX_HASHES} of {len(rows):,} are shown; --csv FILE has all."
-    return [parts.table("hashes", rows[:MAX_HASHES]), page.left_out(count) if len(rows) > MAX_HASHES else None]
-
-
-def _last_tables(one: SubmissionScores) -> list[Sequence[Any]]:
-    last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
-    return [
-        (one.name, row.task, str(row.seed), row.steps, row.score, row.value, " ".join(row.sha256))
-        for row in last.values()
-    ]
+    return [Text(f"{words}{example}.") if pairs else None, table]

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
-import numpy as np
-
-from ttt_envs.core.jit import Float64Array
-from ttt_eval.curve_summaries import X_LABELS, Group, Summary, XAxis, log_spaced, summarize_groups
+from ttt_eval.curve_summaries import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.metrics import YAxis, metric
-from ttt_eval.reports import page, parts, plots
+from ttt_eval.reports import page, plots
+from ttt_eval.reports.page import Figure, Parts, Text, left_out
 
-MAX_MARKS = 200
-"""Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
 MAX_GROUPS = 12
 """Maximum number of groups in a figure: combinations of colours and line styles."""
 
-Row = Mapping[str, float]
-Scale = Literal["auto", "log", "linear"]
-WIDE = 10.0
-"""Factor from which on an axis is logarithmic by default."""
-
 
 def curves_figure(
-    lines: Sequence[plots.Line],
-    x_label: str,
-    y_label: str,
-    caption: str,
-    *,
-    distances: bool,
-    linear: Sequence[str] = (),
-) -> page.Figure:
+    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, **scales: plots.Scale
+) -> Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
-    ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
-    label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
-    draw = plots.draw_curves(lines, x_label, y_label, distances=distances, linear=linear)
-    return parts.figure(draw, label, caption, plots.curves_size(lines))
+    ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
+    label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
+    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, **scales), label, caption)
 
 
-def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Parts:
+def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
-    figures, problem, notes = [], "no run is here", list(notes)
+    figures, problem, notes = list[Figure](), "no run is here", list(notes)
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
         try:
@@ -50,18 +32,17 @@ def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Part
         except ValueError as why:
             problem = str(why)
             continue
-        lines, caption = summary_lines(summaries), page.words(f"curves by {x}")
-        linear = linear_axes(lines)
-        figures.append(curves_figure(lines, X_LABELS[x], "exploitability", caption, distances=True, linear=linear))
+        caption = page.words(f"curves by {x}")
+        figures.append(curves_figure(summary_lines(summaries), X_LABELS[x], "exploitability", caption, distances=True))
         notes += more
     if not figures:
-        return [page.left_out(f"There are no learning curves: {problem}.")]
+        return [left_out(f"There are no learning curves: {problem}.")]
     several = any(len(group.curves) > 1 for group in groups)
     notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
     return [
         figures,
-        page.left_out(page.words("bands")) if several else None,
-        page.Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
+        left_out(page.words("bands")) if several else None,
+        Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
     ]
 
 
@@ -76,57 +57,20 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
             f"them by fewer settings"
         )
-    lines = []
-    for one in summaries:
-        name = f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name
-        band = [[] if end is None else end.tolist() for end in (one.low, one.high)]
-        lines.append(plots.Line(name, one.x.tolist(), one.median.tolist(), low=band[0], high=band[1]))
-    return lines
+    names = [f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name for one in summaries]
+    return [
+        plots.Line(name, one.x, one.median, low=one.low, high=one.high)
+        for name, one in zip(names, summaries, strict=True)
+    ]
 
 
 def draw_summaries(
-    summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: Scale = "auto", y_scale: Scale = "auto"
+    summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: plots.Scale = "auto", y_scale: plots.Scale = "auto"
 ) -> plots.Draw:
-    """Return a plot of :func:`summary_lines`.
-
-    Args:
-        summaries: the groups.
-        x, y: what they are of.
-        x_scale, y_scale: ``"auto"`` is logarithmic where the medians extend over more than a factor of ten, or down to
-            0. A logarithmic y axis is linear below 0.001. A score is always linear, from 0 to 1.
+    """Return a plot of :func:`summary_lines`; a score is on a linear scale, from 0 to 1.
 
     Raises:
         ValueError: more groups than readers can tell apart.
     """
-    lines, measure = summary_lines(summaries), metric(y)
-    linear = linear_axes(lines, x_scale, y_scale)
-    return plots.draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", linear=linear)
-
-
-def linear_axes(lines: Sequence[plots.Line], x_scale: Scale = "auto", y_scale: Scale = "auto") -> list[str]:
-    """Return the axes, ``"x"`` and ``"y"``, that are linear; see :func:`draw_summaries`."""
-    scales = (("x", x_scale, [line.x for line in lines]), ("y", y_scale, [line.y for line in lines]))
-    return [
-        name
-        for name, scale, values in scales
-        if scale == "linear" or (scale == "auto" and not _is_wide(np.concatenate(values)))
-    ]
-
-
-def _is_wide(values: Float64Array) -> bool:
-    """Return whether values extend over more than a factor of :data:`WIDE`."""
-    return bool(values.max() > WIDE * values.min())
-
-
-def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
-    """Return the share of ``name`` among the games since the previous mark, where there were any."""
-    counts = {0.0: 0.0}
-    for row in rows:
-        counts.setdefault(row["games"], row[name])
-    games = [(b, (counts[b] - counts[a]) / (b - a)) for a, b in itertools.pairwise(counts)]
-    return [at for at, _ in games], [share for _, share in games]
-
-
-def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
-    """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
-    return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), most)]
+    lines, measure, scales = summary_lines(summaries), metric(y), {"x_scale": x_scale, "y_scale": y_scale}
+    return plots.draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", **scales)

@@ -1,4 +1,4 @@
-"""Numbers, intervals and players as text."""
+"""Numbers, intervals, names and verdicts as text."""
 
 from __future__ import annotations
 
@@ -8,23 +8,15 @@ from collections.abc import Callable, Sequence
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.game.game import default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_eval.cost import is_number
 from ttt_eval.matches.elo import elo_from_score
 from ttt_eval.statistics import Interval
 
 
 def number(value: float) -> str:
-    """Format a distance: integers (up to rounding) without decimals, small ones with more."""
+    """Format a distance or a probability with four decimals; integers without, small ones with more."""
     if _is_whole(value):
         return f"{round(value)}"
-    if abs(value) >= 1e-3:
-        return f"{value:.4f}"
-    return f"{value:.6f}" if abs(value) >= 1e-5 else f"{value:.1e}"
-
-
-def share(value: float) -> str:
-    """Format a probability with four decimals; as 0 and 1 only if equal up to rounding."""
-    return f"{round(value)}" if _is_whole(value) else f"{value:.4f}"
+    return f"{value:.4f}" if abs(value) >= 1e-3 else f"{value:.2g}"
 
 
 def three_digits(value: float) -> str:
@@ -63,29 +55,22 @@ def mebibytes(size: float) -> str:
 
 def duration(seconds: float) -> str:
     """Format the duration of a move in a suitable unit."""
-    for size, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    size, unit = (1.0, "s") if seconds >= 1 else (1e-3, "ms") if seconds >= 1e-3 else (1e-6, "us")
+    return f"{seconds / size:.3g} {unit}"
 
 
-def format_interval(value: Interval, write: Callable[[float], str] = share) -> str:
+def format_interval(value: Interval, write: Callable[[float], str] = number) -> str:
     """Format an estimate with its interval."""
     return write(value.mean) if value.low == value.high else f"{write(value.mean)} ({format_ends(value, write)})"
 
 
-def format_ends(value: Interval, write: Callable[[float], str] = share) -> str:
+def format_ends(value: Interval, write: Callable[[float], str] = number) -> str:
     """Format the ends of an interval."""
     return f"{write(value.low)} to {write(value.high)}"
 
 
 def format_elo(value: float) -> str:
-    """Format a rating without insignificant digits."""
-    return format_elo_difference(value).removeprefix("+")
-
-
-def format_elo_difference(value: float) -> str:
-    """Format a difference of ratings, with its sign and without insignificant digits."""
+    """Format a rating or a difference of ratings, with its sign and without insignificant digits."""
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinite"
     return "0" if round(value) == 0 else f"{value:+,.0f}"
@@ -96,32 +81,44 @@ def elo_interval(score: Interval) -> Interval:
     return Interval(*map(elo_from_score, score))
 
 
+def describe_best(names: Sequence[str], values: Sequence[str], undecided: int) -> str:
+    """Say whether the first of several is best.
+
+    Args:
+        names: best first.
+        values: the value of each, or of the first ones.
+        undecided: number of others that are not distinguished from the first.
+    """
+    if len(names) == 1:
+        return f"{names[0]}: {values[0]}"
+    if not undecided:
+        second = f"; next is {names[1]}, {values[1]}" if len(values) > 1 else ""
+        return f"{names[0]} is best of {len(names)}: {values[0]}{second}"
+    others = names[1] if len(names) == 2 else "1 other" if undecided == 1 else f"{undecided} others"
+    verb = "is" if undecided == 1 else "are"
+    first = f"Undecided: {names[0]} came out first of {len(names)}, {values[0]}"
+    return f"{first}, and {others} {verb} not distinguished from it"
+
+
 def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:
-    """Name the better player, as far as the interval of a's score decides it.
+    """Name the better player, as far as the interval of a's score decides it; a draw counts half.
 
     Args:
         a, b: the players.
-        score: of a, a draw counting half.
+        score: of a.
         superiority: the likelihood that a is better.
     """
-    if score.high < 0.5:
+    if score.mean < 0.5:
         return describe_better(b, a, Interval(1 - score.mean, 1 - score.high, 1 - score.low), 1 - superiority)
-    elo = format_interval(elo_interval(score), format_elo_difference)
-    if score.low > 0.5:
-        return f"{a} is better than {b}: Elo {elo}, likelihood of superiority {likelihood(superiority)}"
-    words = f"Elo of {a} {elo}, likelihood of superiority {likelihood(superiority)}"
-    return f"Undecided whether {a} or {b} is better: {words}"
+    elo = format_interval(elo_interval(score), format_elo)
+    value = f"Elo {elo}, likelihood of superiority {likelihood(superiority)}"
+    return describe_best([a, b], [value], int(score.low <= 0.5))
 
 
 def join_names(names: Sequence[str]) -> str:
     """Join names in a sentence."""
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def whole_number(value: object) -> str:
-    """Format a number of games from a file."""
-    return f"{value:,.0f}" if is_number(value) else "?"
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def game_options(game: AnyGame) -> list[str]:

@@ -3,99 +3,85 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports import formats, page, parts
-from ttt_eval.reports.results import LanguageModelResult, MoveCounts, Spot
+from ttt_eval.reports.page import Boards, Part, Parts, Report, Text, Tile
+from ttt_eval.reports.results import LanguageModelResult, ModelPart, read_score
 
-COUNTS = ("answers", "prompt_tokens", "completion_tokens", "truncated")
+USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
 """Keys of the usage of a language model."""
+COUNTS = ("stones", "moves", "regret", "blunders", "answers", "illegal_share")
+"""Keys of its moves, by the number of stones."""
+OPTIONS = ("model", "presentation", "illegal", "max_asks", "temperature", "max_tokens")
+"""Keys of options that all its commands have."""
 
 
-def language_model_report(result: LanguageModelResult) -> page.Report:
+def language_model_report(result: LanguageModelResult) -> Report:
     """Return the page of a language model.
 
     Raises:
         ValueError: neither games nor exact results.
     """
-    model, game, games, positions = result.model, result.game, result.games, result.positions
-    exact = None if positions is None else positions.exact
-    tiles, verdicts, counts = list[page.Tile](), list[str](), list[page.Tile]()
-    first: list[page.Part | None] = [page.Text(f"It reads the game in the presentation {result.presentation}.")]
-    sections: dict[str, page.Parts] = {"": first}
-    if exact is not None:
-        tiles += parts.measure_tiles({"exploitability": exact.exploitability, "regret": exact.regret}, ", exactly")
-        gain = formats.number(max(0.0, exact.exploitability or 0.0))
-        verdicts.append(f"a best response gains {gain} a game more than against perfect play")
-    if games is not None:
-        score, played, against = games.score.interval, games.match.played, result.opponent
-        share = formats.share(score.mean)
-        tiles.append(page.Tile(f"score against {against}", share, f"95%: {formats.format_ends(score)}"))
-        tiles.append(page.Tile("games", f"{games.games:,}", page.words("pairs")))
-        tiles += parts.luck_tiles(games.match, result.luck_correction)
-        verdicts.append(f"it scores {share} against {against}")
-        first.append(parts.forfeits(played, "the model", "the opponent"))
-        table = parts.seats_table("games of the model", played, ("all", "moving first", "moving second"))
-        sections["Games"] = [table, *_moves(game, "in games", games.moves, games.blunders)]
-        counts += _count_tiles("games", games.moves)
+    model, game, games, positions, verdicts = result.model, result.game, result.games, result.positions, list[str]()
+    tiles, counts = list[Tile](), list[Tile]()
+    first: list[Part | None] = [Text(f"It reads the game in the presentation {result.raw['presentation']}.")]
+    sections: dict[str, Parts] = {"": first}
+    exact = positions and positions.exact
+    if exact:
+        tiles += parts.measure_tiles(exact, ", exactly")
+        verdicts.append(page.words("gain", gain=formats.number(max(0.0, exact["exploitability"]))))
+    if games is not None and games.score is not None:
+        score = read_score(result.raw["games"])
+        tiles += parts.score_tiles(f"score against {result.opponent}", games.score, score, result.luck_correction)
+        verdicts.append(f"it scores {formats.number(games.score.mean)} against {result.opponent}")
+        first.append(parts.forfeits(score, "the model", "the opponent"))
+        table = parts.seats_table("games of the model", score, ("all", "moving first", "moving second"))
+        sections["Games"] = [table, *_moves(game, "in games", games)]
+        counts += _count_tiles("games", games)
     if positions is not None:
-        answered = f"It has answered in {positions.positions:,} reachable positions."
-        silent = f"In {positions.without_move:,} of them no answer was a legal move: there the policy moves at random."
-        rows = [
-            (opponent, [min(1.0, max(0.0, outcome[part])) for part in ("win", "draw", "loss")])
-            for opponent, outcome in ({} if exact is None else exact.results).items()
-        ]
+        outcomes = exact["results"] if exact else {}
+        rows = [(name, [outcome[part] for part in ("win", "draw", "loss")]) for name, outcome in outcomes.items()]
         sections["All positions"] = [
-            page.Text(f"{answered} {silent}"),
+            Text(page.words("answered", positions=positions.positions, silent=positions.without_move)),
             parts.results_table("results of the model", rows) if rows else None,
-            *_moves(game, "in all positions", positions.moves, positions.blunders),
+            *_moves(game, "in all positions", positions),
         ]
-        counts += _count_tiles("positions", positions.moves)
+        counts += _count_tiles("positions", positions)
     if not verdicts:
         raise ValueError("there are neither games nor exact results")
     used = (("all answers used", result.usage), ("requested by the last call", result.new))
-    usage = [(name, *(numbers[key] for key in COUNTS)) for name, numbers in used]
-    sections |= {"Cost": [parts.table("usage", usage)], "Reproduction": _reproduction(result)}
-    return page.Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
+    sections["Cost"] = [parts.table("usage", [(name, *(numbers[key] for key in USAGE)) for name, numbers in used])]
+    sections["Reproduction"] = _reproduction(result)
+    return Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
 
 
-def _count_tiles(name: str, moves: MoveCounts) -> list[page.Tile]:
-    illegal = page.Tile(f"illegal answers, {name}", formats.percent(moves.illegal_share))
-    return [illegal, *parts.measure_tiles({"regret": moves.regret}, f", {name}")]
+def _count_tiles(name: str, part: ModelPart) -> list[Tile]:
+    illegal = Tile(f"illegal answers, {name}", formats.percent(part.moves["illegal_share"]))
+    return [illegal, *parts.measure_tiles({"regret": part.moves["regret"]}, f", {name}")]
 
 
-def _moves(game: AnyGame, where: str, moves: MoveCounts, blunders: Sequence[Spot]) -> page.Parts:
+def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     """Return the table of moves, and boards of blunders."""
-    rows = [
-        (one.stones, one.moves, one.regret and max(0.0, one.regret), one.blunders, one.answers, one.illegal_share)
-        for one in moves.by_stones
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves["problems"].items())
+    boards = [
+        parts.spot_board(game, spot, spot.moves, spot.loss, f"{spot.position[-1]} to move, {spot.times or 1} times")
+        for spot in part.blunders
     ]
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in moves.problems.items())
-    boards = []
-    for spot in blunders:
-        times = "" if spot.times is None else f", {spot.times:,} times"
-        title = f"the {('first', 'second')[spot.place(game).mover]} player to move{times}"
-        boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title, spot.likely))
-    about = f"Blunders: {len(boards)}. {page.words('colours')}"
     return [
-        parts.table("moves", rows, where=where),
-        page.Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
-        page.Text(about if boards else page.words("no blunders")),
-        page.Boards(boards) if boards else None,
+        parts.table("moves", [[row[key] for key in COUNTS] for row in part.moves["by_stones"]], where=where),
+        Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
+        Text(f"Blunders: {len(boards)}. {page.words('colours')}" if boards else page.words("no blunders")),
+        Boards(boards) if boards else None,
     ]
 
 
-def _reproduction(result: LanguageModelResult) -> page.Parts:
-    games: list[str | float] = []
+def _reproduction(result: LanguageModelResult) -> Parts:
+    raw = result.raw
+    options = {"endpoint": raw["endpoint"]} if raw["endpoint"] else {"answers": "answers.jsonl"}
+    options |= {key: raw[key] for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
     if result.games is not None:
-        games = ["--games", result.games.games, "--opponent", result.opponent]
-    flags = [*(["--positions", "all"] if result.positions else []), *([] if result.show_legal else ["--hide-legal"])]
-    where = ["--endpoint", result.endpoint] if result.endpoint else ["--answers", "answers.jsonl"]
-    return parts.reproduction(result, [
-        "evaluate.py", "llm", *where, "--model", result.model,
-        "--presentation", result.presentation, *games, *flags, "--illegal", result.illegal,
-        "--max-asks", result.max_asks, "--temperature", result.temperature, "--fields", json.dumps(result.fields),
-        "--max-tokens", result.max_tokens,
-        *parts.match_options(result),
-    ])  # fmt: skip
+        options |= {"games": raw["games"]["games"], "opponent": result.opponent}
+    if result.positions is not None:
+        options["positions"] = "all"
+    return parts.reproduction(result, "evaluate.py", "llm", **options, hide_legal=not raw["show_legal"])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from ttt_envs.game.boards import MOVERS, coordinate, to_text
 from ttt_envs.game.game import Game, Position, default_win_length
-from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import winner
 
 PLAY_PAGE = Path(__file__).resolve().parents[2] / "docs" / "play" / "index.html"
@@ -19,8 +18,6 @@ PLAY_SKIPS = (0.0, 0.1, 0.25, 0.5)
 """Skip chances of that page."""
 PLAY_BOARDS = {"3x3": Game(3, 3, 3), "3x4": Game(3, 4, 3), "4x4": Game(4, 4, 4, gravity=True)}
 """Boards of that page, which has all rules on them; the last one only with gravity."""
-PLAY_SCHEME = "play-page:"
-"""Stands for the address of that page in links of boards, which do not know the folder of their page."""
 MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
 """Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
 
@@ -49,33 +46,24 @@ def explorer_command(game: AnyGame, position: Position | None = None, moves: Seq
 
 
 def play_link(game: AnyGame, position: Position) -> str:
-    """Return the link that sets up a position on the page without a server; "" where it has no such game.
-
-    The link begins with :data:`PLAY_SCHEME`, which :func:`resolve_play_links` replaces.
+    """Return the part of an address, from ``#`` on, that sets up a position on the page without a server; "" where it
+    has no such game.
     """
-    boards = [name for name, one in PLAY_BOARDS.items() if isinstance(game, Game) and _is_on(game, one)]
-    if not boards or game.skip_chance not in PLAY_SKIPS or winner(game, position.cells) is not None:
+    shapes = [(board.rows, board.columns, board.win_length) for board in PLAY_BOARDS.values()]
+    shape = (game.rows, game.columns, game.win_length)
+    if not isinstance(game, Game) or shape not in shapes or game.skip_chance not in PLAY_SKIPS:
         return ""
-    board = f"&board={boards[0]}" if boards[0] != "3x3" else ""
-    rules = f"&rules={'.'.join(visible(game).variant_names)}" if game.variants else ""
+    name, board = list(PLAY_BOARDS.items())[shapes.index(shape)]
+    if (board.gravity and not game.gravity) or winner(game, position.cells) is not None:
+        return ""
+    size = f"&board={name}" if name != "3x3" else ""
+    rules = f"&rules={'.'.join(game.variant_names)}" if game.variants else ""
     at = to_text(position, game).replace(" ", "_")
-    you = MOVERS[position.mover]
-    return f"{PLAY_SCHEME}#against=optimal{board}{rules}&skip={game.skip_chance:g}&you={you}&position={at}"
+    return f"#against=optimal{size}{rules}&skip={game.skip_chance:g}&you={MOVERS[position.mover]}&position={at}"
 
 
-def _is_on(game: Game, board: Game) -> bool:
-    """Return whether a game has the size of a board of the page and, if that has gravity, also gravity."""
-    same = (game.rows, game.columns, game.win_length) == (board.rows, board.columns, board.win_length)
-    return same and (game.gravity or not board.gravity)
-
-
-def resolve_play_links(text: str, folder: Path) -> str:
-    """Replace the scheme of links by the address of the page without a server, as seen from a folder.
-
-    Outside of the checkout there is no such address: the links are removed.
-    """
-    root = PLAY_PAGE.parents[2]
-    if PLAY_PAGE.is_file() and folder.resolve().is_relative_to(root):
-        address = os.path.relpath(PLAY_PAGE, folder.resolve()).replace(os.sep, "/")
-        return text.replace(f'href="{PLAY_SCHEME}', f'href="{address}')
-    return re.sub(rf'<a href="{PLAY_SCHEME}[^"]*">[^<]*</a>\s?', "", text)
+def play_page(folder: Path) -> str:
+    """Return the address of the page without a server as seen from a folder; "" outside of the checkout."""
+    if not PLAY_PAGE.is_file() or not folder.resolve().is_relative_to(PLAY_PAGE.parents[2]):
+        return ""
+    return os.path.relpath(PLAY_PAGE, folder.resolve()).replace(os.sep, "/")

@@ -11,31 +11,27 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
+from zlib import crc32
 
-import numpy as np
 from markupsafe import Markup
 
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import STONES
 from ttt_envs.game.phantom import AnyGame
+from ttt_eval.reports import plots
 from ttt_eval.reports.formats import format_probability
-from ttt_eval.reports.links import resolve_play_links
-from ttt_eval.reports.plots import colour_rules
+from ttt_eval.reports.links import play_page
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of the template, its style sheet, and the fixed words of all pages."""
-MAX_OPACITY = 0.6
-"""Opacity of the colour of 1 or -1, chosen so that text on it stays readable in light and dark mode."""
 MAX_COLUMNS = 8
 """Maximum number of columns of a board whose cells have room for numbers."""
-
-Read = TypeVar("Read")
 
 
 class Tile(NamedTuple):
@@ -81,14 +77,14 @@ class Table(NamedTuple):
 class Figure(NamedTuple):
     """A drawing."""
 
-    svg: Markup
+    svg: str
     caption: str
     missing: str = ""
     """in place of the drawing: why there is none, and its text alternative"""
 
 
 class Board(NamedTuple):
-    """A position, with numbers in its cells."""
+    """A position, with numbers in its empty cells."""
 
     game: AnyGame
     cells: Int8Array
@@ -110,30 +106,7 @@ class Board(NamedTuple):
     cost: str = ""
     """second line of the caption, in the colour of a loss"""
     ways: tuple[str, str] = ("", "")
-    """link to the page without a server, and command that opens the explorer"""
-
-    @property
-    def spans(self) -> list[tuple[str, dict[str, str | None]]]:
-        """Text and attributes of each cell."""
-        spans = []
-        for cell, stone in enumerate(self.cells):
-            value = float("nan") if stone or self.numbers is None else float(self.numbers[cell])
-            number = "" if np.isnan(value) else self.write(value)
-            text = number if not stone else STONES[stone] if self.order is None else str(self.order[cell])
-            colour = shade(value / self.largest) if number else {}
-            names = [STONES[stone] if stone else "", colour.get("class", "")]
-            names += ["last" if cell == self.last else "", "best" if cell in self.best else ""]
-            hidden = bool(number) and self.game.columns > MAX_COLUMNS
-            attributes = {"class": " ".join(filter(None, names)) or None, "style": colour.get("style")}
-            spans.append(("" if hidden else text, {**attributes, "title": number if hidden else None}))
-        return spans
-
-    @property
-    def label(self) -> str:
-        """The board in words, for readers who do not see it."""
-        rows = self.cells.reshape(self.game.rows, self.game.columns)
-        stones = "; ".join(" ".join(STONES[cell] if cell else "empty" for cell in row) for row in rows)
-        return f"Board, row by row: {stones}. {self.words}".strip()
+    """link within the page without a server, and command that opens the explorer"""
 
 
 class Boards(NamedTuple):
@@ -172,16 +145,6 @@ class Report(NamedTuple):
     tiles: Sequence[Tile]
     sections: Mapping[str, Parts]
     """by heading, "" for the first one; a section without parts is left out, and so is a part that is None"""
-    back: str = ""
-    """relative address of an overview"""
-
-
-def or_why(read: Callable[[], Read]) -> tuple[Read | None, str]:
-    """Return the result of ``read``, or None and the reason of its failure."""
-    try:
-        return read(), ""
-    except (ValueError, TypeError, OSError) as problem:
-        return None, str(problem)
 
 
 @cache
@@ -190,23 +153,10 @@ def fixed_words() -> dict[str, Any]:
     return tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
 
 
-def words(key: str, **names: str) -> str:
+def words(key: str, **names: Any) -> str:
     """Return a fixed text of ``templates/words.toml``, with names in the places in braces."""
     text: str = fixed_words()["texts"][key]
     return text.format(**names)
-
-
-def markdown(content: Table) -> list[str]:
-    """Return the lines of a table in Markdown, with notes in parentheses."""
-    rows = [content.head, *content.rows]
-    head, *lines = (f"| {' | '.join(map(_escape_markdown, row))} |" for row in rows)
-    return [head, "|---" * len(content.head) + "|", *lines]
-
-
-def _escape_markdown(cell: str | Cell) -> str:
-    if isinstance(cell, Cell):
-        cell = f"{cell.text} ({cell.note})" if cell.note else cell.text
-    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", cell)
 
 
 def left_out(why: str, *commands: str) -> Text:
@@ -214,25 +164,36 @@ def left_out(why: str, *commands: str) -> Text:
     return Text(why, commands, quiet=True)
 
 
-def shade(value: float) -> dict[str, str]:
-    """Return class and style of a cell for -1 to 1; nothing where the colour would be invisible."""
-    part = MAX_OPACITY * min(1.0, abs(value))
-    return {"class": "up" if value > 0 else "down", "style": f"--part:{part:.2f}"} if part >= 0.005 else {}
+def figure(draw: plots.Draw, label: str, caption: str) -> Figure:
+    """Return a figure with its text alternative, which stands in its place without matplotlib."""
+    try:
+        return Figure(
+            Markup(plots.as_svg(draw, f"f{crc32((label + caption).encode()):08x}", printable(label))), caption
+        )
+    except ValueError as problem:
+        return Figure("", caption, f"Not drawn: {problem}. {label}")
 
 
-def encode_url(path: str) -> str:
-    """Encode a relative path as a URL."""
-    return quote(os.fsencode(path.replace(os.sep, "/")))
+def markdown(table: Table) -> list[str]:
+    """Return the lines of a table in Markdown, with notes in parentheses."""
+
+    def escape(cell: str | Cell) -> str:
+        note = f" ({cell.note})" if isinstance(cell, Cell) and cell.note else ""
+        return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", (cell.text if isinstance(cell, Cell) else cell) + note)
+
+    head, *lines = (f"| {' | '.join(map(escape, row))} |" for row in (table.head, *table.rows))
+    return [head, "|---" * len(table.head) + "|", *lines]
 
 
 def link_to(path: Path, folder: Path) -> str:
     """Return the relative address of a file, from a page in ``folder``; "" if there is no such file."""
-    return encode_url(os.path.relpath(path, folder)) if path.is_file() else ""
+    relative = os.path.relpath(path, folder).replace(os.sep, "/")
+    return quote(os.fsencode(relative)) if path.is_file() else ""
 
 
 def write_report(path: Path, report: Report) -> Path:
     """Write a page atomically, and return its path."""
-    text = resolve_play_links(_template().render(report=report).lstrip(), path.parent)
+    text = _template().render(report=report, play_page=play_page(path.parent)).lstrip()
     # undecodable bytes in file names are shown as escapes
     write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     return path
@@ -253,6 +214,9 @@ def _template() -> Template:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=printable,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["shade"] = shade
-    environment.globals["figure_colours"] = Markup(colour_rules(".curves svg "))
+    environment.globals |= {
+        "figure_colours": Markup(plots.colour_rules(".curves svg ")),
+        "stones": STONES,
+        "max_columns": MAX_COLUMNS,
+    }
     return environment.get_template("report.html")

@@ -44,6 +44,6 @@ def write_page(folder: Path) -> Path:
     result = read_result(folder)
     try:
         report = report_of(result)
-    except (ValueError, KeyError, IndexError) as problem:
+    except (ValueError, LookupError, TypeError, AttributeError) as problem:
         raise ValueError(f"{folder / RESULT} holds no complete result: {problem}") from None
     return write_report(folder / REPORT, report)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
 from ttt_envs.core.checks import truncate
 from ttt_eval.curve_summaries import Group, summarize_groups, write_csv
@@ -14,9 +13,11 @@ from ttt_eval.curves import read_curves
 from ttt_eval.metrics import metric
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.curves import MAX_GROUPS, curve_parts
+from ttt_eval.reports.page import Cell, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import SweepResult, read_result
 from ttt_eval.run_files import REPORT
-from ttt_eval.sweep import AGENT, CURVES, Line, setting_name, varied_options
+from ttt_eval.statistics import Interval
+from ttt_eval.sweep import AGENT, CURVES, setting_name, varied_options
 
 MAX_SHOWN = 200
 """Maximum number of settings in the table, best first."""
@@ -26,118 +27,117 @@ MIN_SEEDS = 3
 """Minimum number of seeds of each setting from which an order is concluded."""
 
 
-def sweep_report(result: SweepResult) -> page.Report:
+class Setting(NamedTuple):
+    """A setting of a sweep."""
+
+    name: str
+    labels: Mapping[str, str]
+    """values of the options in which settings differ"""
+    seeds: int
+    numbers: Mapping[str, Interval]
+    runs: Mapping[str, Path | None]
+    """by seed, the folder of the run; None if it is not inside the sweep's"""
+    trained: bool
+    """whether it is no agent"""
+
+
+def read_settings(result: SweepResult) -> list[Setting]:
+    """Return the settings, best first by their first number."""
+    rows = [row["options"] for row in result.table]
+    options, settings = varied_options(rows), []
+    for number, row in enumerate(result.table):
+        numbers = {name: value for name, value in row.items() if isinstance(value, Interval)}
+        runs = {str(run["seed"]): _run_folder(run["run"], result.folder) for run in result.runs if run["row"] == number}
+        labels, name = {name: _text(rows[number].get(name)) for name in options}, setting_name(rows[number], options)
+        settings.append(Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number]))
+    first = next(iter(settings[0].numbers), "")
+    sign = 1 if metric(first).better == "lower" else -1
+    return sorted(settings, key=lambda one: sign * one.numbers[first].mean if first in one.numbers else float("inf"))
+
+
+def _run_folder(name: str, folder: Path) -> Path | None:
+    path = PurePosixPath(name)
+    return None if path.is_absolute() or ".." in path.parts or "\0" in name else folder / path
+
+
+def _text(value: object) -> str:
+    """Format the value of an option."""
+    return truncate("" if value is None else value)
+
+
+def sweep_report(result: SweepResult) -> Report:
     """Return the page of a sweep; only runs with a page of their own are linked.
 
     Raises:
         ValueError: the table has no numbers.
     """
-    lines, names = result.lines, list(dict.fromkeys(name for line in result.lines for name in line.numbers))
-    if not names:
+    settings, columns = read_settings(result), list[Sequence[str | Cell]]()
+    best, first, shown = settings[0], metric(next(iter(settings[0].numbers), "")), settings[:MAX_SHOWN]
+    metrics = [metric(name) for name in dict.fromkeys(name for one in settings for name in one.numbers)]
+    if not metrics:
         raise ValueError("the table has no numbers")
-    measures, lower = [metric(name) for name in names], metric(names[0]).better == "lower"
-
-    def rank(row: int) -> float:
-        value = lines[row].numbers.get(names[0])
-        return float("inf") if value is None else value.mean if lower else -value.mean
-
-    order = sorted(range(len(lines)), key=rank)
-    ordered = [lines[row] for row in order]
-    best, options = ordered[0], varied_options([line.row for line in ordered])
-    tiles = [
-        page.Tile(one.label, one.format_with_unit(best.numbers[one.name].mean), "of the first setting")
-        for one in measures[:4]
-        if one.name in best.numbers
+    for one in metrics:
+        columns.append(parts.interval_cells([each.numbers.get(one.name) for each in shown], one.format_with_unit))
+    rows = [
+        (*(one.labels.values() or [one.name]), Cell(links=_links(one, result.folder)), *cells)
+        for one, *cells in zip(shown, *columns, strict=True)
     ]
-    num = f"{len(lines):,} settings, {sum(line.seeds for line in lines):,} runs."
-    sorting = f"settings are ordered by {measures[0].label}, {'least' if lower else 'most'} first."
-    sections: dict[str, page.Parts] = {
-        "": [page.Text(f"{num} {page.words('means over seeds')}; {sorting}")],
-        "Settings": _settings(result, order, names, options),
-        "Learning curves": _learning(result, order),
-        "Cost": [_cost(ordered)],
-        "Reproduction": parts.reproduction(
-            result, ["train.py", "--sweep", result.source, *(["--trust"] if result.trust else [])]
-        ),
+    head = [*(best.labels or ["setting"]), "seeds", *(one.label for one in metrics)]
+    common = [f"{name} {_text(value)}" for name, value in result.table[0]["options"].items() if name not in best.labels]
+    counts = {"settings": f"{len(settings):,}", "runs": f"{sum(one.seeds for one in settings):,}"}
+    order = page.words(
+        "order of settings", **counts, measure=first.label, common=", ".join(common) or "no other options"
+    )
+    rest = [f"The first {MAX_SHOWN} of {len(settings):,} are shown; table.md has all."] * (len(settings) > MAX_SHOWN)
+    notes = [f"Shown are the {MAX_GROUPS} best of {len(settings)}."] * (len(settings) > MAX_GROUPS)
+    notes += [f"The numbers are in the file {CURVES} beside this page."] * (result.folder / CURVES).is_file()
+    sections: dict[str, Parts] = {
+        "": [Text(order)],
+        "Settings": [parts.table("settings", rows, head=head), *map(left_out, rest)],
+        "Learning curves": [*curve_parts(*_groups(settings[:MAX_GROUPS])), *map(left_out, notes)],
+        "Cost": [_cost(settings)],
+        "Reproduction": parts.reproduction(result, "train.py", sweep=result.source, trust=result.trust),
     }
-    verdict = _describe(ordered, names[0], setting_name(best.row, options))
-    return page.Report(f"Sweep {result.source}", verdict, tiles, sections)
+    tiles = [
+        Tile(metric(name).label, metric(name).format_with_unit(value.mean), "of the first setting")
+        for name, value in list(best.numbers.items())[:4]
+    ]
+    return Report(f"Sweep {result.source}", _describe(settings, first.name), tiles, sections)
 
 
-def _describe(order: Sequence[Line], name: str, setting: str) -> str:
+def _describe(settings: Sequence[Setting], name: str) -> str:
     """Return the best setting, as far as intervals decide it."""
-    best, *others = (line.numbers[name] for line in order if name in line.numbers)
     write, lower = partial(formats.format_interval, write=metric(name).format_with_unit), metric(name).better == "lower"
-    value = f"{metric(name).label} {write(best)}"
-    if not others:
-        return f"{setting}: {value}"
-    if any(line.seeds < MIN_SEEDS and AGENT not in line.row for line in order):
-        return f"Undecided, because there are fewer than {MIN_SEEDS} seeds: {setting} came out first, {value}"
-    worse = [best.high < other.low if lower else best.low > other.high for other in others]
-    return parts.describe_best(setting, len(order), value, worse.count(False), write(others[0]))
+    best, *others = known = [one.numbers[name] for one in settings if name in one.numbers]
+    undecided = sum(not (best.high < other.low if lower else best.low > other.high) for other in others)
+    if others and any(one.seeds < MIN_SEEDS and one.trained for one in settings):
+        return page.words(
+            "few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=f"{metric(name).label} {write(best)}"
+        )
+    values = [f"{metric(name).label} {write(value)}" for value in known[:2]]
+    return formats.describe_best([one.name for one in settings], values, undecided)
 
 
-def _settings(result: SweepResult, order: Sequence[int], names: Sequence[str], options: Sequence[str]) -> page.Parts:
-    lines, rows = result.lines, list[page.Row]()
-    columns = [
-        parts.interval_cells([lines[row].numbers.get(name) for row in order], metric(name).format_with_unit)
-        for name in names
-    ]
-    for row, *numbers in zip(order[:MAX_SHOWN], *columns, strict=False):
-        settings = [_format_value(lines[row].row.get(name)) for name in options] or ["the only setting"]
-        rows.append((*settings, _link_runs(result, row), *numbers))
-    head = [*(options or ["setting"]), "seeds", *(metric(name).label for name in names)]
-    common = [f"{name} {_format_value(value)}" for name, value in lines[order[0]].row.items() if name not in options]
-    count = f"The first {MAX_SHOWN} of {len(order):,} are shown; table.md has all."
-    return [
-        page.Text(f"All have {formats.join_names(common)}.") if common else None,
-        parts.table("settings", rows, head=head),
-        page.left_out(count) if len(order) > MAX_SHOWN else None,
-    ]
-
-
-def _link_runs(result: SweepResult, row: int) -> page.Cell:
+def _links(setting: Setting, folder: Path) -> list[tuple[str, str]]:
     """List the runs of a setting, linked if they have a page."""
-    runs, folder = [run for run in result.runs if run.row == row], Path(result.folder)
-    folders = [(str(run.seed), _run_folder(run.run, folder)) for run in runs[:MAX_LINKED]]
-    links = [(seed, "" if path is None else page.link_to(path / REPORT, folder)) for seed, path in folders]
-    rest = [(f"and {len(runs) - MAX_LINKED} more", "")] if len(runs) > MAX_LINKED else []
-    return page.Cell(links=[*links, *rest])
+    links = [(seed, "" if path is None else page.link_to(path / REPORT, folder)) for seed, path in setting.runs.items()]
+    rest = [(f"and {len(links) - MAX_LINKED} more", "")] if len(links) > MAX_LINKED else []
+    return [*links[:MAX_LINKED], *rest]
 
 
-def _run_folder(name: str, folder: Path) -> Path | None:
-    """Return the folder of a run; None if it is not inside the sweep's."""
-    path = PurePosixPath(name)
-    return None if path.is_absolute() or ".." in path.parts or "\0" in name else folder / path
-
-
-def _groups(result: SweepResult, order: Sequence[int]) -> tuple[list[Group], list[str]]:
+def _groups(settings: Sequence[Setting]) -> tuple[list[Group], list[str]]:
     """Return the learning curves of settings that were trained, and the reasons why others are left out."""
-    options, lines = varied_options([line.row for line in result.lines]), result.lines
     groups, notes = [], []
-    for row in order:
+    for one in settings:
         curves = []
-        paths = [_run_folder(run.run, Path(result.folder)) for run in result.runs if run.row == row]
-        for path in paths:
-            if path is not None and path.is_dir():
-                found, why = page.or_why(partial(read_curves, [path]))
-                curves += found or []
-                notes += [why] if why else []
+        for path in filter(None, one.runs.values()):
+            try:
+                curves += read_curves([path]) if path.is_dir() else []
+            except ValueError as problem:
+                notes.append(str(problem))
         if curves:
-            labels = {name: _format_value(lines[row].row.get(name)) for name in options}
-            groups.append(Group(setting_name(lines[row].row, options), labels, curves))
+            groups.append(Group(one.name, one.labels, curves))
     return groups, notes
-
-
-def _learning(result: SweepResult, order: Sequence[int]) -> page.Parts:
-    """Return figures of the learning curves of the first settings: by games, and by CPU seconds."""
-    shown = f"Shown are the {MAX_GROUPS} best of {len(order)}."
-    has_file = (Path(result.folder) / CURVES).is_file()
-    return [
-        *curve_parts(*_groups(result, order[:MAX_GROUPS])),
-        page.left_out(shown) if len(order) > MAX_GROUPS else None,
-        page.left_out(f"The numbers are in the file {CURVES} beside this page.") if has_file else None,
-    ]
 
 
 def write_sweep_curves(folder: Path) -> Path | None:
@@ -153,25 +153,20 @@ def write_sweep_curves(folder: Path) -> Path | None:
     result = read_result(folder)
     if not isinstance(result, SweepResult):
         raise ValueError(f"{folder} holds no sweep: train.py --sweep FILE writes one")
-    groups, _ = _groups(result, range(len(result.table)))
-    summaries, _ = page.or_why(partial(summarize_groups, groups, "games", "exploitability"))
-    if not summaries or not summaries[0]:
-        (folder / CURVES).unlink(missing_ok=True)
+    (folder / CURVES).unlink(missing_ok=True)
+    try:
+        summaries, _ = summarize_groups(_groups(read_settings(result))[0], "games", "exploitability")
+    except ValueError:
         return None
-    write_csv(folder / CURVES, summaries[0], "games", "exploitability")
+    write_csv(folder / CURVES, summaries, "games", "exploitability")
     return folder / CURVES
 
 
-def _cost(order: Sequence[Line]) -> page.Part:
-    spent = [line for line in order if "cpu_s" in line.numbers]
+def _cost(settings: Sequence[Setting]) -> Part:
+    spent = [
+        (one.numbers["cpu_s"], one.numbers["peak_rss_bytes"], one.seeds) for one in settings if "cpu_s" in one.numbers
+    ]
     if not spent:
-        return page.left_out("The cost of the runs is not known.")
-    total = sum(line.numbers["cpu_s"].mean * line.seeds for line in spent)
-    peak = max((line.numbers["peak_rss_bytes"].mean for line in spent if "peak_rss_bytes" in line.numbers), default=0.0)
-    memory = f" Peak memory was {formats.mebibytes(peak)}, of the setting that took most." if peak else ""
-    return page.Text(f"The training of all runs took {total:,.1f} s of CPU.{memory}")
-
-
-def _format_value(value: Any) -> str:
-    """Format the value of an option."""
-    return truncate("" if value is None else value if isinstance(value, str) else json.dumps(value))
+        return left_out("The cost of the runs is not known.")
+    total, peak = sum(cpu.mean * seeds for cpu, _, seeds in spent), max(memory.mean for _, memory, _ in spent)
+    return Text(page.words("cost of the sweep", cpu=f"{total:,.1f}", memory=formats.mebibytes(peak)))
