@@ -5,6 +5,7 @@ With ``NUMBA_DISABLE_JIT=1`` the same tests are of the kernels as plain Python.
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,6 +21,7 @@ from ttt_envs.game import bits, reference, rules
 from ttt_envs.game import lines as game_lines
 from ttt_envs.game.boards import check_opening, winning_line_cells
 from ttt_envs.game.phantom import game_from_dict
+from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.symmetry import symmetries
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
@@ -372,3 +374,11 @@ def test_random_and_win_or_block_play_as_they_say(game, seed):
         for shares, expected in ((uniform_p[row], legal), (p[row], chosen or legal)):
             assert np.flatnonzero(shares).tolist() == expected
             assert shares[expected] == pytest.approx(1 / len(expected), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_proofs_refuse_variants_by_name(name):
+    from baselines.proof_number import prove
+
+    with pytest.raises(ValueError, match=f"does not support {name}"):
+        prove(replace(T3, **{name: VARIANTS[name]}))
