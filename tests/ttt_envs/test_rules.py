@@ -20,8 +20,8 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game import bits, reference, rules
 from ttt_envs.game import lines as game_lines
 from ttt_envs.game.boards import check_opening, winning_line_cells
-from ttt_envs.game.phantom import game_from_dict
 from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import game_from_dict
 from ttt_envs.game.symmetry import symmetries
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
