@@ -176,16 +176,6 @@ def test_keras_models_are_policies():
     assert_allclose(p, normalize(np.exp(PLANES @ weights + bias)), rtol=1e-5)
 
 
-@pytest.mark.needs("jax")
-def test_jax_functions_are_policies():
-    import jax
-
-    weights = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
-    policy = as_policy(jax.jit(lambda observation: observation @ weights), GAME, returns="values", batch=True)
-    best = np.where(LEGAL, PLANES @ weights, -np.inf).argmax(axis=1)
-    assert_array_equal(policy.probabilities(BOARDS).argmax(axis=1), best)
-
-
 @pytest.mark.parametrize(
     ("answer", "settings", "error"),
     [

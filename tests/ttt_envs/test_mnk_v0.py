@@ -37,17 +37,6 @@ def guarded(request):
     return request.param
 
 
-def test_metadata_and_spaces():
-    env = mnk_v0.env()
-    assert env.metadata["name"] == "mnk_v0"
-    assert set(env.metadata["render_modes"]) == {"human", "ansi", "rgb_array"}
-    assert env.possible_agents == AGENTS
-    for agent in AGENTS:
-        assert env.observation_space(agent) is env.observation_space(agent)
-        assert env.observation_space(agent)["observation"].shape == (3, 3, 2)
-        assert env.action_space(agent).n == 9
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The guards, beside PettingZoo's wrappers
 

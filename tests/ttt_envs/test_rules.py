@@ -377,7 +377,7 @@ def test_random_and_win_or_block_play_as_they_say(game, seed):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_tools_refuse_variants_by_name(name):
+def test_proofs_refuse_variants_by_name(name):
     from baselines.proof_number import prove
 
     with pytest.raises(ValueError, match=f"does not support {name}"):

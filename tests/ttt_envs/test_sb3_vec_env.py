@@ -236,18 +236,3 @@ def test_what_it_cannot_do_is_refused():
 def test_a_missing_package_is_named():
     code = "import sys; sys.modules['stable_baselines3'] = None; import ttt_envs.sb3"
     assert "[sb3]" in run_python("-c", code, code=None).stderr
-
-
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-@pytest.mark.parametrize("observation", ["flat", "channels"])
-def test_tensors_share_the_memory_of_observations_which_no_step_writes_again(observation, dtype):
-    import torch
-
-    envs = make(7, observation=observation, dtype=dtype)
-    shown = envs.reset()
-    tensor = torch.from_numpy(shown)
-    assert tensor.data_ptr() == shown.ctypes.data
-    kept = shown.copy()
-    following, *_ = envs.step(np.arange(7))
-    assert not np.shares_memory(following, shown)
-    assert_array_equal(tensor.numpy(), kept)
