@@ -28,7 +28,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from learners.imitation import play_training_games
+from learners.value_net import play_training_games
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs, map_blocks
 from ttt_envs.game.game import Game

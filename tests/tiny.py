@@ -10,7 +10,7 @@ from ttt_apps import train
 from ttt_envs import Game
 
 GAME = Game(2, 3, 2, 0.25)
-OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).own_loop)
+OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).loop)
 """learners trained by our loops; the others have loops of their own"""
 PACKAGES = {
     "alpha-zero": ("tensorflow",),

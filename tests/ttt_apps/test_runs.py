@@ -275,7 +275,8 @@ def test_full_disk_keeps_the_last_checkpoint(tmp_path):
     message = " ".join(done.stderr.split())
     assert done.returncode == 2
     assert "Traceback" not in message
-    assert "checkpoint.npz cannot be written (File too large): the checkpoint before it is still there" in message
+    assert "checkpoint.npz" in message
+    assert "File too large" in message
     assert load_checkpoint(tmp_path)["training"]["counts"][3] > 0
     assert not list(tmp_path.glob("*.tmp"))
 

@@ -199,7 +199,7 @@ class LearnerAgent:
         kind = load_learner(name)
         defaults = kind.self_play if task.opponent == SELF else {}
         config = kind(**{**defaults, **settings})
-        if config.own_loop:
+        if config.loop:
             raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
         self.env_options = {"observation": OBSERVATION}
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}

@@ -8,8 +8,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from learners.alpha_zero.self_play import SelfPlayGames, TrainingExamples
-from learners.alpha_zero.training import AlphaZeroConfig
+from learners.alpha_zero import AlphaZeroConfig
+from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
+from learners.base import concatenate
+from learners.training import make_initial_rng
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER
@@ -47,7 +49,9 @@ class AlphaZeroAgent:
         self.hyperparameters = {**asdict(self._config), "games_per_batch": GAMES_PER_BATCH, "knows_rules": True}
         self._task = task
         self._trainings = {
-            game.skip_chance: self._config.training(game, task.steps, batch=GAMES_PER_BATCH, seed=seed)
+            game.skip_chance: SelfPlay(
+                self._config.build(game, make_initial_rng(seed)), task.steps, batch=GAMES_PER_BATCH, seed=seed
+            )
             for game in games_to_learn(task)
         }
         self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self._trainings}
@@ -78,7 +82,7 @@ class AlphaZeroAgent:
                 examples = self._examples[skip]
                 examples.append(games.examples(np.array([result])))  # for player_0
                 if len(examples) == GAMES_PER_BATCH:
-                    training.learn(TrainingExamples.concatenate(examples))
+                    training.learn(concatenate(examples))
                     examples.clear()
 
     def policy_for(self, game: Game) -> Policy:
