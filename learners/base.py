@@ -228,10 +228,8 @@ def check_shapes(state: Arrays, arrays: Arrays, owner: str, any_length: tuple[st
         expected = array.dtype, array.ndim, array.shape[first:]
         if (given.dtype, given.ndim, given.shape[first:]) != expected:
             kind = f"{given.dtype}{list(given.shape)}" if name in arrays else "nothing"
-            raise ValueError(
-                f"{owner} needs {name} as {array.dtype}{list(array.shape)}, but there is {kind}: these are another "
-                f"game's or learner's, or damaged"
-            )
+            needs = f"{owner} needs {name} as {array.dtype}{list(array.shape)}, but there is {kind}"
+            raise ValueError(f"{needs}: these are another game's or learner's, or damaged")
 
 
 def concatenate(parts: list[Batch]) -> Batch:

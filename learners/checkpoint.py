@@ -126,10 +126,9 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
         ValueError: an unknown learner, setting or value.
     """
     config = load_learner(learner)
-    known = [field.name for field in dataclasses.fields(config)]
-    for name in settings:
-        if name not in known:
-            raise ValueError(f"{learner} has no setting {name!r}: {closest_names(name, known)}")
+    names = [field.name for field in dataclasses.fields(config)]
+    if unknown := sorted(settings.keys() - names):
+        raise ValueError(f"{learner} has no setting {unknown[0]!r}: {closest_names(unknown[0], names)}")
     return config(**settings)
 
 
@@ -189,9 +188,8 @@ class RunPolicy(PolicyWrapper):
         played = game if isinstance(trained, PhantomGame) else visible(game)
         rules, trained_rules = ({**one.to_dict(), "skip_chance": 0, "win_length": 0} for one in (played, trained))
         if rules != trained_rules:
-            raise ValueError(
-                f"the run {path} learned {trained}, and the game here is {game}: play it on its own board, by its rules"
-            )
+            games = f"the run {path} learned {trained}, and the game here is {game}"
+            raise ValueError(f"{games}: play it on its own board, by its rules")
         if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
             words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
             warnings.warn(words, OtherGameWarning, stacklevel=2)

@@ -182,10 +182,8 @@ def load_learner(name: str) -> type[LearnerConfig]:
     if ":" not in name:
         raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
     if isinstance(name, FromFile) and name not in _named and not trusted():
-        raise ValueError(
-            f"the learner {name!r} was read from a file, and is none of this package, so it can run any code: if you "
-            f"trust its author, {TRUSTING}"
-        )
+        why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
+        raise ValueError(f"{why}: if you trust its author, {TRUSTING}")
     _named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
@@ -196,7 +194,5 @@ def load_learner(name: str) -> type[LearnerConfig]:
 def check_rewards(rewards: str, backup: str) -> None:
     """Raise ValueError for rewards that have no opposite, if the next value may be the opponent's."""
     if rewards == "report" and backup == "negamax":
-        raise ValueError(
-            'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs: '
-            'choose rewards="unit" or backup="agent"'
-        )
+        rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
+        raise ValueError(f'{rule}: choose rewards="unit" or backup="agent"')

@@ -102,10 +102,8 @@ class ExactPGConfig(LearnerConfig):
             )
         policy = None if opponent == SELF else make_policy(opponent, game)
         if policy is not None and (policy.peeks or not policy.pure):
-            raise ValueError(
-                f"{self.name} evaluates its opponent exactly, but {opponent} is no function of the position, or of the "
-                f"view of the player who moves, alone: choose another opponent"
-            )
+            why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
+            raise ValueError(f"{self.name} evaluates its opponent exactly, but {why}: choose another opponent")
 
 
 class ExactPG(Checkpointable):

@@ -363,7 +363,5 @@ class TFNet(Stored):
     def check(self, *numbers: Any) -> None:
         """Raise ValueError unless all numbers are finite."""
         if not all(np.isfinite(array).all() for array in numbers):
-            raise ValueError(
-                f"{self._learner} has diverged after {self.updates:,} updates: choose a learning_rate below "
-                f"{self._rate[0]:g}"
-            )
+            state = f"{self._learner} has diverged after {self.updates:,} updates"
+            raise ValueError(f"{state}: choose a learning_rate below {self._rate[0]:g}")

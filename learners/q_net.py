@@ -77,10 +77,8 @@ class QNetConfig(LearnerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.gradient_steps > 1 and self.buffer_size == 0:
-            raise ValueError(
-                f"gradient_steps={self.gradient_steps} would learn several times from the same decisions without a "
-                f"replay buffer: choose gradient_steps=1, or a buffer_size above 0"
-            )
+            count = f"gradient_steps={self.gradient_steps}"
+            raise ValueError(f"{count} needs a replay buffer: choose gradient_steps=1, or a buffer_size above 0")
         check_rewards(self.rewards, self.backup)
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> QNet:

@@ -104,10 +104,8 @@ class Table(Stored):
         """Allocate so many slots, and put in entries with different keys."""
         words = keys.shape[1]
         if slots > MIN_SLOTS and slots * 8 * (words + 2) > self.max_bytes:
-            raise MemoryError(
-                f"the table holds {len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB: "
-                f"give more with memory=, or learn with a net"
-            )
+            size = f"{len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB"
+            raise MemoryError(f"the table holds {size}: give more with memory=, or learn with a net")
         arrays = np.zeros((slots, words), np.uint64), np.full(slots, self.initial), np.zeros(slots, np.int64)
         self.memory = Memory(*arrays, np.array([len(keys)]), *self._constants)
         places = np.empty(len(keys), np.int64)

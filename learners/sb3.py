@@ -162,10 +162,8 @@ class SB3Net(Checkpointable):
             tower = [Dense(w.T, bias, self.activation) for w, bias in zip(parts[::2], parts[1::2], strict=True)]
             shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
             if [layer.weights.shape for layer in tower] != shapes:
-                raise ValueError(
-                    f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}, but these "
-                    f"arrays are another game's or learner's"
-                )
+                needs = f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}"
+                raise ValueError(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
         self._arrays, self._layers[:] = arrays, layers
 
@@ -454,9 +452,7 @@ class ZipPolicy(Named):
     name: ClassVar[str] = "sb3"
     colour_blind = plays_hidden = True
     variants = ("gravity",)  # which shows by the number of actions
-    refusals: ClassVar = dict.fromkeys(
-        ("overlines", "misere", "torus"), "a zip does not store the rules of its training"
-    )
+    refusals: ClassVar = dict.fromkeys(("overlines", "misere", "torus"), "a zip does not store the rules of its game")
 
     game: Game
     path: str
@@ -465,11 +461,9 @@ class ZipPolicy(Named):
 
     def __post_init__(self) -> None:
         if not (self.trust or trusted()):
-            raise ValueError(
-                f"{self.path} is not read: a zip of Stable-Baselines3 holds pickles, which can run any code when they "
-                f"are loaded. If you trust its source, set {TRUST}=1 or write "
-                f"sb3:{self.path},algorithm={self.algorithm},trust=true"
-            )
+            spec = f"sb3:{self.path},algorithm={self.algorithm},trust=true"
+            why = "a zip of Stable-Baselines3 holds pickles, which can run any code when they are loaded"
+            raise ValueError(f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}")
         self.model  # noqa: B018  # reports a damaged file at once
 
     @cached_property
@@ -484,9 +478,8 @@ class ZipPolicy(Named):
                     raise TypeError(f"it holds a {type(model.policy).__name__}")
             except Exception as problem:  # a pickle can raise any exception
                 why = str(problem).partition("\n")[0] or type(problem).__name__
-                raise ValueError(
-                    f"{self.path} cannot be read as a zip of {kind.__name__}, is it of another algorithm? {why}"
-                ) from None
+                rule = f"cannot be read as a zip of {kind.__name__}, is it of another algorithm?"
+                raise ValueError(f"{self.path} {rule} {why}") from None
         return as_policy(model, self.game)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:

@@ -105,6 +105,8 @@ class TrainingLoop(Stored, ABC):
 
     name = "the state of a training"
     stored: ClassVar[tuple[str, ...]] = ("counts",)
+    measured_at_end: ClassVar[bool] = False
+    """Whether the callbacks are called at the end only."""
     learner: Checkpointable
 
     def __init__(self, learner: Checkpointable, games: int, batch: int) -> None:
@@ -140,7 +142,6 @@ class TrainingLoop(Stored, ABC):
         every: int | Marks | None = None,
         callbacks: Iterable[Callback] = (),
         log: Callable[[int, dict[str, float]], None] | None = None,
-        progress: Callable[[Progress], None] | None = None,
         after_step: Callable[[TrainingLoop], bool] | None = None,
     ) -> Progress:
         """Run to the end.
@@ -149,7 +150,6 @@ class TrainingLoop(Stored, ABC):
             every: number of games between calls of the callbacks and the log, or marks; never by default.
             callbacks: measurements to log; they must not draw from the learner's randomness.
             log: takes the number of games and all numbers measured since.
-            progress: called after every step, with the same object.
             after_step: called after every step; False stops.
 
         Returns:
@@ -160,14 +160,12 @@ class TrainingLoop(Stored, ABC):
         while continues and self.running:
             self.step()
             done = self.done
-            if progress is not None:
-                progress(done)
             if self.is_log_point(following):
                 self.marked = done.games
                 measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
                 if self.steps:
                     measured["steps"] = self.steps
-                for callback in callbacks if self.is_measured else ():
+                for callback in () if self.measured_at_end and self.running else callbacks:
                     measured |= callback(done.games, self.learner)
                 if log is not None:
                     log(done.games, measured)
@@ -178,11 +176,6 @@ class TrainingLoop(Stored, ABC):
     def is_log_point(self, following: Marks) -> bool:
         """Return whether to log after this step: it has reached a mark, or is the last."""
         return self.done.games >= following(self.marked) or (not self.running and self.done.games > self.marked)
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the callbacks are called at a log point."""
-        return True
 
 
 class Decisions(Stored):
@@ -381,16 +374,12 @@ def check_backup(learner: Learner, self_play: bool) -> None:
     if learner.backup == "negamax":
         check_opposite_values(learner.game)
         if not self_play:
-            raise ValueError(
-                'backup="negamax" learns from every ply of a game, which only self-play shows: '
-                'choose self-play, or backup="agent" against another opponent'
-            )
+            rule = 'backup="negamax" learns from every ply, which only self-play shows'
+            raise ValueError(f'{rule}: choose self-play, or backup="agent" against another opponent')
 
 
 def check_opposite_values(game: AnyGame) -> None:
     """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
     if isinstance(game, PhantomGame):
-        raise ValueError(
-            f"learning from every ply takes the value of a position for one player as the opposite of the other's, and "
-            f'in the game {game} they see different boards: choose backup="agent", or a policy as opponent'
-        )
+        why = f"learning from every ply needs opposite values, and the players of {game} see different boards"
+        raise ValueError(f'{why}: choose backup="agent", or a policy as opponent')

@@ -235,6 +235,7 @@ class Imitation(TrainingLoop):
     learner: ValueNet
     stored = ("counts", "examples")
     any_length = ("examples.",)
+    measured_at_end = True
 
     def __init__(self, learner: ValueNet, games: int, **options: Unpack[types.TrainingOptions]) -> None:
         super().__init__(learner, games, 1)
@@ -259,11 +260,6 @@ class Imitation(TrainingLoop):
     def is_log_point(self, following: Marks) -> bool:
         """Return whether this step was one of iterations."""
         return len(self.logged) > 0
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether this is the end: the net is measured once."""
-        return not self.running
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :class:`~learners.base.Stored`."""

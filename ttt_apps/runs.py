@@ -329,6 +329,7 @@ class Run:
                 saved_games, saved_at = training.done.games, time.monotonic()
 
             def after_step(training: TrainingLoop) -> bool:
+                show(training.done)
                 many = 0 < options.checkpoint_games <= training.done.games - saved_games
                 if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
                     save()
@@ -338,7 +339,6 @@ class Run:
                 every=options.marks(),
                 callbacks=self._callbacks(training.marked, snapshots),
                 log=self._logger(metrics),
-                progress=show,
                 after_step=after_step,
             )
             if training.running:

@@ -53,7 +53,7 @@ def test_settings_of_other_types_or_out_of_range_are_refused(name, setting, valu
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("q-net", {"gradient_steps": 2}, "gradient_steps=2 would .* choose gradient_steps=1, or a buffer_size above 0"),
+        ("q-net", {"gradient_steps": 2}, "gradient_steps=2 .* choose gradient_steps=1, or a buffer_size above 0"),
         *((name, {"rewards": "report", "backup": "negamax"}, 'choose rewards="unit" or backup="agent"')
           for name in ("q-learning", "q-net")),
         ("value-net", {"hidden": (3,)}, "activations=.* choose one of linear, relu, tanh, sigmoid for each"),
