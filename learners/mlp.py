@@ -279,13 +279,11 @@ class TFNet(Stored):
         compiled = tf.function(on_device, input_signature=signature, autograph=False).get_concrete_function()
         return lambda *arrays: compiled(*(tf.constant(array) for array in arrays))
 
-    def outputs(self, inputs: Any, weights: Mapping[str, Any] | None = None) -> Any:
-        """Return the outputs float32[B, outputs] of the net, or of one with other ``weights``."""
-        tf = self.tf
-        weights = weights or self.weights
+    def outputs(self, inputs: Any) -> Any:
+        """Return the outputs float32[B, outputs] of the net."""
         for layer, activation in enumerate(self._activations):
-            inputs = self._add_bias(inputs @ weights[f"{layer}.weights"], weights[f"{layer}.bias"])
-            inputs = inputs if activation == "linear" else getattr(tf.nn, activation)(inputs)
+            inputs = self._add_bias(inputs @ self.weights[f"{layer}.weights"], self.weights[f"{layer}.bias"])
+            inputs = inputs if activation == "linear" else getattr(self.tf.nn, activation)(inputs)
         return inputs
 
     def planes(self, obs: Any, count: int = 3) -> Any:
