@@ -46,9 +46,8 @@ from rich.table import Table
 
 from baselines.mcts import GumbelResult, gumbel_search
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
-from learners.alpha_zero.learner import AlphaZero
+from learners.alpha_zero.net import AlphaZero, value_scale_for
 from learners.alpha_zero.self_play import TrainingExamples, play_block
-from learners.alpha_zero.settings import value_scale_for
 from learners.training import make_initial_rng
 from studies.trainings import NAME, ROUNDING, TrainingCurve, TrainingStudy, temporary_run, training_unit
 from ttt_envs.game.boards import Boards

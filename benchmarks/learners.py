@@ -197,7 +197,7 @@ def measure_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, S
     found: dict[str, dict[str, Spread]] = {}
     games = max(300, int(20_000 * seconds))
     for name, path in LEARNERS.items():
-        if load_object(path).own_loop:
+        if load_object(path).loop:
             continue
         found[name] = {}
         for size, win_length in BOARDS:

@@ -152,7 +152,7 @@ TEACHER_WORK = (
     "f'{len(ask(25).value)} positions'",
 )
 TEACHER_BEFORE = """
-from learners.imitation import play_training_games
+from learners.value_net import play_training_games
 from ttt_envs.game.rules import Game
 ask = lambda count: play_training_games(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
 ask(1)  # compiles

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
-from ttt_envs.core.files import parse_json
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, play_moves
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame
@@ -19,6 +18,8 @@ from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
 Backup = Literal["agent", "negamax"]
 """Where a transition leads. ``agent``: to the same player's next turn, the opponent is a part of the environment.
 ``negamax``, in self-play only: to the next ply, whose value counts with a minus if it is the opponent's turn."""
+Batch = TypeVar("Batch", bound=tuple[Any, ...])
+"""A named tuple of arrays of the same length."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 """Arrays by name, as they are stored."""
 
@@ -41,27 +42,85 @@ class Transition(NamedTuple):
     next_action: Int64Array
     """int64[B]: the next action played; -1 if none, or if the learner does not want it"""
 
+    def own_first(self, rewards: str) -> Transition:
+        """Return the transitions with own stones as 1, and with final rewards of 0, 0.5 and 1 for ``rewards`` of
+        "report".
+        """
+        boards, next_boards = (Boards(part.own_first(), part.mover) for part in (self.boards, self.next_boards))
+        reward = self.reward
+        if rewards == "report":
+            reward = np.where(self.discount == 0, (reward + 1) / 2, reward)
+        return self._replace(boards=boards, reward=reward, next_boards=next_boards)
 
-class Checkpointable(Policy):
-    """A trained policy that can be saved as arrays."""
+
+class Stored:
+    """What can be saved as arrays and restored from them exactly: the attributes named in ``stored``."""
 
     name: str = "a learner"
     """By which messages call it."""
+    stored: ClassVar[tuple[str, ...]] = ()
+    """Attributes that determine its future: arrays, dictionaries or named tuples of arrays, generators, other objects
+    of this kind, or None."""
+    any_length: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of names of arrays whose first length may change."""
+    unchecked: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of names of arrays that may be others."""
+
+    @property
+    def state(self) -> Arrays:
+        """Copies of all arrays by name, ``attribute`` or ``attribute.name``: enough to resume exactly.
+
+        Setting it raises ValueError for arrays of another shape or dtype, and changes nothing then.
+        """
+        return self.to_arrays()
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        expected = {name: array for name, array in self.state.items() if not name.startswith(self.unchecked)}
+        check_shapes(expected, arrays, self.name, self.any_length)
+        self.from_arrays({name: array.copy() for name, array in arrays.items()})
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return ``state``."""
+        parts = (_to_arrays(name, getattr(self, name)) for name in self.stored)
+        return {name: array for part in parts for name, array in part.items()}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Set ``state`` to arrays of checked shapes, which nothing else changes."""
+        for name in self.stored:
+            setattr(self, name, _from_arrays(name, getattr(self, name), arrays))
+
+
+def _to_arrays(name: str, value: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of a stored attribute."""
+    if isinstance(value, np.ndarray):
+        return {name: value.copy()}
+    if isinstance(value, np.random.Generator):
+        text = json.dumps(value.bit_generator.state, default=np.ndarray.tolist)
+        return {name: np.frombuffer(text.encode(), np.uint8)}
+    parts = value.to_arrays() if isinstance(value, Stored) else getattr(value, "_asdict", lambda: value or {})()
+    return {f"{name}.{part}": np.array(array) for part, array in parts.items()}
+
+
+def _from_arrays(name: str, value: Any, arrays: Arrays) -> Any:
+    """Return the new value of a stored attribute, given the old one."""
+    if isinstance(value, np.ndarray):
+        return arrays[name]
+    if isinstance(value, np.random.Generator):
+        value.bit_generator.state = json.loads(arrays[name].tobytes())
+        return value
+    parts = with_prefix(f"{name}.", arrays)
+    if not isinstance(value, Stored):
+        return type(value)(**parts)
+    value.from_arrays(parts)
+    return value
+
+
+class Checkpointable(Stored, Policy):
+    """A trained policy that can be saved as arrays."""
+
     game: AnyGame
     """The game that it learns."""
-    symmetric: bool
-
-    if TYPE_CHECKING:
-        state: Arrays
-    else:
-
-        @property
-        def state(self) -> Arrays:
-            """The learned state and all counters: with the training's state, enough to resume exactly.
-
-            Setting it raises ValueError for arrays of another shape or dtype, and changes nothing then.
-            """
-            raise NotImplementedError
 
     def __str__(self) -> str:
         return self.name
@@ -103,21 +162,23 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
     """A learner that explores by random moves, with the probability ``epsilon[0]``.
 
     Args:
-        name: of the learner.
+        config: its settings, with ``name``, ``symmetries``, ``epsilon`` and ``epsilon_decay``.
         game: the game.
-        epsilon: the probability at first.
-        epsilon_decay: it is multiplied by 1 - epsilon_decay after each random move.
+
+    Attributes:
+        epsilon: float64[2]: the probability, and its decay: it is multiplied by 1 - decay after each random move.
     """
 
     colour_blind = True
 
-    def __init__(self, name: str, game: AnyGame, epsilon: float, epsilon_decay: float) -> None:
-        self.name, self.game, self.epsilon, self.epsilon_decay = name, game, np.array([epsilon]), epsilon_decay
+    def __init__(self, config: Any, game: AnyGame) -> None:
+        self.config, self.name, self.game = config, config.name, game
+        self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return epsilon-greedy moves int64[B]."""
         draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
-        epsilon_greedy(self.training_values(boards), draws, self.epsilon, self.epsilon_decay, actions)
+        epsilon_greedy(self.training_values(boards), draws, self.epsilon, actions)
         return actions
 
     def training_values(self, boards: Boards) -> Float64Array:
@@ -126,27 +187,23 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
 
 
 @kernel
-def epsilon_greedy(
-    q: Float64Array, draws: Float64Array, epsilon: Float64Array, epsilon_decay: float, actions: Int64Array
-) -> None:
+def epsilon_greedy(q: Float64Array, draws: Float64Array, epsilon: Float64Array, actions: Int64Array) -> None:
     """Do :func:`epsilon_greedy_move` for action values float64[B, cells], draws float64[B, 2]."""
     for b in range(len(actions)):
         best = -np.inf
         for action in range(q.shape[1]):
             best = q[b, action] if q[b, action] > best else best
-        actions[b] = epsilon_greedy_move(q[b], best, draws[b], epsilon, epsilon_decay)
+        actions[b] = epsilon_greedy_move(q[b], best, draws[b], epsilon)
 
 
 @inlined
-def epsilon_greedy_move(
-    q: Float64Array, best: float, draws: Float64Array, epsilon: Float64Array, epsilon_decay: float
-) -> int:
-    """Return a random legal move where draws[0] < epsilon, else one of the highest value, ``best``.
+def epsilon_greedy_move(q: Float64Array, best: float, draws: Float64Array, epsilon: Float64Array) -> int:
+    """Return a random legal move where draws[0] < epsilon[0], else one of the highest value, ``best``.
 
-    ``q`` float64[cells] is NaN where illegal, and may be changed; draws[1] chooses among equals.
+    ``q`` float64[cells] is NaN where illegal, and may be changed; draws[1] chooses among equals; epsilon[1] is a decay.
     """
     if draws[0] < epsilon[0]:
-        epsilon[0] *= 1.0 - epsilon_decay
+        epsilon[0] *= 1.0 - epsilon[1]
         best = 0.0
         for action in range(len(q)):
             q[action] *= 0.0
@@ -161,42 +218,23 @@ def epsilon_greedy_move(
     return move
 
 
-def final_rewards(rewards: Float64Array, over: BoolArray, kind: str) -> Float64Array:
-    """Map final rewards -1, 0 and 1 to 0, 0.5 and 1 where the game is over, if ``kind`` is "report"."""
-    return np.where(over, (rewards + 1) / 2, rewards) if kind == "report" else rewards
-
-
 def check_shapes(state: Arrays, arrays: Arrays, owner: str, any_length: tuple[str, ...] = ()) -> None:
     """Raise ValueError unless ``arrays`` has all arrays of a ``state``, with their dtypes and shapes.
 
     Those whose names begin with one of ``any_length`` may have another first length. ``owner`` is for the message.
     """
     for name, array in state.items():
-        given, first = arrays.get(name), int(name.startswith(any_length))
-        if given is None or (given.dtype, given.ndim, given.shape[first:]) != (
-            array.dtype,
-            array.ndim,
-            array.shape[first:],
-        ):
-            kind = "nothing" if given is None else f"{given.dtype}{list(given.shape)}"
-            raise ValueError(
-                f"{owner} needs {name} as {array.dtype}{list(array.shape)}, but there is {kind}: these are another "
-                f"game's or learner's, or damaged"
-            )
+        given, first = arrays.get(name, np.array(None)), int(name.startswith(any_length))
+        expected = array.dtype, array.ndim, array.shape[first:]
+        if (given.dtype, given.ndim, given.shape[first:]) != expected:
+            kind = f"{given.dtype}{list(given.shape)}" if name in arrays else "nothing"
+            needs = f"{owner} needs {name} as {array.dtype}{list(array.shape)}, but there is {kind}"
+            raise ValueError(f"{needs}: these are another game's or learner's, or damaged")
 
 
-def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Encode JSON-ready data as uint8[N], to store it among arrays: a generator's state, for example."""
-    return np.frombuffer(json.dumps(data).encode(), np.uint8)
-
-
-def from_bytes(array: np.ndarray[Any, Any]) -> Any:
-    """Decode data encoded by :func:`to_bytes`.
-
-    Raises:
-        ValueError: an array that does not hold JSON.
-    """
-    return parse_json(np.asarray(array, np.uint8).tobytes())
+def concatenate(parts: list[Batch]) -> Batch:
+    """Concatenate named tuples of arrays."""
+    return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:

@@ -13,10 +13,10 @@ import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import IO, Any, NotRequired, TypedDict
+from typing import IO, Any
 
 import numpy as np
-from msgspec import convert
+from msgspec import convert, defstruct
 
 from learners import CONFIG as CONFIG
 from learners import OtherGameWarning, is_run
@@ -34,28 +34,14 @@ MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
 
 
-class RunConfig(TypedDict):
-    """Fields of every config.json, and those of a training that it may lack."""
-
-    game: dict[str, Any]
-    learner: str
-    settings: dict[str, Any]
-    batch: NotRequired[int | None]
-    log_every: NotRequired[int | None]
-    exact_every: NotRequired[int | None]
-    seat: NotRequired[str]
-    checkpoint_games: NotRequired[int]
-    checkpoint_seconds: NotRequired[float]
-    no_report: NotRequired[bool]
-    resumed: NotRequired[list[Any]]
-
-
-class TrainingConfig(RunConfig):
-    """Fields without which a training cannot be resumed."""
-
-    opponent: str
-    games: int
-    seed: int
+_COUNTS = [(name, int | None, None) for name in ("batch", "log_every", "exact_every")]
+_CHECKPOINTS = [("checkpoint_games", int, 0), ("checkpoint_seconds", float, 0.0)]
+_OTHERS = [("seat", str, ""), ("no_report", bool, False), ("resumed", list, [])]
+_RUN: list[Any] = [("game", dict), ("learner", str), ("settings", dict), *_COUNTS, *_CHECKPOINTS, *_OTHERS]
+RunConfig = defstruct("RunConfig", _RUN, kw_only=True)
+"""Fields of every config.json, and those of a training that it may lack."""
+TrainingConfig = defstruct("TrainingConfig", [("opponent", str), ("games", int), ("seed", int), *_RUN], kw_only=True)
+"""The same with those without which a training cannot be resumed."""
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
@@ -91,12 +77,9 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
     Raises:
         OSError: it cannot be written; a checkpoint before it is still there.
     """
-    arrays = {f"{part}.{name}": array for part, named in parts.items() for name, array in named.items()}
-    try:
-        save_arrays(run / CHECKPOINT, arrays)
-    except OSError as problem:
-        state = "the checkpoint before it is still there" if (run / CHECKPOINT).exists() else "there is none before it"
-        raise OSError(f"{run / CHECKPOINT} cannot be written ({problem.strerror or problem}): {state}") from None
+    save_arrays(
+        run / CHECKPOINT, {f"{part}.{key}": array for part, arrays in parts.items() for key, array in arrays.items()}
+    )
 
 
 def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
@@ -143,10 +126,9 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
         ValueError: an unknown learner, setting or value.
     """
     config = load_learner(learner)
-    known = [field.name for field in dataclasses.fields(config)]
-    for name in settings:
-        if name not in known:
-            raise ValueError(f"{learner} has no setting {name!r}: {closest_names(name, known)}")
+    names = [field.name for field in dataclasses.fields(config)]
+    if unknown := sorted(settings.keys() - names):
+        raise ValueError(f"{learner} has no setting {unknown[0]!r}: {closest_names(unknown[0], names)}")
     return config(**settings)
 
 
@@ -155,27 +137,18 @@ def new_config(game: AnyGame, settings: Mapping[str, Any], **training: Any) -> d
     return {"format": 1, "game": game.to_dict(), **training, "settings": dict(settings)}
 
 
-def _hint(path: Path) -> str:
-    """Return the advice for a folder that is no run: the run that was probably meant."""
-    if is_run(path.parent):
-        return f"Did you mean {path.parent}?"
-    if near := closest_path(path, is_run):
-        return f"Did you mean {near}?"
-    try:
-        return f"It contains runs: choose one, such as {min(filter(is_run, path.iterdir()))}"
-    except (OSError, ValueError):  # no folder, or no run in it
-        return f"Make one with train.py --out {path}"
-
-
 def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
     Raises:
-        ValueError: no such run, or a damaged file, or one without the ``fields``.
+        ValueError: no such run, or a damaged file, or one without the ``fields``, those of :data:`RunConfig`, or of
+            :data:`TrainingConfig`, which a training needs to be resumed or repeated.
     """
     path = run / CONFIG
     if not os.path.lexists(path):
-        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {_hint(run)}")
+        near = run.parent if is_run(run.parent) else closest_path(run, is_run)
+        hint = f"Did you mean {near}?" if near else f"Make one with train.py --out {run}"
+        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {hint}")
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         data = parse_json(content)
@@ -185,15 +158,6 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
     config: dict[str, Any] = from_file(data)
     return config
-
-
-def read_training(run: Path) -> dict[str, Any]:
-    """Read a run's ``config.json`` with all fields needed to resume or repeat the training.
-
-    Raises:
-        ValueError: no such run, or a damaged file.
-    """
-    return read_config(run, TrainingConfig)
 
 
 class RunPolicy(PolicyWrapper):
@@ -222,10 +186,10 @@ class RunPolicy(PolicyWrapper):
         trained = game_from_dict(config["game"])
         # what learned where stones are seen also plays where they are hidden, by views
         played = game if isinstance(trained, PhantomGame) else visible(game)
-        if _board_and_rules(trained) != _board_and_rules(played):
-            raise ValueError(
-                f"the run {path} learned {trained}, and the game here is {game}: play it on its own board, by its rules"
-            )
+        rules, trained_rules = ({**one.to_dict(), "skip_chance": 0, "win_length": 0} for one in (played, trained))
+        if rules != trained_rules:
+            games = f"the run {path} learned {trained}, and the game here is {game}"
+            raise ValueError(f"{games}: play it on its own board, by its rules")
         if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
             words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
             warnings.warn(words, OtherGameWarning, stacklevel=2)
@@ -240,10 +204,6 @@ class RunPolicy(PolicyWrapper):
 
     def __str__(self) -> str:
         return policy_name(self.path) + (",symmetrize=true" if self.symmetrize else "")
-
-
-def _board_and_rules(game: AnyGame) -> tuple[object, ...]:
-    return game.rows, game.columns, game.variants, isinstance(game, PhantomGame) and game.kind
 
 
 def policy_name(run: str | Path) -> str:

@@ -20,7 +20,6 @@ from learners.base import Checkpointable
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
 from learners.training import Trainer, TrainingLoop, make_initial_rng
-from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
 from ttt_envs.core.checks import check_choice, closest_names
 from ttt_envs.core.work import MAX_THREADS
@@ -63,9 +62,9 @@ class TrainingOptions(TypedDict, total=False):
 class LearnerConfig:
     """Base class of settings: frozen dataclasses that define the command-line options.
 
-    A subclass defines :meth:`build`, and overrides :meth:`training` and :meth:`check_opponent` if the learner has a
-    :class:`~learners.training.TrainingLoop` of its own. The class variables suit most learners; a subclass overrides
-    what does not suit it. Values are checked against the types of the fields, as :data:`Fraction` or a ``Literal``.
+    A subclass defines :meth:`build`, and ``loop`` if the learner has a loop of its own. The class variables suit most
+    learners; a subclass overrides what does not suit it. Values are checked against the types of the fields, as
+    :data:`Fraction` or a ``Literal``.
 
     Raises:
         ValueError: a value does not fit its type, or two settings do not fit together.
@@ -85,8 +84,11 @@ class LearnerConfig:
     """Default number of games in self-play."""
     report: ClassVar[Mapping[str, Any] | None] = None
     """Settings of the learner's source, ``batch`` among them, for ``--settings report``; None if there is no such."""
-    own_loop: ClassVar[bool] = False
-    """Whether the learner has a loop of its own, in place of :class:`~learners.training.Trainer`."""
+    only_opponent: ClassVar[bool] = False
+    """Whether it learns from games of ``opponent`` only."""
+    loop: ClassVar[str] = ""
+    """"module:Class" of its own :class:`~learners.training.TrainingLoop`, called with the learner, the number of games
+    and :class:`TrainingOptions`; "" for :class:`~learners.training.Trainer`."""
     resumes: ClassVar[bool] = True
     """Whether a stopped training continues, and a finished one to more games; else it starts again."""
     plays_games: ClassVar[bool] = True
@@ -111,7 +113,6 @@ class LearnerConfig:
             converted = convert(value.item() if isinstance(value, np.generic) else value, kind)
         except ValidationError as problem:
             rule = str(problem).replace("Expected", "choose", 1)
-            rule = rule.replace("`int`", "a whole number", 1).replace("`float`", "a number", 1)
             raise ValueError(f"{name}={value!r} does not work for {self.name}: {rule}") from None
         return value if isinstance(value, str) else converted  # FromFile is a str
 
@@ -134,9 +135,12 @@ class LearnerConfig:
         Raises:
             ValueError: it cannot.
         """
-        if self.own_loop and opponent.partition(":")[0] == POOL:
+        if self.only_opponent and opponent != self.opponent:
+            raise ValueError(f"{self.name} learns from games of {self.opponent} only, not against {opponent}")
+        is_pool = opponent.partition(":")[0] == POOL
+        if self.loop and is_pool:
             raise ValueError(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
-        if opponent != SELF and opponent.partition(":")[0] != POOL:
+        if opponent not in (SELF, TEACHER) and not is_pool:
             make_policy(opponent, game)
 
     def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> TrainingLoop:
@@ -146,14 +150,17 @@ class LearnerConfig:
             ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
         """
         self.check_game(game)
+        spec = options.setdefault("opponent", self.opponent if self.only_opponent else SELF)
+        seed, seat = options["seed"], options.get("seat", "alternate")
 
         def build() -> Any:
-            return self.build(game, make_initial_rng(options["seed"]))
+            return self.build(game, make_initial_rng(seed))
 
-        spec = options.get("opponent", SELF)
-        opponent: str | Policy = parse_pool(spec, build) or spec
-        seat = options.get("seat", "alternate")
-        return Trainer(build(), opponent, games, batch=options["batch"], seed=options["seed"], seat=seat)
+        if self.loop:
+            self.check_opponent(spec, game)
+            loop: TrainingLoop = load_object(self.loop)(build(), games, **options)
+            return loop
+        return Trainer(build(), parse_pool(spec, build) or spec, games, batch=options["batch"], seed=seed, seat=seat)
 
 
 _named: set[str] = set()
@@ -174,14 +181,10 @@ def load_learner(name: str) -> type[LearnerConfig]:
         return kind
     if ":" not in name:
         raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
-    if isinstance(name, FromFile):
-        if name not in _named and not trusted():
-            raise ValueError(
-                f"the learner {name!r} was read from a file, and is none of this package, so it can run any code: if "
-                f"you trust its author, {TRUSTING}"
-            )
-    else:
-        _named.add(name)
+    if isinstance(name, FromFile) and name not in _named and not trusted():
+        why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
+        raise ValueError(f"{why}: if you trust its author, {TRUSTING}")
+    _named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
         raise ValueError(f"{name} is no class of a learner's settings: derive it from one in learners.config")
@@ -191,7 +194,5 @@ def load_learner(name: str) -> type[LearnerConfig]:
 def check_rewards(rewards: str, backup: str) -> None:
     """Raise ValueError for rewards that have no opposite, if the next value may be the opponent's."""
     if rewards == "report" and backup == "negamax":
-        raise ValueError(
-            'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs: '
-            'choose rewards="unit" or backup="agent"'
-        )
+        rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
+        raise ValueError(f'{rule}: choose rewards="unit" or backup="agent"')

@@ -35,12 +35,12 @@ from typing import Any, ClassVar, Literal, Unpack
 import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from learners.base import Arrays, Checkpointable, check_shapes
+from learners.base import Checkpointable
 from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt, TrainingOptions
-from learners.training import Progress, TrainingLoop, make_initial_rng
+from learners.training import Progress, TrainingLoop
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.envs.config import SELF, SeatChoice
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
@@ -68,7 +68,7 @@ class ExactPGConfig(LearnerConfig):
     self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}
     self_play_games: ClassVar[int] = 2_000
     plays_games: ClassVar[bool] = False
-    own_loop: ClassVar[bool] = True
+    loop: ClassVar[str] = "learners.exact_pg:ExactTraining"
 
     method: Method = "natural-gradient"
     """update of the policy, the same against an opponent and in self-play: gradient, natural-gradient,
@@ -93,68 +93,44 @@ class ExactPGConfig(LearnerConfig):
         """
         return ExactPG(self, game, rng)
 
-    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> ExactTraining:
-        """See :meth:`LearnerConfig.training`; no games are played, so there is no use for a cluster.
-
-        Raises:
-            ValueError: numbers out of range, an opponent that :meth:`check_opponent` refuses.
-            MemoryError: a game with too many positions for a table.
-        """
-        opponent = options.get("opponent", SELF)
-        self.check_game(game)
-        self.check_opponent(opponent, game)
-        learner = self.build(game, make_initial_rng(options["seed"]))
-        return ExactTraining(learner, opponent, games, batch=options["batch"], seat=options.get("seat", "alternate"))
-
-    def check_game(self, game: AnyGame) -> None:
-        """See :meth:`LearnerConfig.check_game`; fictitious play would need best policies over views."""
-        super().check_game(game)
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
+        """See :meth:`LearnerConfig.check_opponent`; fictitious play would need best policies over views."""
+        super().check_opponent(opponent, game)
         if isinstance(game, PhantomGame) and self.method == "fictitious-play":
             raise ValueError(
-                f"fictitious-play needs best responses without memory, which are not known in the game {game}: choose "
-                f"another method, such as magnetic-mirror-descent"
+                f"fictitious-play needs best responses over views, unknown in {game}: choose another method"
             )
-
-    def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """See :meth:`LearnerConfig.check_opponent`."""
-        super().check_opponent(opponent, game)
         policy = None if opponent == SELF else make_policy(opponent, game)
         if policy is not None and (policy.peeks or not policy.pure):
-            raise ValueError(
-                f"{self.name} evaluates its opponent exactly, but {opponent} is no function of the position, or of the "
-                f"view of the player who moves, alone: choose another opponent"
-            )
+            why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
+            raise ValueError(f"{self.name} evaluates its opponent exactly, but {why}: choose another opponent")
 
 
 class ExactPG(Checkpointable):
-    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where it never plays.
+    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where it never plays."""
 
-    Attributes:
-        table: the policy, with logits float64[N, cells]: logarithms of the probabilities, 0 where illegal.
-    """
+    name = ExactPGConfig.name
+    stored = ("logits",)
 
     def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self.config, self.game, self.graph = config, game, KeptGraph(game)
         shape = self.graph.legal.shape
         initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
-        self.table = SoftmaxTable(PositionIndex(game, self.graph.boards), log_softmax(initial, self.graph.legal))
+        index = PositionIndex(game, self.graph.boards)
+        self.table = SoftmaxTable(index, log_softmax(initial, self.graph.legal))
+
+    @property
+    def logits(self) -> Float64Array:
+        """float64[N, cells]: logarithms of the probabilities, 0 where illegal."""
+        return self.table.logits
+
+    @logits.setter
+    def logits(self, logits: Float64Array) -> None:
+        self.table = replace(self.table, logits=logits)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
         return self.table.probabilities(boards)
-
-    def __str__(self) -> str:
-        return self.config.name
-
-    @property
-    def state(self) -> Arrays:
-        """See :class:`~learners.base.Checkpointable`."""
-        return {"logits": self.table.logits.copy()}
-
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        check_shapes(self.state, arrays, self.config.name)
-        self.table = replace(self.table, logits=arrays["logits"].copy())
 
 
 class ExactTraining(TrainingLoop):
@@ -162,46 +138,39 @@ class ExactTraining(TrainingLoop):
 
     An update counts as one game. Wins, draws and losses are the sums of their exact probabilities before each update,
     rounded so that they add up to the number of updates; those of the learner, over its seats, and in self-play those
-    of player_0. No moves are made, so ``steps`` is 0.
+    of player_0. No moves are made, so ``steps`` is 0. ``logged`` has exact numbers before the last update: the expected
+    result, the norm of its gradient in the logits, and the mean entropy of a decision in nats.
 
     Args:
         learner: the learner, trained in place.
-        opponent: a spec string of a pure policy, or ``"self"``.
         games: total number of updates.
-        batch: number of updates per step; no result depends on it.
-        seat: the learner's; ``"random"`` and ``"alternate"`` weigh both seats equally.
+        options: ``batch``, the number of updates per step, on which no result depends; ``opponent``, a pure policy or
+            ``"self"``; ``seat``, the learner's: ``"random"`` and ``"alternate"`` weigh both seats equally.
 
     Attributes:
         updated: bool[N]: the positions in which the learner is to move.
+        totals: float64[3]: sums of the probabilities of a win, a draw and a loss.
+        q_tm1: float64[N, cells]: action values of the last update.
+        reference: float64[N, cells]: logits of the regularization policy.
 
     Raises:
         ValueError: numbers out of range, an unknown opponent.
     """
 
     learner: ExactPG
+    stored = ("counts", "totals", "q_tm1", "reference")
 
-    def __init__(
-        self, learner: ExactPG, opponent: str, games: int, *, batch: int = 1, seat: SeatChoice = "alternate"
-    ) -> None:
-        super().__init__(learner, games, batch)
-        boards, logits = learner.graph.boards, learner.table.logits
+    def __init__(self, learner: ExactPG, games: int, **options: Unpack[TrainingOptions]) -> None:
+        super().__init__(learner, games, options["batch"])
+        boards, opponent = learner.graph.boards, options["opponent"]
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
             policy = make_policy(opponent, learner.game)
             self._opponent = np.concatenate([policy.probabilities(part) for part in boards.chunks(QUERY_SIZE)])
-            self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
+            self._seats = {"first": (0,), "second": (1,)}.get(options.get("seat", ""), (0, 1))
         self.updated = np.isin(boards.mover, self._seats)
-        # sums of results, metrics, action values of the last update, and logits of the regularization policy
-        zeros = {"totals": np.zeros(3), "logged": np.zeros(3), "previous": np.zeros(logits.shape)}
-        self._memory: dict[str, np.ndarray[Any, Any]] = {**zeros, "reference": logits}
-
-    @property
-    def logged(self) -> dict[str, float]:
-        """Exact numbers before the last update: the expected result, the norm of its gradient in the logits, and the
-        mean entropy of a decision in nats.
-        """
-        return dict(zip(("value", "gradient_norm", "entropy"), self._memory["logged"].tolist(), strict=True))
+        self.totals, self.q_tm1, self.reference = np.zeros(3), np.zeros(learner.logits.shape), learner.logits
 
     def step(self) -> None:
         """Make a batch of updates."""
@@ -215,7 +184,7 @@ class ExactTraining(TrainingLoop):
             ValueError: the learning diverges.
         """
         learner, config = self.learner, self.learner.config
-        x, legal, number = learner.table.logits, learner.graph.legal, self.done.games
+        x, legal, number = learner.logits, learner.graph.legal, self.done.games
         p = np.where(legal, np.exp(x), 0.0)
         exact = self._evaluate(p)
         self._measure(p, exact)
@@ -224,9 +193,9 @@ class ExactTraining(TrainingLoop):
         logits = log_softmax(np.where(self.updated[:, None], x + change, x), legal)
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
             raise ValueError(f"{config.name} has diverged after {number} updates: choose a learning_rate below {h:g}")
-        learner.table = replace(learner.table, logits=logits)
-        wins = min(round(float(self._memory["totals"][0])), number + 1)
-        losses = min(round(float(self._memory["totals"][2])), number + 1 - wins)
+        learner.logits = logits
+        wins = min(round(float(self.totals[0])), number + 1)
+        losses = min(round(float(self.totals[2])), number + 1 - wins)
         self.done = Progress(number + 1, wins, number + 1 - wins - losses, losses)
 
     def _evaluate(
@@ -238,29 +207,30 @@ class ExactTraining(TrainingLoop):
             The evaluation of each position with the learner in its mover's seat; the results are the learner's, the
             mean over its seats, and in self-play those of player_0.
         """
-        graph, parts, results = self.learner.graph, [], []
+        graph, evaluations = self.learner.graph, []
         if self._opponent is None and not best_response:
             return graph.evaluate(policy, costs)
         for seat in self._seats:
             own = (graph.boards.mover == seat)[:, None]
             joint = policy if self._opponent is None else np.where(own, policy, self._opponent)
             paid = None if costs is None else np.where(own, costs, 0.0)
-            parts.append(graph.evaluate(joint, paid, seat if best_response else None))
-            results.append(parts[-1].results[:: 1 - 2 * seat])
-        second = graph.boards.mover == 1
-        arrays = zip(parts[0][:4], parts[-1][:4], strict=True)
-        merged: list[Any] = [np.where(second.reshape(-1, *[1] * (one.ndim - 1)), two, one) for one, two in arrays]
-        merged.append(tuple(np.mean(results, axis=0).tolist()))
-        return GraphEvaluation(*merged)
+            evaluations.append(graph.evaluate(joint, paid, seat if best_response else None))
+        first, second = evaluations[0], evaluations[-1]
+        is_second = graph.boards.mover == 1
+        for array, other in zip(first[:4], second[:4], strict=True):
+            array[is_second] = other[is_second]
+        results = np.mean(
+            [part.results[:: 1 - 2 * seat] for part, seat in zip(evaluations, self._seats, strict=True)], 0
+        )
+        return first._replace(results=tuple(results.tolist()))
 
     def _measure(self, p: Float64Array, exact: GraphEvaluation) -> None:
         """Add the probabilities of the results before an update, and store the metrics."""
         visits = np.where(self.updated, exact.occupancy, 0.0)
-        entropy = -(p * self.learner.table.logits).sum(axis=1)
+        entropy = float(-(visits @ (p * self.learner.logits).sum(axis=1)) / max(visits.sum(), 1e-300))
         norm = math.sqrt(float(np.square(self._gradient(p, exact, 1.0)[self.updated]).sum()))
-        self._memory["totals"] = self._memory["totals"] + np.array(exact.results)
-        value, mean_entropy = exact.results[0] - exact.results[2], float(visits @ entropy) / max(visits.sum(), 1e-300)
-        self._memory["logged"] = np.array([value, norm, mean_entropy])
+        self.totals = self.totals + np.array(exact.results)
+        self.logged = {"value": exact.results[0] - exact.results[2], "gradient_norm": norm, "entropy": entropy}
 
     # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action values, advantages and
     # visits, and h is the learning rate.
@@ -276,13 +246,13 @@ class ExactTraining(TrainingLoop):
     def _optimistic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return h (2 q_t - q_(t-1)), and h q_t in the first update."""
         q_t = exact.action_values
-        q_tm1 = self._memory["previous"] if self.done.games else q_t
-        self._memory["previous"] = q_t
+        q_tm1 = self.q_tm1 if self.done.games else q_t
+        self.q_tm1 = q_t
         return h * (2.0 * q_t - q_tm1)
 
     def _magnetic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return (x + h q) / (1 + h a) - x."""
-        config, x = self.learner.config, self.learner.table.logits
+        config, x = self.learner.config, self.learner.logits
         scale = 1.0 / math.sqrt(self.done.games + 1.0) if config.anneal else 1.0
         h, a = h * scale, config.temperature * scale
         return np.asarray((x + h * exact.action_values) / (1.0 + h * a) - x)
@@ -295,23 +265,14 @@ class ExactTraining(TrainingLoop):
         total = (1.0 - c) * exact.occupancy + d_b
         w = np.divide(d_b, total, out=np.zeros_like(total), where=total > 0)[:, None]
         average = p + w * (best.policy - p)
-        return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.table.logits)
+        return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.logits)
 
     def _r_nad(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
         """Return h q~, of rewards minus a (x - x_r), with x_r the logits of the regularization policy."""
-        config, x = self.learner.config, self.learner.table.logits
+        config, x = self.learner.config, self.learner.logits
         if self.done.games % config.reference_interval == 0:
-            self._memory["reference"] = x
-        return h * self._evaluate(p, config.temperature * (x - self._memory["reference"])).action_values
-
-    @property
-    def arrays(self) -> Arrays:
-        """See :class:`~learners.training.TrainingLoop`."""
-        return self._memory
-
-    def restore(self, arrays: Arrays) -> None:
-        """See :class:`~learners.training.TrainingLoop`."""
-        self._memory = {name: arrays[name] for name in self._memory}
+            self.reference = x
+        return h * self._evaluate(p, config.temperature * (x - self.reference)).action_values
 
 
 def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:

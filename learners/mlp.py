@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from learners.base import Arrays
+from learners.base import Arrays, Stored
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.game.phantom import AnyGame
@@ -26,7 +26,7 @@ ONE = np.float32(1)
 CHUNK = 1 << 14
 """Number of positions that :func:`forward` evaluates at once."""
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
-BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
+ADAM = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
 """Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
@@ -77,17 +77,21 @@ def forward(inputs: np.ndarray[Any, Any], layers: Sequence[Dense]) -> Float64Arr
     for start in range(0, max(1, len(inputs)), CHUNK):
         out = inputs[start : start + CHUNK].astype(np.float64)
         for weights, bias, activation in layers:
-            out = out @ weights + bias
-            if activation == "relu":
-                out = np.maximum(out, 0)
-            elif activation == "tanh":
-                out = np.tanh(out)
-            elif activation == "sigmoid":
-                from scipy.special import expit  # its import takes .4 s
-
-                out = expit(out)
+            out = ACTIVATIONS[activation](out @ weights + bias)
         parts.append(out)
     return np.concatenate(parts)
+
+
+def sigmoid(x: Float64Array) -> Float64Array:
+    """Return 1 / (1 + exp(-x))."""
+    from scipy.special import expit  # its import takes .4 s
+
+    return np.asarray(expit(x))
+
+
+ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
+    "linear": np.asarray, "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "sigmoid": sigmoid
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -105,10 +109,12 @@ class Packed(NamedTuple):
     """int64[L, k]: the lines that are input features; may be empty"""
 
     @classmethod
-    def from_layers(cls, layers: Sequence[tuple[Float32Array, Float32Array]], lines: Int64Array) -> Packed:
-        """Pack layers (weights, bias) in the layout of :func:`evaluate_net`."""
-        parts = [array.ravel() for weights, bias in layers for array in (bias, weights)]
-        widths = [len(layers[0][0]), *(len(bias) for _, bias in layers)]
+    def from_weights(cls, weights: Arrays, lines: Int64Array) -> Packed:
+        """Pack a net in the layout of :func:`evaluate_net`."""
+        arrays = list(weights.values())
+        kernels, biases = arrays[::2], arrays[1::2]
+        parts = [array.ravel() for pair in zip(biases, kernels, strict=True) for array in pair]
+        widths = [len(kernels[0]), *map(len, biases)]
         return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
 
     def room(self) -> Float32Array:
@@ -220,7 +226,7 @@ def import_tensorflow(learner: str) -> Any:
     return tf
 
 
-class TFNet:
+class TFNet(Stored):
     """A net and its optimizer in TensorFlow. The same steps give the same net, bit for bit, with one thread.
 
     Args:
@@ -257,12 +263,9 @@ class TFNet:
         self._learner, self._activations, self._rate = learner, activations, (learning_rate, decay)
         with tf.device(DEVICE):
             self.weights = {name: tf.Variable(array) for name, array in weights.items()}
-            moments = ("mean", "square") if optimizer == "adam" else ()
-            self._moments = {
-                f"{moment}.{name}": tf.Variable(np.zeros_like(array))
-                for moment in moments
-                for name, array in weights.items()
-            }
+            names = [f"{moment}.{name}" for moment in ("mean", "square") for name in weights]
+            moments = {name: tf.Variable(np.zeros_like(weights[name.partition(".")[2]])) for name in names}
+            self._moments = moments if optimizer == "adam" else {}
 
     def compile(self, function: Callable[..., Any], *arguments: tuple[tuple[int | None, ...], str]) -> Any:
         """Compile a function of tensors, given the shape and dtype of each; it is traced once."""
@@ -276,13 +279,11 @@ class TFNet:
         compiled = tf.function(on_device, input_signature=signature, autograph=False).get_concrete_function()
         return lambda *arrays: compiled(*(tf.constant(array) for array in arrays))
 
-    def outputs(self, inputs: Any, weights: Mapping[str, Any] | None = None) -> Any:
-        """Return the outputs float32[B, outputs] of the net, or of one with other ``weights``."""
-        tf = self.tf
-        weights = weights or self.weights
+    def outputs(self, inputs: Any) -> Any:
+        """Return the outputs float32[B, outputs] of the net."""
         for layer, activation in enumerate(self._activations):
-            inputs = self._add_bias(inputs @ weights[f"{layer}.weights"], weights[f"{layer}.bias"])
-            inputs = inputs if activation == "linear" else getattr(tf.nn, activation)(inputs)
+            inputs = self._add_bias(inputs @ self.weights[f"{layer}.weights"], self.weights[f"{layer}.bias"])
+            inputs = inputs if activation == "linear" else getattr(self.tf.nn, activation)(inputs)
         return inputs
 
     def planes(self, obs: Any, count: int = 3) -> Any:
@@ -306,7 +307,7 @@ class TFNet:
         for update in range(self.updates, self.updates + count):
             rates.append(rate / (1 + decay * update))
             if self._moments:
-                rates[-1] *= math.sqrt(1 - BETA_2 ** (update + 1)) / (1 - BETA_1 ** (update + 1))
+                rates[-1] *= math.sqrt(1 - ADAM["beta2"] ** (update + 1)) / (1 - ADAM["beta1"] ** (update + 1))
         self.updates += count
         return np.array(rates, np.float32)
 
@@ -323,18 +324,9 @@ class TFNet:
             if not self._moments:
                 weight.assign_sub(rate * gradient)
                 continue
-            self.tf.raw_ops.ResourceApplyAdam(
-                var=weight.handle,
-                m=self._moments[f"mean.{name}"].handle,
-                v=self._moments[f"square.{name}"].handle,
-                beta1_power=0.0,  # the rate includes the bias correction
-                beta2_power=0.0,
-                lr=rate,
-                beta1=BETA_1,
-                beta2=BETA_2,
-                epsilon=ADAM_EPSILON,
-                grad=gradient,
-            )
+            m, v = (self._moments[f"{moment}.{name}"].handle for moment in ("mean", "square"))
+            corrected = {"beta1_power": 0.0, "beta2_power": 0.0, "lr": rate, **ADAM}  # the rate has the bias correction
+            self.tf.raw_ops.ResourceApplyAdam(var=weight.handle, m=m, v=v, grad=gradient, **corrected)
         return before
 
     def steps(self, losses: Callable[[Any], Sequence[Any]], rates: Any, count: int = 1) -> Any:
@@ -355,14 +347,13 @@ class TFNet:
         """Copies of the weights."""
         return {name: weight.numpy().copy() for name, weight in self.weights.items()}
 
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The weights, the moments of Adam and the number of steps."""
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the weights, the moments of Adam and the number of steps."""
         moments = {name: moment.numpy().copy() for name, moment in self._moments.items()}
         return {**self.arrays, **moments, "updates": np.array([self.updates])}
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Set them."""
         for name, variable in {**self.weights, **self._moments}.items():
             variable.assign(arrays[name])
         self.updates = int(arrays["updates"][0])
@@ -370,7 +361,5 @@ class TFNet:
     def check(self, *numbers: Any) -> None:
         """Raise ValueError unless all numbers are finite."""
         if not all(np.isfinite(array).all() for array in numbers):
-            raise ValueError(
-                f"{self._learner} has diverged after {self.updates:,} updates: choose a learning_rate below "
-                f"{self._rate[0]:g}"
-            )
+            state = f"{self._learner} has diverged after {self.updates:,} updates"
+            raise ValueError(f"{state}: choose a learning_rate below {self._rate[0]:g}")

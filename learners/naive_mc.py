@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Transition, final_rewards
+from learners.base import Transition
 from learners.config import Fraction
 from learners.q_table import Memory, StepSizes, TabularConfig, TabularLearner, learn, set_key
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, int64, kernel
+from ttt_envs.core.jit import Int64Array, UInt64Array, int64, kernel
 from ttt_envs.game.phantom import AnyGame
 
 
@@ -51,48 +51,34 @@ class NaiveMC(TabularLearner):
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""
-        more = max(0, int(transition.game.max(initial=-1)) + 1 - len(self.pending["lengths"]))
+        batch, num_over = transition.own_first(self.config.rewards), int((transition.discount == 0).sum())
+        more = max(0, int(batch.game.max(initial=-1)) + 1 - len(self.pending["lengths"]))
         for name, array in self.pending.items():
             self.pending[name] = np.pad(array, ((0, more), *[(0, 0)] * (array.ndim - 1))) if more else array
-        over = transition.discount == 0
-        self.table.reserve(int(over.sum()) * self.game.cells)
-        rewards = final_rewards(transition.reward, over, self.rewards)
-        moves = transition.game, transition.boards.mover, transition.boards.own_first(), transition.action
-        waiting, lengths = self.pending["waiting"], self.pending["lengths"]
-        error = mc_update(*moves, over, rewards, waiting, lengths, self.steps, self.table.memory)
-        errors = {"error": error} if over.any() else {}
+        self.table.reserve(num_over * self.game.cells)
+        error = mc_update(batch, self.pending["waiting"], self.pending["lengths"], self.steps, self.table.memory)
+        errors = {"error": error} if num_over else {}
         return {**errors, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
 
 
 @kernel
-def mc_update(
-    games: Int64Array,
-    movers: Int8Array,
-    obs: Int8Array,
-    actions: Int64Array,
-    over: BoolArray,
-    rewards: Float64Array,
-    waiting: UInt64Array,
-    lengths: Int64Array,
-    steps: StepSizes,
-    table: Memory,
-) -> float:
+def mc_update(batch: Transition, waiting: UInt64Array, lengths: Int64Array, steps: StepSizes, table: Memory) -> float:
     """Q(s, a) += 1 / n * (final reward - Q(s, a)) for all moves of a player whose game is over.
 
     ``waiting`` uint64[games, 2, cells, words] has the keys of the moves of each player, ``lengths`` int64[games, 2]
     their numbers. Return the mean absolute difference before.
     """
     total, count = 0.0, 0
-    for b in range(len(actions)):
-        game, mover = games[b], int64(movers[b])
-        length = lengths[game, mover] if lengths[game, mover] < obs.shape[1] else 0  # full of games never finished
-        set_key(obs[b], actions[b], table)
+    for b in range(len(batch.action)):
+        game, mover, obs = batch.game[b], int64(batch.boards.mover[b]), batch.boards.cells[b]
+        length = lengths[game, mover] if lengths[game, mover] < len(obs) else 0  # full of games never finished
+        set_key(obs, batch.action[b], table)
         for w in range(len(table.words)):
             waiting[game, mover, length, w] = table.key[w]
         lengths[game, mover] = length + 1
-        if over[b]:
+        if batch.discount[b] == 0:
             for move in range(lengths[game, mover]):
-                total += abs(learn(waiting[game, mover, move], rewards[b], steps, table))
+                total += abs(learn(waiting[game, mover, move], batch.reward[b], steps, table))
                 count += 1
             lengths[game, mover] = 0
     return total / max(1, count)

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from learners.base import Learner, Transition
-from learners.training import Progress, check_backup, check_counts, make_exploration_rng, training_key
+from learners.base import Learner
+from learners.training import Decisions, Progress, check_backup, check_counts, make_exploration_rng, training_key
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
@@ -20,18 +20,12 @@ from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 
 Seat = Literal["first", "second", "alternate"]
-Decision = tuple[Boards, int]
-"""A position, as a batch of one, and the move made there."""
+GAME_0 = np.zeros(1, np.int64)
+"""Index of the only game."""
 
 
 def train_in(
-    env: Any,
-    learner: Learner,
-    opponent: str | Policy,
-    games: int,
-    *,
-    seed: int = 0,
-    seat: Seat = "alternate",
+    env: Any, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, seat: Seat = "alternate"
 ) -> Progress:
     """Train a learner in a PettingZoo AEC environment.
 
@@ -53,12 +47,12 @@ def train_in(
     other = None if opponent == SELF else make_policy(opponent, learner.game)
     if other is not None and other.peeks:
         raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
-    rng, key, progress = make_exploration_rng(seed), training_key(seed), Progress()
+    key, progress = training_key(seed), Progress()
+    decisions = Decisions(learner, 1, make_exploration_rng(seed))
     for number in range(games):
         own_seat = 0 if other is None else {"first": 0, "second": 1, "alternate": number % 2}[seat]
         env.reset(seed=seed if number == 0 else None)
-        decisions: dict[int, Decision] = {}  # each player's last one; for negamax the last of either, as of player 0
-        rewards = [0.0, 0.0]
+        last, rewards = 0, [0.0, 0.0]
         for agent in env.agent_iter():
             observation, reward, terminated, truncated, _ = env.last()
             player = env.possible_agents.index(agent)
@@ -68,36 +62,15 @@ def train_in(
                 continue
             boards = to_boards(observation["observation"], player)
             if other is None or player == own_seat:
-                owner = 0 if learner.backup == "negamax" else player
-                previous = decisions.pop(owner, None)
-                if learner.on_policy:  # Sarsa: act, then learn
-                    action = int(learner.explore(boards, rng)[0])
-                    learn(learner, previous, 0.0, boards, action)
-                else:  # Q-learning: learn, then act
-                    learn(learner, previous, 0.0, boards)
-                    action = int(learner.explore(boards, rng)[0])
-                decisions[owner] = boards, action
+                action = decisions.act(GAME_0, boards)  # and learns from the decision before
+                last = player
             else:
                 episode_key, stones = np.uint64(splitmix64(key, number)), np.count_nonzero(boards.cells)
-                action = int(act_in_episodes(other, boards, np.array([episode_key]), np.array([stones]))[0])
-            env.step(int(cells_to_actions(learner.game, np.array([action]))[0]))
-        for decision in reversed(decisions.values()):  # the last mover's first
-            learn(learner, decision, rewards[decision[0].mover[0]])
+                action = act_in_episodes(other, boards, np.array([episode_key]), np.array([stones]))
+            env.step(int(cells_to_actions(learner.game, action)[0]))
+        decisions.end(GAME_0, np.array([last], np.int8), np.array([rewards[last]]))
         progress.count(np.array([rewards[own_seat]]))
     return progress
-
-
-def learn(
-    learner: Learner, decision: Decision | None, reward: float, next_boards: Boards | None = None, next_action: int = -1
-) -> None:
-    """Let the learner learn from a decision and what came of it: the next position, or the end of the game."""
-    if decision is not None:
-        boards, action = decision
-        discount = 0.0
-        if next_boards is not None:
-            discount = 1.0 if boards.mover[0] == next_boards.mover[0] else -1.0
-        numbers = np.zeros(1, np.int64), boards, np.array([action]), np.array([reward]), np.array([discount])
-        learner.update(Transition(*numbers, next_boards or boards, np.array([next_action])))
 
 
 def to_boards(planes: np.ndarray[Any, Any], player: int) -> Boards:

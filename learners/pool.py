@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Learner, with_prefix
+from learners.base import Arrays, Learner, Stored, with_prefix
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import convert_value, parse_spec
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Int64Array, UInt64Array
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import STREAM_POOL
@@ -18,7 +18,7 @@ from ttt_envs.game.rules import STREAM_POOL
 NAME = "pool"
 
 
-class Pool(Policy):
+class Pool(Stored, Policy):
     """The latest snapshots of a learner; one of them, drawn uniformly, plays a whole game.
 
     A snapshot is taken before the first game, and whenever ``every`` more games have begun. Game n meets one of the
@@ -42,12 +42,6 @@ class Pool(Policy):
         self.every, self.size, self._build = every, size, build
         self._snapshots: dict[int, Learner] = {}
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return the mean policy of the newest snapshots, float64[B, cells]; within a game one snapshot plays."""
-        newest = [self._snapshots[number] for number in sorted(self._snapshots)[-self.size :]]
-        mean: Float64Array = np.mean([snapshot.probabilities(boards) for snapshot in newest], axis=0)
-        return mean
-
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
         """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
         for number in range(max(self._snapshots, default=-1) + 1, last // self.every + 1):
@@ -70,14 +64,17 @@ class Pool(Policy):
             actions[rows] = act_in_episodes(snapshot, boards.take(rows), episode_keys[rows], plies[rows])
         return actions
 
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All snapshots."""
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays of all snapshots."""
         parts = {number: snapshot.state for number, snapshot in self._snapshots.items()}
         return {f"{number}.{name}": array for number, state in parts.items() for name, array in state.items()}
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Replace all snapshots.
+
+        Raises:
+            ValueError: there are none.
+        """
         numbers = sorted({int(name.partition(".")[0]) for name in arrays})
         if not numbers:
             raise ValueError(f"there are no snapshots for {self}: this is the state of another training")
@@ -85,7 +82,7 @@ class Pool(Policy):
 
     def _copy(self, state: Arrays) -> Learner:
         snapshot = self._build()
-        snapshot.state = {name: array.copy() for name, array in state.items()}
+        snapshot.state = state
         return snapshot
 
     def __str__(self) -> str:
@@ -102,7 +99,6 @@ def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
         return None
     parsed = parse_spec(spec)
     numbers = {"every": parsed.unkeyed, **parsed.keyed} if parsed.unkeyed else parsed.keyed
-    for key in numbers:
-        if key not in ("every", "size"):
-            raise ValueError(f"pool has no argument {key!r}: it takes every and size, as in pool:every=5000,size=8")
+    if unknown := numbers.keys() - {"every", "size"}:
+        raise ValueError(f"pool has no argument {min(unknown)!r}: it takes every and size, as pool:every=5000,size=8")
     return Pool(build, **{key: convert_value(NAME, key, value, int) for key, value in numbers.items()})

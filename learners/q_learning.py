@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Backup, Transition, final_rewards
+from learners.base import Backup, Transition
 from learners.config import Fraction, Rate, check_rewards
 from learners.q_table import Memory, StepSizes, TabularConfig, TabularLearner, find, highest_value, learn, set_key
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, kernel
+from ttt_envs.core.jit import kernel
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 
@@ -62,48 +62,31 @@ class QLearning(TabularLearner):
     def __init__(self, config: QLearningConfig, game: AnyGame) -> None:
         super().__init__(config, game, afterstates=config.values == "afterstate")
         self.backup, self.on_policy = config.backup, config.target == "sarsa"
-        self.gamma, self.steps = config.gamma, StepSizes.of(config.step_size, config.step_size_power)
+        self.steps = StepSizes.of(config.step_size, config.step_size_power)
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order."""
         self.table.reserve(len(transition.action))
-        batch = Batch(
-            transition.boards.own_first(),
-            transition.action,
-            final_rewards(transition.reward, transition.discount == 0, self.rewards),
-            transition.discount,
-            transition.next_boards.own_first(),
-            transition.next_action,
-        )
-        error = q_update(batch, self.gamma, self.steps, self._parameters, self.table.memory)
+        batch = transition.own_first(self.config.rewards)
+        error = q_update(batch, self.config.gamma, self.steps, self._parameters, self.table.memory)
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
 
 
-class Batch(NamedTuple):
-    """Transitions with boards as their movers see them, own stones first: see :class:`~learners.base.Transition`."""
-
-    obs: Int8Array
-    action: Int64Array
-    reward: Float64Array
-    discount: Float64Array
-    next_obs: Int8Array
-    next_action: Int64Array
-
-
 @kernel
-def q_update(batch: Batch, gamma: float, steps: StepSizes, parameters: Parameters, table: Memory) -> float:
+def q_update(batch: Transition, gamma: float, steps: StepSizes, parameters: Parameters, table: Memory) -> float:
     """Q(s, a) += alpha * (td_target - Q(s, a)), for each transition in order. Return the mean absolute TD error."""
     total = 0.0
     for b in range(len(batch.action)):
+        obs, next_obs = batch.boards.cells[b], batch.next_boards.cells[b]
         next_value = 0.0
         if batch.discount[b] != 0:
             if batch.next_action[b] >= 0:  # Sarsa
-                set_key(batch.next_obs[b], batch.next_action[b], table)
+                set_key(next_obs, batch.next_action[b], table)
                 next_value = table.values[find(table.key, table)]
             else:  # Q-learning
-                next_value = highest_value(batch.next_obs[b], parameters, table, table.q)
+                next_value = highest_value(next_obs, parameters, table, table.q)
         td_target = batch.reward[b] + batch.discount[b] * gamma * next_value
 
-        set_key(batch.obs[b], batch.action[b], table)
+        set_key(obs, batch.action[b], table)
         total += abs(learn(table.key, td_target, steps, table))
     return total / max(1, len(batch.action))

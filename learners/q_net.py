@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Arrays, Backup, EpsilonGreedyLearner, Transition, check_shapes, final_rewards
+from learners.base import Backup, EpsilonGreedyLearner, Stored, Transition
 from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt, check_rewards
-from learners.mlp import DEVICE, Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
+from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
@@ -77,10 +77,8 @@ class QNetConfig(LearnerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.gradient_steps > 1 and self.buffer_size == 0:
-            raise ValueError(
-                f"gradient_steps={self.gradient_steps} would learn several times from the same decisions without a "
-                f"replay buffer: choose gradient_steps=1, or a buffer_size above 0"
-            )
+            count = f"gradient_steps={self.gradient_steps}"
+            raise ValueError(f"{count} needs a replay buffer: choose gradient_steps=1, or a buffer_size above 0")
         check_rewards(self.rewards, self.backup)
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> QNet:
@@ -101,26 +99,25 @@ class QNet(EpsilonGreedyLearner):
     Everything runs on the CPU, where a net of this size is fastest.
     """
 
+    stored = ("net", "target", "replay", "epsilon")
+    any_length = ("replay.rng",)
+
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
-        super().__init__(config.name, game, config.epsilon, config.epsilon_decay)
-        self.config = config
+        super().__init__(config, game)
         self.backup: Backup = config.backup
-        self.symmetric = config.symmetries == "all"
-        """Whether greedy play averages over all symmetries."""
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
         initial, draws = rng.spawn(2)
         shapes = layer_shapes((2 * game.cells, config.hidden, game.cells)).items()
         weights = glorot(dict(sorted(shapes, key=lambda shape: -len(shape[1]))), initial)  # biases draw last
         rates = config.learning_rate, config.learning_rate_decay
-        self.net = net = TFNet(config.name, weights, ACTIVATIONS, *rates, config.optimizer)
-        self._target = net.weights
-        if config.target_update_interval:
-            with net.tf.device(DEVICE):
-                self._target = {name: net.tf.Variable(weight) for name, weight in net.weights.items()}
+        arguments = config.name, weights, ACTIVATIONS, *rates, config.optimizer
+        self.net = net = TFNet(*arguments)
+        self.target = TFNet(*arguments) if config.target_update_interval else None
+        width = 2 * game.cells + 3
         self._q = net.compile(lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8"))
-        self._update = net.compile(self._step, ((None, 2 * game.cells + 3), "float32"), ((1,), "float32"))
-        self.replay = ReplayBuffer(config.buffer_size, 2 * game.cells + 3, draws) if config.buffer_size else None
+        self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
+        self.replay = ReplayBuffer(config.buffer_size, width, draws) if config.buffer_size else None
 
     def _step(self, batch: Any, rates: Any) -> Any:
         """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their symmetries.
@@ -133,7 +130,7 @@ class QNet(EpsilonGreedyLearner):
         obs, next_obs, numbers = tf.split(batch, [cells, cells, 3], axis=1)
         action, reward, discount = tf.cast(numbers[:, 0], tf.int32), numbers[:, 1], numbers[:, 2]
 
-        next_q = net.outputs(net.planes(next_obs, 2), self._target)
+        next_q = (self.target or net).outputs(net.planes(next_obs, 2))
         next_value = tf.reduce_max(tf.where(net.legal_moves(self.game, next_obs), next_q, -math.inf), axis=1)
         td_target = reward + tf.where(discount == 0, 0.0, discount * next_value)
 
@@ -151,20 +148,17 @@ class QNet(EpsilonGreedyLearner):
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Update the net once from all the decisions, or ``gradient_steps`` times from the replay buffer."""
-        config = self.config
-        reward = final_rewards(transition.reward, transition.discount == 0, config.rewards)
-        numbers = np.stack([transition.action, reward, transition.discount * config.gamma], axis=1)
-        boards = transition.boards.own_first(), transition.next_boards.own_first()
-        batch = np.concatenate([*boards, numbers], axis=1, dtype=np.float32)
+        config, batch = self.config, transition.own_first(self.config.rewards)
+        numbers = np.stack([batch.action, batch.reward, batch.discount * config.gamma], axis=1)
+        rows = np.concatenate([batch.boards.cells, batch.next_boards.cells, numbers], axis=1, dtype=np.float32)
         if self.replay is not None:
-            self.replay.add(batch)
+            self.replay.add(rows)
         loss = 0.0
         for _ in range(config.gradient_steps):
-            drawn = batch if self.replay is None else self.replay.draw(config.batch_size)
+            drawn = rows if self.replay is None else self.replay.draw(config.batch_size)
             loss += float(self._update(drawn, self.net.next_rates())) / config.gradient_steps
-            if config.target_update_interval and self.net.updates % config.target_update_interval == 0:
-                for name, weight in self.net.weights.items():
-                    self._target[name].assign(weight)
+            if self.target is not None and self.net.updates % config.target_update_interval == 0:
+                self.target.from_arrays(self.net.to_arrays())
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.net.updates)}
 
     def training_values(self, boards: Boards) -> Float64Array:
@@ -191,64 +185,22 @@ class QNet(EpsilonGreedyLearner):
         self.net.check(total)
         return np.where(boards.legal(self.game), total / len(self._permutations), np.nan)
 
-    @property
-    def state(self) -> Arrays:
-        """Return the net, its target, the replay buffer, and epsilon."""
-        target = self._target if self.config.target_update_interval else {}
-        return {
-            **self.net.state,
-            **{f"target.{name}": weight.numpy().copy() for name, weight in target.items()},
-            **({} if self.replay is None else self.replay.state),
-            "epsilon": self.epsilon.copy(),
-        }
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        check_shapes(self.state, arrays, self.config.name)
-        self.net.state = arrays
-        self.epsilon = arrays["epsilon"].copy()
-        if self.config.target_update_interval:
-            for name, variable in self._target.items():
-                variable.assign(arrays[f"target.{name}"])
-        if self.replay is not None:
-            self.replay.state = arrays
+class ReplayBuffer(Stored):
+    """Replay buffer of the last ``size`` decisions, rows of ``width`` numbers; batches are drawn with replacement."""
 
-
-class ReplayBuffer:
-    """Replay buffer of the last ``size`` decisions; batches are drawn with replacement.
-
-    Its generator is SFC64: as long as only ``random`` is drawn, its whole state is one array.
-    """
+    stored = ("rows", "added", "rng")
 
     def __init__(self, size: int, width: int, rng: np.random.Generator) -> None:
-        self._transitions = np.zeros((size, width), np.float32)
-        self._added = 0
-        self._bits = np.random.SFC64(rng.integers(2**32, size=4))
-        self._rng = np.random.Generator(self._bits)
+        self.rows, self.added = np.zeros((size, width), np.float32), np.zeros(1, np.int64)
+        self.rng = np.random.Generator(np.random.SFC64(rng.integers(2**32, size=4)))
 
-    def add(self, batch: Float32Array) -> None:
+    def add(self, rows: Float32Array) -> None:
         """Add decisions float32[B, width], replacing the oldest."""
-        self._transitions[(self._added + np.arange(len(batch))) % len(self._transitions)] = batch
-        self._added += len(batch)
+        self.rows[(self.added + np.arange(len(rows))) % len(self.rows)] = rows
+        self.added += len(rows)
 
     def draw(self, count: int) -> Float32Array:
         """Draw ``count`` decisions."""
-        size = min(self._added, len(self._transitions))
-        return self._transitions[(self._rng.random(count) * size).astype(np.int64)]
-
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The decisions, the number of decisions added, and the generator's state."""
-        rng: Any = self._bits.state
-        return {
-            "replay": self._transitions.copy(),
-            "replay_added": np.array([self._added]),
-            "replay_rng": rng["state"]["state"].copy(),
-        }
-
-    @state.setter
-    def state(self, state: Arrays) -> None:
-        self._transitions, self._added = state["replay"].copy(), int(state["replay_added"][0])
-        rng: Any = self._bits.state
-        rng["state"]["state"] = state["replay_rng"].copy()
-        self._bits.state = rng
+        size = min(int(self.added[0]), len(self.rows))
+        return self.rows[(self.rng.random(count) * size).astype(np.int64)]

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Arrays, EpsilonGreedyLearner, check_shapes, epsilon_greedy_move
+from learners.base import Arrays, EpsilonGreedyLearner, Stored, epsilon_greedy_move
 from learners.config import Fraction, LearnerConfig
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards
@@ -57,7 +57,7 @@ class Memory(NamedTuple):
     """scratch, float64[cells]: the values of the actions on a board"""
 
 
-class Table:
+class Table(Stored):
     """A table that grows.
 
     Args:
@@ -104,10 +104,8 @@ class Table:
         """Allocate so many slots, and put in entries with different keys."""
         words = keys.shape[1]
         if slots > MIN_SLOTS and slots * 8 * (words + 2) > self.max_bytes:
-            raise MemoryError(
-                f"the table holds {len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB: "
-                f"give more with memory=, or learn with a net"
-            )
+            size = f"{len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB"
+            raise MemoryError(f"the table holds {size}: give more with memory=, or learn with a net")
         arrays = np.zeros((slots, words), np.uint64), np.full(slots, self.initial), np.zeros(slots, np.int64)
         self.memory = Memory(*arrays, np.array([len(keys)]), *self._constants)
         places = np.empty(len(keys), np.int64)
@@ -118,19 +116,16 @@ class Table:
         used = np.flatnonzero(self.memory.keys[:, 0])
         return self.memory.keys[used], self.memory.values[used], self.memory.counts[used]
 
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """An empty board of its shape, and the entries by ascending keys, so that equal tables have equal states."""
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return an empty board, and the entries by ascending keys, so that equal tables have equal arrays."""
         keys, values, counts = self._entries()
-        order = np.lexsort(keys.T)
-        board = np.zeros((self.game.rows, self.game.columns), np.int8)
+        order, board = np.lexsort(keys.T), np.zeros((self.game.rows, self.game.columns), np.int8)
         return {"board": board, "keys": keys[order], "values": values[order], "counts": counts[order]}
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        keys = np.ascontiguousarray(arrays["keys"])
-        slots = max(MIN_SLOTS, 1 << (4 * len(keys)).bit_length())
-        self._fill(keys, arrays["values"], arrays["counts"], slots)
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Replace all entries."""
+        slots = max(MIN_SLOTS, 1 << (4 * len(arrays["keys"])).bit_length())
+        self._fill(np.ascontiguousarray(arrays["keys"]), arrays["values"], arrays["counts"], slots)
 
 
 class StepSizes(NamedTuple):
@@ -187,10 +182,11 @@ class TabularLearner(EpsilonGreedyLearner):
     """
 
     quick = True
+    stored = ("table", "epsilon", "pending")
+    any_length = ("table.keys", "table.values", "table.counts", "pending.")
 
     def __init__(self, config: TabularConfig, game: AnyGame, *, afterstates: bool = False) -> None:
-        super().__init__(config.name, game, config.epsilon, config.epsilon_decay)
-        self.rewards, self.symmetric = config.rewards, config.symmetries == "all"
+        super().__init__(config, game)
         draw = 0.5 if config.rewards == "report" else 0.0
         self.table = Table(game, config.symmetries, afterstates, draw, int(config.memory * 2**30))
         self.pending: dict[str, np.ndarray[Any, Any]] = {}
@@ -200,7 +196,7 @@ class TabularLearner(EpsilonGreedyLearner):
         """Return epsilon-greedy moves int64[B]; values and moves in one kernel are faster."""
         draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
         obs, table = boards.own_first(), self.table.memory
-        explore_rows(obs, draws, self.epsilon, self.epsilon_decay, self._parameters, table, actions)
+        explore_rows(obs, draws, self.epsilon, self._parameters, table, actions)
         return actions
 
     def action_values(self, boards: Boards) -> Float64Array:
@@ -208,18 +204,6 @@ class TabularLearner(EpsilonGreedyLearner):
         q = np.empty(boards.cells.shape)
         write_action_values(boards.own_first(), self._parameters, self.table.memory, q)
         return q
-
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The table, epsilon, and what is pending."""
-        pending = {name: array.copy() for name, array in self.pending.items()}
-        return {**self.table.state, "epsilon": self.epsilon.copy(), **pending}
-
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        check_shapes(self.state, arrays, self.name, ("keys", "values", "counts", *self.pending))
-        self.table.state, self.epsilon = arrays, arrays["epsilon"].copy()
-        self.pending = {name: arrays[name].copy() for name in self.pending}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -339,7 +323,6 @@ def explore_rows(
     obs: Int8Array,
     draws: Float64Array,
     epsilon: Float64Array,
-    epsilon_decay: float,
     parameters: Parameters,
     table: Memory,
     actions: Int64Array,
@@ -352,4 +335,4 @@ def explore_rows(
                 table.q[action] = 0.0 if is_legal(obs[b], action, parameters) else np.nan
         else:
             best = highest_value(obs[b], parameters, table, table.q)
-        actions[b] = epsilon_greedy_move(table.q, best, draws[b], epsilon, epsilon_decay)
+        actions[b] = epsilon_greedy_move(table.q, best, draws[b], epsilon)

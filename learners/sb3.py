@@ -45,26 +45,24 @@ class RandomState:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._inside: tuple[Any, int | None] = (None, threads)
+        self._inside: list[Any] = [None, None, None, threads]
 
     def __enter__(self) -> None:
-        self._outside = _exchange(*self._inside)
+        self._outside = _exchange(self._inside)
 
     def __exit__(self, *_: object) -> None:
-        self._inside = _exchange(*self._outside)
+        self._inside = _exchange(self._outside)
 
 
-def _exchange(generators: Any, threads: int | None) -> tuple[Any, int]:
-    """Set the states of the generators and the number of threads, unless None, and return those before."""
+def _exchange(states: list[Any]) -> list[Any]:
+    """Set the states of three generators and the number of threads, except None, and return those before."""
     import torch
 
-    before = (random.getstate(), np.random.get_state(), torch.get_rng_state()), torch.get_num_threads()  # noqa: NPY002
-    if generators is not None:
-        random.setstate(generators[0])
-        np.random.set_state(generators[1])  # noqa: NPY002
-        torch.set_rng_state(generators[2])
-    if threads is not None:
-        torch.set_num_threads(threads)
+    kinds = [(random, "state"), (np.random, "_state"), (torch, "_rng_state"), (torch, "_num_threads")]
+    before = [getattr(module, f"get{name}")() for module, name in kinds]
+    for (module, name), state in zip(kinds, states, strict=True):
+        if state is not None:
+            getattr(module, f"set{name}")(state)
     return before
 
 
@@ -148,23 +146,24 @@ class SB3Net(Checkpointable):
         self._arrays: Arrays = {}
         self._layers: list[list[Dense]] = []  # shared with the actor
 
-    @property
-    def state(self) -> Arrays:
-        """The arrays."""
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays."""
         return dict(self._arrays)
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Replace the arrays.
+
+        Raises:
+            ValueError: they are not of these layers.
+        """
         config, layers = self.config, []
         for prefixes, outputs in zip(self.towers, (num_actions(self.game), 1), strict=False):
             parts = [array.astype(np.float64) for name, array in arrays.items() if name.startswith(prefixes)]
-            tower = [Dense(*pair, self.activation) for pair in zip([w.T for w in parts[::2]], parts[1::2], strict=True)]
+            tower = [Dense(w.T, bias, self.activation) for w, bias in zip(parts[::2], parts[1::2], strict=True)]
             shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
             if [layer.weights.shape for layer in tower] != shapes:
-                raise ValueError(
-                    f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}, but these "
-                    f"arrays are another game's or learner's"
-                )
+                needs = f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}"
+                raise ValueError(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
         self._arrays, self._layers[:] = arrays, layers
 
@@ -224,7 +223,7 @@ class SB3Config(LearnerConfig):
     net: ClassVar[type[SB3Net]]
     """Class of the policy."""
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
-    own_loop: ClassVar[bool] = True
+    loop: ClassVar[str] = "learners.sb3:SB3Training"
     resumes: ClassVar[bool] = False
 
     learning_rate: Rate = 1e-3
@@ -254,64 +253,44 @@ class SB3Config(LearnerConfig):
         if opponent == SELF:
             check_opposite_values(game)
 
-    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> SB3Training:
-        """See :meth:`LearnerConfig.training`; at least ``games`` games are finished and learned from.
-
-        Raises:
-            ValueError: numbers out of range, an opponent that is refused, a missing package.
-        """
-        self.check_game(game)
-        self.check_opponent(options.get("opponent", SELF), game)
-        return SB3Training(self.net(self, game), games, **options)
-
 
 class SB3Training(TrainingLoop):
     """A training by Stable-Baselines3. A step is the positions between two updates of its net, and these.
 
-    Its state is not stored, so it cannot continue.
+    At least ``games`` games are finished and learned from. Its state is not stored, so it cannot continue. ``logged``
+    has the values that Stable-Baselines3 logs, where they are finite.
     """
 
     learner: SB3Net
 
     def __init__(self, learner: SB3Net, games: int, **options: Unpack[TrainingOptions]) -> None:
         super().__init__(learner, games, options["batch"])
-        config, opponent = learner.config, options.get("opponent", SELF)
+        config, seed = learner.config, options["seed"]
         algorithm = load_algorithm(config.name, config.algorithm)
         from stable_baselines3.common.logger import Logger
 
         from ttt_envs.sb3 import make_vec_env
 
-        env = make_vec_env(
-            n_envs=self.batch,
-            **game_keywords(learner.game),
-            opponent=opponent,
-            seat=options.get("seat", "alternate"),
-            illegal_action=getattr(config, "illegal_action", "raise"),
-            symmetry=config.symmetry,
-            dtype="int8",  # the dtype of the buffers
-        )
-        seed = options["seed"]
+        rules: dict[str, Any] = {
+            "symmetry": config.symmetry,
+            "illegal_action": getattr(config, "illegal_action", "raise"),
+        }
+        players: dict[str, Any] = {"opponent": options["opponent"], "seat": options.get("seat", "alternate")}
+        env = make_vec_env(n_envs=self.batch, **game_keywords(learner.game), **rules, **players, dtype="int8")
         self._positions, arguments = config.arguments(self.batch)
+        arguments |= {"gamma": config.gamma, "policy_kwargs": {"net_arch": list(config.hidden)}, "device": "cpu"}
+        initial = int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0])
         self._random_state = RandomState(config.threads)
         with self._random_state:
-            self._model = model = algorithm(
-                "MlpPolicy",
-                env,
-                seed=int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0]),
-                device="cpu",
-                gamma=config.gamma,
-                learning_rate=self._learning_rate if config.anneal_lr else config.learning_rate,
-                policy_kwargs={"net_arch": list(config.hidden)},
-                **arguments,
-            )
-        seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64)
-        env._seeds = seeds.tolist()  # in place of those of the model
+            model = algorithm("MlpPolicy", env, seed=initial, learning_rate=self._learning_rate, **arguments)
+        self._model = model
+        env._seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()  # not model's
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         if hasattr(model, "exploration_schedule"):
             schedule = model.exploration_schedule
             model.exploration_schedule = lambda _: schedule(self._remaining)
         self._mover, self.discount = np.zeros(self.batch, np.int64), np.ones(self.batch, np.float32)
-        self._self_play = opponent == SELF
+        self._self_play = options["opponent"] == SELF
         if self._self_play:
             sign_buffer(self, getattr(model, "rollout_buffer", None) or model.replay_buffer)
         self._store()
@@ -322,7 +301,7 @@ class SB3Training(TrainingLoop):
         return max(0.0, 1 - self.done.games / max(1, self.games))
 
     def _learning_rate(self, _: float) -> float:
-        return self.learner.config.learning_rate * self._remaining
+        return self.learner.config.learning_rate * (self._remaining if self.learner.config.anneal_lr else 1.0)
 
     def step(self) -> None:
         """Play, and learn.
@@ -333,6 +312,8 @@ class SB3Training(TrainingLoop):
         with self._random_state:
             self._model.learn(self._positions, self._count, reset_num_timesteps=False, log_interval=None)
         self.steps = self._model.num_timesteps
+        values = {key.partition("/")[2]: float(value) for key, value in self._model.logger.name_to_value.items()}
+        self.logged = {name: value for name, value in values.items() if math.isfinite(value)}
         self._store()
 
     def _count(self, step: Mapping[str, Any], _: object) -> bool:
@@ -349,17 +330,10 @@ class SB3Training(TrainingLoop):
     def _store(self) -> None:
         """Hand the weights to the learner."""
         weights = self._model.policy.state_dict().items()
-        self.learner.state = {name: tensor.detach().numpy().copy() for name, tensor in weights}
-        if not all(np.isfinite(array).all() for array in self.learner.state.values()):
-            raise ValueError(
-                f"{self.learner} has diverged after {self.done.games} games: choose a smaller learning_rate"
-            )
-
-    @property
-    def logged(self) -> dict[str, float]:
-        """The values that Stable-Baselines3 logs, where they are finite."""
-        values = {key.partition("/")[2]: float(value) for key, value in self._model.logger.name_to_value.items()}
-        return {name: value for name, value in values.items() if math.isfinite(value)}
+        arrays = {name: tensor.detach().numpy().copy() for name, tensor in weights}
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")
+        self.learner.from_arrays(arrays)
 
 
 @dataclass(frozen=True)
@@ -478,9 +452,7 @@ class ZipPolicy(Named):
     name: ClassVar[str] = "sb3"
     colour_blind = plays_hidden = True
     variants = ("gravity",)  # which shows by the number of actions
-    refusals: ClassVar = dict.fromkeys(
-        ("overlines", "misere", "torus"), "a zip does not store the rules of its training"
-    )
+    refusals: ClassVar = dict.fromkeys(("overlines", "misere", "torus"), "a zip does not store the rules of its game")
 
     game: Game
     path: str
@@ -489,11 +461,9 @@ class ZipPolicy(Named):
 
     def __post_init__(self) -> None:
         if not (self.trust or trusted()):
-            raise ValueError(
-                f"{self.path} is not read: a zip of Stable-Baselines3 holds pickles, which can run any code when they "
-                f"are loaded. If you trust its source, set {TRUST}=1 or write "
-                f"sb3:{self.path},algorithm={self.algorithm},trust=true"
-            )
+            spec = f"sb3:{self.path},algorithm={self.algorithm},trust=true"
+            why = "a zip of Stable-Baselines3 holds pickles, which can run any code when they are loaded"
+            raise ValueError(f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}")
         self.model  # noqa: B018  # reports a damaged file at once
 
     @cached_property
@@ -508,9 +478,8 @@ class ZipPolicy(Named):
                     raise TypeError(f"it holds a {type(model.policy).__name__}")
             except Exception as problem:  # a pickle can raise any exception
                 why = str(problem).partition("\n")[0] or type(problem).__name__
-                raise ValueError(
-                    f"{self.path} cannot be read as a zip of {kind.__name__}, is it of another algorithm? {why}"
-                ) from None
+                rule = f"cannot be read as a zip of {kind.__name__}, is it of another algorithm?"
+                raise ValueError(f"{self.path} {rule} {why}") from None
         return as_policy(model, self.game)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:

@@ -7,13 +7,13 @@ the opponent's moves and seats come from the number of the game, and the learner
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import Arrays, Checkpointable, Learner, Transition, check_shapes, from_bytes, to_bytes, with_prefix
+from learners.base import Arrays, Checkpointable, Learner, Stored, Transition
 from learners.pool import Pool
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
@@ -83,7 +83,7 @@ def make_exploration_rng(seed: int) -> np.random.Generator:
     return make_rng(seed, SPAWN_EXPLORATION)
 
 
-class TrainingLoop(ABC):
+class TrainingLoop(Stored, ABC):
     """A training that advances in steps, and can be saved and restored between two steps.
 
     Args:
@@ -93,6 +93,7 @@ class TrainingLoop(ABC):
 
     Attributes:
         learner, games, batch: the arguments.
+        logged: metrics of the last step.
         done: progress so far.
         marked: number of finished games at the last measurement and log line.
         steps: number of moves made by the learner; 0 if no games are played.
@@ -102,32 +103,21 @@ class TrainingLoop(ABC):
         ValueError: numbers out of range.
     """
 
-    any_length: ClassVar[tuple[str, ...]] = ()
-    """Beginnings of the names of arrays in the state whose first length may change."""
-
+    name = "the state of a training"
+    stored: ClassVar[tuple[str, ...]] = ("counts",)
+    measured_at_end: ClassVar[bool] = False
+    """Whether the callbacks are called at the end only."""
     learner: Checkpointable
 
     def __init__(self, learner: Checkpointable, games: int, batch: int) -> None:
         check_counts(games, batch)
         self.learner, self.games, self.batch = learner, games, batch
         self.done, self.marked, self.steps, self.continues = Progress(), 0, 0, False
-
-    @property
-    @abstractmethod
-    def logged(self) -> dict[str, float]:
-        """Metrics of the last step."""
+        self.logged: Mapping[str, float] = {}
 
     @abstractmethod
     def step(self) -> None:
         """Make the next step."""
-
-    @property
-    def arrays(self) -> Arrays:
-        """All but the counts that determines the rest between two steps, except the learner's own state."""
-        return {}
-
-    def restore(self, arrays: Arrays) -> None:  # noqa: B027
-        """Set ``arrays``, of checked shapes, when the counts are restored."""
 
     @property
     def running(self) -> bool:
@@ -135,24 +125,16 @@ class TrainingLoop(ABC):
         return self.done.games < self.games
 
     @property
-    def state(self) -> Arrays:
-        """All between two steps that determines the rest, except the learner's own state.
+    def counts(self) -> Int64Array:
+        """int64[7]: ``games``, ``marked``, ``steps`` and the fields of ``done``."""
+        return np.array([self.games, self.marked, self.steps, *astuple(self.done)], np.int64)
 
-        Setting it, to that of a training with the same settings, raises ValueError for another's. ``games`` may have
-        increased.
-        """
-        counts = (self.games, self.marked, self.steps, *astuple(self.done))
-        return {"counts": np.array(counts, np.int64), **self.arrays}
-
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        checked = {name: array for name, array in self.state.items() if not name.startswith("opponent.")}
-        check_shapes(checked, arrays, "the state of a training", self.any_length)  # an opponent checks its own
-        games, marked, steps, *done = arrays["counts"].tolist()
+    @counts.setter
+    def counts(self, counts: Int64Array) -> None:
+        games, self.marked, self.steps, *done = counts.tolist()
         if games > self.games:
             raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        self.marked, self.steps, self.done, self.continues = marked, steps, Progress(*done), True
-        self.restore(arrays)
+        self.done, self.continues = Progress(*done), True
 
     def run(
         self,
@@ -160,7 +142,6 @@ class TrainingLoop(ABC):
         every: int | Marks | None = None,
         callbacks: Iterable[Callback] = (),
         log: Callable[[int, dict[str, float]], None] | None = None,
-        progress: Callable[[Progress], None] | None = None,
         after_step: Callable[[TrainingLoop], bool] | None = None,
     ) -> Progress:
         """Run to the end.
@@ -169,7 +150,6 @@ class TrainingLoop(ABC):
             every: number of games between calls of the callbacks and the log, or marks; never by default.
             callbacks: measurements to log; they must not draw from the learner's randomness.
             log: takes the number of games and all numbers measured since.
-            progress: called after every step, with the same object.
             after_step: called after every step; False stops.
 
         Returns:
@@ -180,14 +160,12 @@ class TrainingLoop(ABC):
         while continues and self.running:
             self.step()
             done = self.done
-            if progress is not None:
-                progress(done)
             if self.is_log_point(following):
                 self.marked = done.games
                 measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
                 if self.steps:
                     measured["steps"] = self.steps
-                for callback in callbacks if self.is_measured else ():
+                for callback in () if self.measured_at_end and self.running else callbacks:
                     measured |= callback(done.games, self.learner)
                 if log is not None:
                     log(done.games, measured)
@@ -199,13 +177,8 @@ class TrainingLoop(ABC):
         """Return whether to log after this step: it has reached a mark, or is the last."""
         return self.done.games >= following(self.marked) or (not self.running and self.done.games > self.marked)
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether the callbacks are called at a log point."""
-        return True
 
-
-class Decisions:
+class Decisions(Stored):
     """A learner's last decision in each seat of B games, until what comes of it is known; with negamax in any seat.
 
     Args:
@@ -214,17 +187,18 @@ class Decisions:
         rng: generator of its exploration.
 
     Attributes:
-        logged: metrics of its last update.
+        logged: metrics of the learner's last update.
     """
+
+    stored = ("is_open", "boards", "action", "rng", "logged")
 
     def __init__(self, learner: Learner, games: int, rng: np.random.Generator) -> None:
         self.learner, self.rng = learner, rng
-        self.logged: dict[str, float] = {}
-        self._seats = 1 if learner.backup == "negamax" else 2
-        size = self._seats * games
-        self._is_open = np.zeros(size, np.bool_)
-        self._boards = Boards.start(learner.game, size)
-        self._action = np.zeros(size, np.int64)
+        self.logged: Mapping[str, Any] = {}
+        self.num_seats = 1 if learner.backup == "negamax" else 2
+        size = self.num_seats * games
+        self.is_open, self.boards = np.zeros(size, np.bool_), Boards.start(learner.game, size)
+        self.action = np.zeros(size, np.int64)
 
     def act(self, games: Int64Array, boards: Boards) -> Int64Array:
         """Learn from the decisions before, then choose moves int64[B] in ``games``, given in ascending order.
@@ -238,8 +212,8 @@ class Decisions:
         else:
             self._close(index, no_rewards, boards)
             actions = self.learner.explore(boards, self.rng)
-        self._is_open[index] = True
-        self._boards.cells[index], self._boards.mover[index], self._action[index] = *boards, actions
+        self.is_open[index] = True
+        self.boards.cells[index], self.boards.mover[index], self.action[index] = *boards, actions
         return actions
 
     def end(self, games: Int64Array, last: Int8Array, rewards: Float64Array) -> None:
@@ -251,11 +225,11 @@ class Decisions:
             rewards: float64[B], to that seat; the other's are the opposite.
         """
         self._close(self._index(games, last), rewards)
-        if self._seats == 2:
+        if self.num_seats == 2:
             self._close(self._index(games, 1 - last), -rewards)
 
     def _index(self, games: Int64Array, seats: Int8Array) -> Int64Array:
-        return games if self._seats == 1 else 2 * games + seats
+        return games if self.num_seats == 1 else 2 * games + seats
 
     def _close(
         self, index: Int64Array, rewards: Float64Array, after: Boards | None = None, actions: Int64Array | None = None
@@ -264,33 +238,20 @@ class Decisions:
 
         ``actions`` are the moves chosen there, if they are known.
         """
-        rows = np.flatnonzero(self._is_open[index])
+        rows = np.flatnonzero(self.is_open[index])
         if not len(rows):
             return
         index = index[rows]
-        self._is_open[index] = False
-        boards = next_boards = _take(self._boards, index)
+        self.is_open[index] = False
+        boards = next_boards = _take(self.boards, index)
         discount, next_action = np.zeros(len(rows)), np.full(len(rows), -1)
         if after is not None:
             next_boards = _take(after, rows)
             discount = np.where(boards.mover == next_boards.mover, 1.0, -1.0)
         if actions is not None:
             next_action = actions[rows]
-        move = index // self._seats, boards, self._action[index]
+        move = index // self.num_seats, boards, self.action[index]
         self.logged = self.learner.update(Transition(*move, rewards[rows], discount, next_boards, next_action))
-
-    @property
-    def state(self) -> Arrays:
-        """The open decisions and the state of the exploration's generator."""
-        numbers = {"is_open": self._is_open, "cells": self._boards.cells, "mover": self._boards.mover}
-        return {**numbers, "action": self._action, "rng": to_bytes([self.rng.bit_generator.state, self.logged])}
-
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        for name, array in self.state.items():
-            if name != "rng":
-                array[...] = arrays[name]
-        self.rng.bit_generator.state, self.logged = from_bytes(arrays["rng"])
 
 
 def _take(boards: Boards, rows: Int64Array) -> Boards:
@@ -317,12 +278,14 @@ class Trainer(TrainingLoop):
     """
 
     learner: Learner
+    stored = ("counts", "live", "board", "decisions", "pool")
     any_length = ("decisions.rng",)
+    unchecked = ("pool.", "decisions.logged")
 
     def __init__(
         self,
         learner: Learner,
-        opponent: str | Policy,
+        opponent: Any,
         games: int,
         *,
         batch: int = 1,
@@ -333,68 +296,59 @@ class Trainer(TrainingLoop):
         self._self_play = opponent == SELF
         check_backup(learner, self._self_play)
         count = min(batch, max(1, games))
-        self._pool = opponent if isinstance(opponent, Pool) else None
+        self.pool = opponent if isinstance(opponent, Pool) else None
         config = EnvConfig(**game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise")
         self._games = GameBatch(config, count, observes=False)
         self._games.seed(np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
-        self._decisions = Decisions(learner, count, make_exploration_rng(seed))
-        self._live = np.zeros(count, np.bool_)
-        self._actions = np.zeros(count, np.int64)
+        self.decisions = Decisions(learner, count, make_exploration_rng(seed))
+        self.live, self._actions = np.zeros(count, np.bool_), np.zeros(count, np.int64)
         self._begin(np.arange(count))
 
     @property
-    def logged(self) -> dict[str, float]:
-        """Metrics of the learner's last update."""
-        return self._decisions.logged
+    def board(self) -> dict[str, Any]:
+        """The games' arrays by name."""
+        return {name: array for name, array in self._games.clone(include_rng=True).items() if name != "games"}
+
+    @board.setter
+    def board(self, arrays: Arrays) -> None:
+        self._games.restore({"games": self._games.config.games, **arrays})
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """See :class:`~learners.base.Stored`; of more games than before, the next ones begin."""
+        super().from_arrays(arrays)
+        self._begin(np.flatnonzero(~self.live))
 
     def step(self) -> None:
         """Make one move of the learner in every game, and let the opponent reply."""
-        games = np.flatnonzero(self._live & (self._games.column("outcome") == NOT_OVER))
+        games = np.flatnonzero(self.live & (self._games.column("outcome") == NOT_OVER))
         if len(games):
-            cells = self._decisions.act(games, self._games.views(games))
+            cells = self.decisions.act(games, self._games.views(games))
             self._actions[games] = cells_to_actions(self._games.game, cells)
             self.steps += len(games)
         self._games.step(self._actions, self._output)
-        ended = np.flatnonzero(self._live & self._games.over)
+        ended = np.flatnonzero(self.live & self._games.over)
         if len(ended):
             rewards, seats = self._output.rewards[ended], self._games.column("seat", ended)
-            self._decisions.end(ended, seats.astype(np.int8), rewards)
+            self.decisions.end(ended, seats.astype(np.int8), rewards)
             self.done.count(np.where(self._self_play & (seats == 1), -rewards, rewards))
-            self._live[ended] = False
+            self.live[ended] = False
             self._begin(ended)
+        self.logged = {name: float(value) for name, value in self.decisions.logged.items()}
 
     def _begin(self, games: Int64Array) -> None:
         """Start the next games, while games remain."""
-        started = self.done.games + int(self._live.sum())
+        started = self.done.games + int(self.live.sum())
         games = games[: self.games - started]
         if not len(games):
             return
         numbers = started + np.arange(len(games))
-        if self._pool is not None:
-            running = int(self._games.column("episode", self._live).min(initial=numbers[0]))
-            self._pool.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
+        if self.pool is not None:
+            running = int(self._games.column("episode", self.live).min(initial=numbers[0]))
+            self.pool.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
         self._games.set_column("episode", games, numbers - 1)
-        self._live[games] = True
+        self.live[games] = True
         self._games.reset(games, self._output)
-
-    @property
-    def arrays(self) -> Arrays:
-        """See :class:`TrainingLoop`."""
-        board = self._games.clone(include_rng=True)
-        del board["games"]
-        parts = {"board": board, "decisions": self._decisions.state, "opponent": self._pool.state if self._pool else {}}
-        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-        return {"live": self._live, **named}
-
-    def restore(self, arrays: Arrays) -> None:
-        """See :class:`TrainingLoop`."""
-        self._live[...] = arrays["live"]
-        self._games.restore({"games": self._games.config.games, **with_prefix("board.", arrays)})
-        self._decisions.state = with_prefix("decisions.", arrays)
-        if self._pool is not None:
-            self._pool.state = with_prefix("opponent.", arrays)
-        self._begin(np.flatnonzero(~self._live))
 
 
 def make_initial_rng(seed: int) -> np.random.Generator:
@@ -420,16 +374,12 @@ def check_backup(learner: Learner, self_play: bool) -> None:
     if learner.backup == "negamax":
         check_opposite_values(learner.game)
         if not self_play:
-            raise ValueError(
-                'backup="negamax" learns from every ply of a game, which only self-play shows: '
-                'choose self-play, or backup="agent" against another opponent'
-            )
+            rule = 'backup="negamax" learns from every ply, which only self-play shows'
+            raise ValueError(f'{rule}: choose self-play, or backup="agent" against another opponent')
 
 
 def check_opposite_values(game: AnyGame) -> None:
     """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
     if isinstance(game, PhantomGame):
-        raise ValueError(
-            f"learning from every ply takes the value of a position for one player as the opposite of the other's, and "
-            f'in the game {game} they see different boards: choose backup="agent", or a policy as opponent'
-        )
+        why = f"learning from every ply needs opposite values, and the players of {game} see different boards"
+        raise ValueError(f'{why}: choose backup="agent", or a policy as opponent')

@@ -10,7 +10,7 @@ from ttt_apps import train
 from ttt_envs import Game
 
 GAME = Game(2, 3, 2, 0.25)
-OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).own_loop)
+OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).loop)
 """learners trained by our loops; the others have loops of their own"""
 PACKAGES = {
     "alpha-zero": ("tensorflow",),
@@ -43,10 +43,10 @@ def cases_of_rules(*rules, names=LEARNERS, slow="sb3"):
     return [case(name, slow=slow in name) for name in sorted(names) if {*rules} <= {*load_learner(name).variants}]
 
 
-def fit(config, game=Game(), games=200, *, every=50, callbacks=(), log=None, progress=None, **options):  # noqa: B008
+def fit(config, game=Game(), games=200, *, every=50, callbacks=(), log=None, **options):  # noqa: B008
     """The progress and the learner of a finished training, against random play by default."""
     training = config.training(game, games, **{"batch": 16, "seed": 1, "opponent": "random", **options})
-    return training.run(every=every, callbacks=callbacks, log=log, progress=progress), training.learner
+    return training.run(every=every, callbacks=callbacks, log=log), training.learner
 
 
 def train_run(name, folder, *more):

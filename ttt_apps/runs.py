@@ -74,7 +74,7 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         )
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
-    if settings.own_loop:
+    if settings.loop:
         settings.check_opponent(options.opponent, game)
     training = run.new_training(options)
     if options.exact_games(game):
@@ -246,9 +246,9 @@ class Run:
             if self.directory.metrics.exists() and not settings.resumes:
                 print_status(f"{options.learner} keeps no state of its training: it starts again with the first game")
             return self.new_training(options)
-        if {"learner", "training", "metrics"} - parts.keys() or not (settings.own_loop or "live" in parts["training"]):
+        if {"learner", "training", "metrics"} - parts.keys() or not (settings.loop or "live" in parts["training"]):
             raise ValueError(f"{self.directory.checkpoint} holds no training that can continue: train again")
-        if not settings.own_loop:  # a run of fewer games than its batch has used a smaller batch, and keeps it
+        if not settings.loop:  # a run of fewer games than its batch has used a smaller batch, and keeps it
             batch = options.batch or settings.batch
             options = dataclasses.replace(options, batch=max(1, min(batch, parts["training"]["live"].size)))
         training = self.new_training(options)

@@ -20,10 +20,10 @@ from learners.checkpoint import (
     CONFIG,
     COST,
     METRICS,
+    TrainingConfig,
     load_checkpoint,
     policy_name,
     read_config,
-    read_training,
     save_checkpoint,
 )
 from learners.training import Progress
@@ -136,7 +136,7 @@ class RunDirectory:
         Raises:
             ValueError: no run, or a damaged file.
         """
-        return read_training(self.path)
+        return read_config(self.path, TrainingConfig)
 
     def read_game(self) -> AnyGame:
         """Return the game of the training.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,15 +30,15 @@ class FavouriteConfig(LearnerConfig):
 
 
 class Favourite(Learner):
-    """The learner of :class:`FavouriteConfig`."""
+    """The learner of :class:`FavouriteConfig`: sums of rewards and counts, float64[cells] each."""
+
+    name = FavouriteConfig.name
+    stored = ("rewards", "counts")
 
     def __init__(self, config: FavouriteConfig, game: Game) -> None:
         self.config = config
         self.game = game
         self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
-
-    def __str__(self) -> str:
-        return self.config.name
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """float64[B, cells]: equal shares for the legal cells of highest mean reward."""
@@ -59,20 +58,6 @@ class Favourite(Learner):
         np.add.at(self.rewards, transition.action[over], transition.reward[over])
         np.add.at(self.counts, transition.action[over], 1.0)
         return {"ends": float(self.counts.sum())}
-
-    @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Sums of rewards and counts, float64[cells] each."""
-        return {"rewards": self.rewards, "counts": self.counts}
-
-    @state.setter
-    def state(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Restore the state from such arrays."""
-        for name in ("rewards", "counts"):
-            array = arrays.get(name, np.zeros(0))
-            if array.shape != (self.game.cells,) or array.dtype != np.float64:
-                raise ValueError(f"{self.config.name} cannot hold the {name} of this file: it is another learner's")
-        self.rewards, self.counts = arrays["rewards"].copy(), arrays["counts"].copy()
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ import numpy as np
 
 from baselines.mcts import GumbelResult, Tree, check_gumbel, gumbel_search
 from baselines.mcts.policy import MEMORY
-from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.settings import value_scale_for
+from learners.alpha_zero.net import AlphaZero, gumbel_options
 from learners.checkpoint import RunPolicy
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator
 from ttt_envs.agents.specs import Named
@@ -56,9 +55,9 @@ class AlphaZeroSearch(Named):
     """number of threads that search a batch of positions, or auto for one per core; results do not depend on it"""
 
     def __post_init__(self) -> None:
-        scale = value_scale_for(self.game, self.value_scale)
-        check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, scale)
-        count_threads(self.threads)
+        options = gumbel_options(self, self.game)
+        count_threads(options.pop("threads"))
+        check_gumbel(**options)
         self._evaluator  # noqa: B018  # reports a wrong path at once
 
     @cached_property
@@ -67,24 +66,12 @@ class AlphaZeroSearch(Named):
         if isinstance(policy.learner, AlphaZero) and self.symmetrize:
             return policy.learner.mean
         if policy.evaluate is None:
-            raise ValueError(
-                f"{policy} guides no search, it does not say how likely moves are: choose a run of train.py --learner "
-                f"alpha-zero"
-            )
+            raise ValueError(f"{policy} has no policy to guide a search: choose a run of train.py --learner alpha-zero")
         return cast("Evaluator", policy)
 
     def search(self, boards: Boards) -> GumbelResult:
         """Search positions that are not over, and return the finished search."""
-        return gumbel_search(
-            self.game,
-            boards,
-            self._evaluator,
-            simulations=self.simulations,
-            max_num_considered_actions=self.max_num_considered_actions,
-            maxvisit_init=self.maxvisit_init,
-            value_scale=value_scale_for(self.game, self.value_scale),
-            threads=self.threads,
-        )
+        return gumbel_search(self.game, boards, self._evaluator, **gumbel_options(self, self.game))
 
     def _collect(self, boards: Boards, result: Callable[[GumbelResult], Float64Array]) -> Float64Array:
         """Search in chunks whose trees fit into memory, and return their results."""

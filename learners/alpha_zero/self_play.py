@@ -1,24 +1,30 @@
-"""Self-play: many games in parallel, each move chosen by search, and the resulting training examples."""
+"""Self-play: many games in parallel, each move chosen by search, and the training on examples from them."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from baselines.mcts import MCTSSearch, gumbel_search
-from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.settings import AlphaZeroSettings, value_scale_for
-from learners.base import Arrays
-from learners.training import training_key
+from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
+from learners.base import Arrays, concatenate
+from learners.config import TrainingOptions
+from learners.mlp import MAX_FLOAT32, Activation, TFNet, line_states
+from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.parallel import Jobs, connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, play_rows
+from ttt_envs.game.symmetry import symmetries
 
+BLOCK = 64
+"""Number of games that a process plays at a time, if there are several processes; results do not depend on it."""
 OPENING, STREAM_EXPLORE, STREAM_RANDOM_ACTION, NOISE = range(STREAM_POOL + 1, STREAM_POOL + 5)
 """Random streams of a game, in addition to those of the rules."""
 DIRICHLET = 0.25
@@ -39,11 +45,6 @@ class TrainingExamples(NamedTuple):
     results: Float64Array
     """float64[games], for player_0"""
 
-    @classmethod
-    def concatenate(cls, parts: list[TrainingExamples]) -> TrainingExamples:
-        """Concatenate several batches in order."""
-        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
 
 class Ply(NamedTuple):
     """The next move in each unfinished game."""
@@ -58,7 +59,7 @@ class Ply(NamedTuple):
     """bool[G]: True where the move played was random, not the search's"""
 
 
-def play_block(config: AlphaZeroSettings, game: Game, weights: Arrays, seed: int, numbers: range) -> TrainingExamples:
+def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> TrainingExamples:
     """Play the games with the given numbers, with a net of these weights.
 
     A game depends on its number, the seed and the weights alone, not on the process or the other games.
@@ -69,7 +70,7 @@ def play_block(config: AlphaZeroSettings, game: Game, weights: Arrays, seed: int
 
 
 def play_games(
-    config: AlphaZeroSettings, game: Game, evaluator: Evaluator, key: np.uint64, numbers: range
+    config: AlphaZeroConfig, game: Game, evaluator: Evaluator, key: np.uint64, numbers: range
 ) -> TrainingExamples:
     """Play games in parallel and search every position, including those before random moves.
 
@@ -107,7 +108,7 @@ class SelfPlayGames:
         plies: all searched positions, in the order of play.
     """
 
-    def __init__(self, config: AlphaZeroSettings, game: Game, evaluator: Evaluator, keys: UInt64Array) -> None:
+    def __init__(self, config: AlphaZeroConfig, game: Game, evaluator: Evaluator, keys: UInt64Array) -> None:
         self.config, self.game, self.evaluator, self.keys = config, game, evaluator, keys
         first, longest = np.zeros(len(keys), np.int64), config.opening_for(game)
         self._openings = (_draw_uniforms(keys, OPENING, first) * (longest + 1)).astype(np.int64)  # in random moves
@@ -153,17 +154,8 @@ class SelfPlayGames:
         if config.search == "gumbel":
             each = (stones[:, None] * cells + np.arange(cells)).ravel()
             u = _draw_uniforms(np.repeat(keys, cells), NOISE, each).reshape(shape)
-            gumbel = gumbel_search(
-                game,
-                boards,
-                self.evaluator,
-                simulations=config.simulations,
-                max_num_considered_actions=config.max_num_considered_actions,
-                noise=-np.log(-np.log(u + 2.0**-54)),
-                maxvisit_init=config.maxvisit_init,
-                value_scale=value_scale_for(self.game, config.value_scale),
-                threads=config.threads,
-            )
+            noise = -np.log(-np.log(u + 2.0**-54))
+            gumbel = gumbel_search(game, boards, self.evaluator, noise=noise, **gumbel_options(config, self.game))
             return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
         no_keys = np.zeros(len(keys), np.uint64)
         puct = MCTSSearch(game, boards, no_keys, c=config.c, leaf=self.evaluator, threads=config.threads)
@@ -202,3 +194,131 @@ def _td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float
         after[ply.rows] = sign * value
         values.append(value.astype(np.float32))
     return values[::-1]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Training
+
+
+class SelfPlay(TrainingLoop):
+    """An AlphaZero training, see :class:`~learners.training.TrainingLoop`; a step is a batch of games and its
+    updates. ``logged`` has the losses, the number of updates, and the size of the replay buffer.
+
+    All random numbers of a step depend only on the seed and the numbers of its games.
+
+    Args:
+        learner: the learner, trained in place.
+        games: total number of games.
+        options: ``batch``, the number of games per step, ``seed``, and ``cluster``, which plays the games, by default
+            ``config.jobs`` local processes.
+
+    Attributes:
+        replay: the latest positions, at most ``config.buffer_size_for(game)``.
+
+    Raises:
+        ValueError: numbers out of range, no TensorFlow.
+    """
+
+    learner: AlphaZero
+    stored = ("counts", "net", "replay")
+    any_length = ("replay.",)
+
+    def __init__(self, learner: AlphaZero, games: int, **options: Unpack[TrainingOptions]) -> None:
+        super().__init__(learner, games, options["batch"])
+        cluster, self._seed = options.get("cluster", ""), options["seed"]
+        self._workers: Jobs = cluster or learner.config.jobs
+        if cluster:
+            connect(cluster)  # once, not in every step
+        config, cells = learner.config, learner.game.cells
+        hidden: list[Activation] = ["relu" for _ in config.layers_for(learner.game)]
+        rates = config.learning_rate, config.learning_rate_decay
+        self.net = TFNet(config.name, learner.weights, [*hidden, "linear"], *rates, fused_bias=True)
+        boards, states = (None, None, cells), (None, None, len(learner.lines))
+        targets = (boards, "float32"), ((None, None), "float32")
+        self._update = self.net.compile(self._steps, (boards, "int8"), (states, "int8"), *targets, ((None,), "float32"))
+        no_obs, no_numbers = np.zeros((0, cells), np.int8), np.zeros(0)
+        no_targets = no_obs.astype(np.float32), no_numbers.astype(np.float32)
+        self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
+        self._permutations = symmetries(learner.game, config.symmetries)
+
+    def step(self) -> None:
+        """Play a batch of games and make its updates."""
+        learner, config = self.learner, self.learner.config
+        numbers = range(self.done.games, min(self.done.games + self.batch, self.games))
+        play = partial(play_block, config, learner.game, learner.state, self._seed)
+        size = len(numbers) if self._workers == 1 else BLOCK
+        blocks = ((numbers[start : start + size],) for start in range(0, len(numbers), size))
+        examples = results_in_order(map_blocks(play, blocks, self._workers if len(numbers) > BLOCK else 1))
+        self.learn(concatenate(list(examples)))
+
+    def learn(self, examples: TrainingExamples) -> None:
+        """Make the updates after a batch of games, and count its games and moves.
+
+        Raises:
+            ValueError: the net has diverged.
+        """
+        latest = slice(-self.learner.config.buffer_size_for(self.learner.game), None)
+        replay = concatenate([self.replay, examples._replace(results=np.zeros(0))])
+        self.replay = TrainingExamples(replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results)
+        rng = make_rng(self._seed, SPAWN_REPLAY, self.done.games)
+        policy_loss, value_loss = self.update(self.draw(rng)).tolist()
+        self.learner.weights = self.net.arrays
+        self.done.count(examples.results)
+        self.steps += len(examples.value)
+        numbers = {"updates": self.net.updates, "positions": len(self.replay.value)}
+        self.logged = {"policy_loss": policy_loss, "value_loss": value_loss, **numbers}
+
+    def draw(self, rng: np.random.Generator) -> TrainingExamples:
+        """Draw batches [updates, batch_size], with replacement, each position under a random symmetry."""
+        config, (obs, policy, value, no_results) = self.learner.config, self.replay
+        shape = config.gradient_steps, config.batch_size
+        rows = rng.integers(0, len(value), shape)
+        images = self._permutations[rng.integers(0, len(self._permutations), shape)]
+        obs = np.take_along_axis(obs[rows], images, axis=2)
+        policy = np.take_along_axis(policy[rows], images, axis=2)
+        return TrainingExamples(obs, policy, value[rows], no_results)
+
+    def update(self, examples: TrainingExamples) -> Float64Array:
+        """Make one gradient step from each of K batches of N positions.
+
+        Args:
+            examples: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is ignored.
+
+        Returns:
+            float64[2]: the mean cross entropy of the policy and the mean squared error of the value, each before its
+            step.
+
+        Raises:
+            ValueError: the net has diverged.
+        """
+        obs, policy, value, _ = examples
+        count, size, cells = obs.shape
+        states = line_states(obs.reshape(-1, cells), self.learner.lines).reshape(count, size, -1)
+        losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[1:] / float(count)
+        largest = 1.0  # output of a layer, which may overflow float32 and give NaN
+        for array in self.net.arrays.values():
+            sizes = np.abs(array.astype(np.float64))
+            largest = largest * sizes.sum(axis=0).max() if array.ndim == 2 else largest + sizes.max()
+        self.net.check(losses, largest if largest <= MAX_FLOAT32 else np.inf)
+        return np.asarray(losses, np.float64)
+
+    def _steps(self, obs: Any, states: Any, policy: Any, value: Any, rates: Any) -> Any:
+        """Make the steps of :meth:`update`; return the sums of the losses."""
+        return self.net.steps(lambda n: self._batch_losses(obs[n], states[n], policy[n], value[n]), rates, 3)
+
+    def _batch_losses(self, obs: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any, Any]:
+        """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean squared error."""
+        net, tf, config = self.net, self.net.tf, self.learner.config
+        num_lines, length = self.learner.lines.shape
+        one_hot = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # all zeros for a line without stones
+        one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * (2 * length - 1)))
+        outputs = net.outputs(tf.concat([net.planes(obs), one_hot], axis=1))
+
+        legal = net.legal_moves(self.learner.game, obs)
+        log_probabilities = tf.nn.log_softmax(tf.where(legal, outputs[:, :-1], -1e9))
+        cross_entropy = -tf.reduce_sum(tf.where(legal, policy * log_probabilities, 0.0), axis=1)
+        policy_loss = tf.reduce_mean(cross_entropy)
+        value_loss = tf.reduce_mean(tf.square(tf.tanh(outputs[:, -1]) - value))
+        decay = tf.add_n([tf.nn.l2_loss(array) for name, array in net.weights.items() if name.endswith("weights")])
+        loss = policy_loss + config.value_weight * value_loss + config.weight_decay * decay
+        return loss, policy_loss, value_loss

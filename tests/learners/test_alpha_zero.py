@@ -10,15 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
-from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
-from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
-from learners.alpha_zero.settings import value_scale_for
-from learners.base import one_ply_ahead
-from learners.mlp import ADAM_EPSILON, BETA_1, BETA_2
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, self_play
+from learners.alpha_zero.self_play import Ply, SelfPlay, TrainingExamples, _td_lambda_targets, play_block, play_games
+from learners.base import concatenate, one_ply_ahead
+from learners.mlp import ADAM
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.wrappers import check_symmetric
-from ttt_envs.game.boards import keys
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 
@@ -33,7 +31,7 @@ def build(game=None, seed=0, **settings):
 def taught(game, games, *, batch=8, seed=0, **settings):
     """A training, done."""
     learner = build(game, seed, **settings)
-    done = training.SelfPlay(learner, games, batch=batch, seed=seed)
+    done = SelfPlay(learner, games, batch=batch, seed=seed)
     done.run()
     return done
 
@@ -134,19 +132,6 @@ def test_random_moves_have_their_probabilities():
         assert share_of_random(**settings) == pytest.approx(share * 24 / 25, abs=0.04)
 
 
-def test_defaults_depend_on_the_game():
-    config = AlphaZeroConfig()
-    wide = Game(2, 5, 2)
-    assert [config.opening_for(game) for game in (Game(), SKIPS, Game(9, 9, 5), Game(1, 1, 1))] == [7, 5, 14, 0]
-    assert AlphaZeroConfig(opening=99).opening_for(Game(2, 2, 2)) == 4
-    assert [config.buffer_size_for(game) for game in (SKIPS, wide)] == [15_000, 60_000]
-    assert AlphaZeroConfig(buffer_size=3).buffer_size_for(SKIPS) == 3
-    assert [value_scale_for(game) for game in (Game(), SKIPS)] == [0.5, 2]
-    assert value_scale_for(SKIPS, 0.0) == 0
-    units = [config.layers_for(game)[0] for game in (Game(), wide, Game(2, 5, 2, 0.1), Game(4, 5, 4))]
-    assert units == [64, 256, 128, 128]
-
-
 @pytest.mark.parametrize("search", ["gumbel", "puct"])
 def test_a_game_depends_on_its_number_and_the_seed(search):
     net = build(SKIPS, search=search)
@@ -155,9 +140,7 @@ def test_a_game_depends_on_its_number_and_the_seed(search):
         return play_block(net.config, SKIPS, net.state, seed, numbers)
 
     whole = played(range(5, 25))
-    for first, again in zip(
-        whole, TrainingExamples.concatenate([played(range(5, 12)), played(range(12, 25))]), strict=True
-    ):
+    for first, again in zip(whole, concatenate([played(range(5, 12)), played(range(12, 25))]), strict=True):
         assert_array_equal(first, again)
     for other in (played(range(20)), played(range(5, 25), seed=4)):
         assert len(whole.obs) != len(other.obs) or (whole.obs != other.obs).any()
@@ -190,51 +173,27 @@ def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, mo
                 assert_array_equal(mine, theirs)
 
 
-def test_searches_cache_evaluations_until_weights_change():
-    net = build(SKIPS)
-    boards = plain.positions_of_random_play(SKIPS, 300)
-    for rows in (slice(0, 100), slice(0, 200), slice(100, 300)):
-        search = MCTSSearch(SKIPS, boards.take(np.arange(300)[rows]), np.zeros(300, np.uint64)[rows], leaf=net)
-        search.add_root_noise(np.zeros((len(search.tree.counts), 9)), 0.0)  # no more than the roots
-    [work] = net._own._workspaces
-    codes = keys(boards.own_first()).astype(int)
-    assert set(np.flatnonzero(work.known)) == set(codes.tolist())
-    stored = work.logits[codes].astype(np.float32), work.values[codes]
-    net.state = net.state
-    assert net._own._workspaces == []
-    for before, again in zip(stored, net.evaluate(boards), strict=True):
-        assert_array_equal(before, again)
-    large = build(Game(3, 4, 3))
-    large.values(Boards.start(large.game))
-    assert len(large.mean._workspaces[0].known) == 1
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The net at play
 
 
-def test_evaluations_do_not_depend_on_symmetry_or_colours():
-    for game in (SKIPS, Game(3, 4, 3)):
-        net = build(game)
-        boards = plain.positions_of_random_play(game, 64)
-        assert isinstance(net, Evaluator)
-        assert net.symmetric
-        assert net.colour_blind
-        assert_array_equal(net.action_values(boards), one_ply_ahead(game, boards, net.values))
-        check_symmetric(net, game, boards)
-        for permutation in symmetries(game):
-            image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-            assert_allclose(net.values(image), net.values(boards), atol=1e-15)
-            assert_array_equal(net.mean.means(image)[0], net.mean.means(boards)[0][:, permutation])
-        turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
-        for one, other in zip(net.evaluate(boards), net.evaluate(turned), strict=True):
-            assert_array_equal(one, other)
-        alone = build(game, symmetries="none")
-        assert not alone.symmetric
-        assert_array_equal(alone.mean.means(boards)[0], alone.evaluate(boards)[0])
-        alone.symmetric = True
-        with pytest.raises(ValueError, match="is not symmetric"):
-            check_symmetric(alone, game, boards)
+@pytest.mark.parametrize("game", [SKIPS, Game(3, 4, 3)], ids=str)
+def test_evaluations_do_not_depend_on_symmetry_or_colours(game):
+    net, boards = build(game), plain.positions_of_random_play(game, 64)
+    assert isinstance(net, Evaluator)
+    assert_array_equal(net.action_values(boards), one_ply_ahead(game, boards, net.values))
+    for permutation in symmetries(game):
+        image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
+        assert_allclose(net.values(image), net.values(boards), atol=1e-15)
+        assert_array_equal(net.mean.means(image)[0], net.mean.means(boards)[0][:, permutation])
+    turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
+    for part, other in zip(net.evaluate(boards), net.evaluate(turned), strict=True):
+        assert_array_equal(part, other)
+    alone = build(game, symmetries="none")
+    assert_array_equal(alone.mean.means(boards)[0], alone.evaluate(boards)[0])
+    alone.symmetric = True
+    with pytest.raises(ValueError, match="is not symmetric"):
+        check_symmetric(alone, game, boards)
 
 
 def lines_by_hand(game, seen):
@@ -333,7 +292,7 @@ def test_an_update_equals_the_one_by_hand(lines):
     net = build(game, hidden=(3,), lines=lines, value_weight=0.7, **settings)
     config, examples = net.config, random_examples(game, 12, np.random.default_rng(5))
     once = TrainingExamples(*(None if part is None else part[None] for part in examples))
-    learning = training.SelfPlay(net, 1, batch=1, seed=0)
+    learning = SelfPlay(net, 1, batch=1, seed=0)
     policy_loss, value_loss = learning.update(once)
     entropy, error, _ = losses_by_hand(game, net.weights, examples, config)
     assert policy_loss == pytest.approx(entropy, rel=1e-5)
@@ -348,10 +307,10 @@ def test_an_update_equals_the_one_by_hand(lines):
                 moved[name][place] += step
                 ends.append(losses_by_hand(game, moved, examples, config)[2])
             gradient[place] = (ends[0] - ends[1]) / 2e-5
-        assert_allclose(moments[f"mean.{name}"], (1 - BETA_1) * gradient, atol=2e-6)
-        assert_allclose(moments[f"square.{name}"], (1 - BETA_2) * gradient**2, atol=1e-6)
-        rate = 0.02 * np.sqrt(1 - BETA_2) / (1 - BETA_1)
-        moved = array - rate * moments[f"mean.{name}"] / (np.sqrt(moments[f"square.{name}"]) + ADAM_EPSILON)
+        assert_allclose(moments[f"mean.{name}"], (1 - ADAM["beta1"]) * gradient, atol=2e-6)
+        assert_allclose(moments[f"square.{name}"], (1 - ADAM["beta2"]) * gradient**2, atol=1e-6)
+        rate = 0.02 * np.sqrt(1 - ADAM["beta2"]) / (1 - ADAM["beta1"])
+        moved = array - rate * moments[f"mean.{name}"] / (np.sqrt(moments[f"square.{name}"]) + ADAM["epsilon"])
         assert_allclose(first[name], moved, atol=1e-6)
     # the second has a rate of its own, and sees what the first has left
     assert learning.update(once)[0] == pytest.approx(losses_by_hand(game, first, examples, config)[0], rel=1e-5)
@@ -359,37 +318,19 @@ def test_an_update_equals_the_one_by_hand(lines):
 
 
 @LEARNING
-def test_updates_in_one_call_equal_single_updates():
-    net, rng = build(SKIPS), np.random.default_rng(0)
-    batches = [random_examples(SKIPS, 8, rng) for _ in range(3)]
-    together, alone = (training.SelfPlay(net, 1, batch=1, seed=0) for _ in range(2))
-    losses = together.update(
-        TrainingExamples(*(np.stack(parts) for parts in list(zip(*batches, strict=True))[:3]), None)
-    )
-    one_by_one = [alone.update(TrainingExamples(*(part[None] for part in batch[:3]), None)) for batch in batches]
-    assert losses == pytest.approx(np.mean(one_by_one, axis=0), rel=1e-5)
-    plain.assert_same_arrays(together.net.state, alone.net.state)
-
-
-@LEARNING
 def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     done = taught(SKIPS, 40, gradient_steps=200, batch_size=5)
-    replay, permutations = done.replay, symmetries(SKIPS)
+    replay, kept = done.replay, {}
     assert len(replay.value) == 100  # of many more
-    drawn = done.draw(np.random.default_rng(0))
-    assert drawn.obs.shape == drawn.policy.shape == (200, 5, 9)
-    kept = {}
-    for row, (obs, policy) in enumerate(zip(replay.obs, replay.policy, strict=True)):
-        for number, permutation in enumerate(permutations):
-            image = obs[permutation].tobytes(), policy[permutation].tobytes(), replay.value[row].tobytes()
+    for row, (obs, policy, value) in enumerate(zip(*replay[:3], strict=True)):
+        for number, permutation in enumerate(symmetries(SKIPS)):
+            image = obs[permutation].tobytes(), policy[permutation].tobytes(), value.tobytes()
             kept.setdefault(image, set()).add((row, number))
-    met = set()
-    for obs, policy, value in zip(
-        drawn.obs.reshape(-1, 9), drawn.policy.reshape(-1, 9), drawn.value.ravel(), strict=True
-    ):
-        met |= kept[obs.tobytes(), policy.tobytes(), value.tobytes()]
-    assert {row for row, _ in met} == set(range(100))
-    assert {number for _, number in met} == set(range(8))
+    drawn = done.draw(np.random.default_rng(0))
+    rows = zip(drawn.obs.reshape(-1, 9), drawn.policy.reshape(-1, 9), drawn.value.ravel(), strict=True)
+    sources = set().union(*(kept[tuple(part.tobytes() for part in row)] for row in rows))
+    assert {row for row, _ in sources} == set(range(100))
+    assert {number for _, number in sources} == set(range(8))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -410,7 +351,7 @@ def test_training_reaches_perfect_play():
 @LEARNING
 @pytest.mark.parametrize("workers", ["processes", pytest.param("cluster", marks=pytest.mark.needs("ray"))])
 def test_results_do_not_depend_on_workers(workers, monkeypatch, request):
-    monkeypatch.setattr(training, "BLOCK", 4)
+    monkeypatch.setattr(self_play, "BLOCK", 4)
     alone = taught(SKIPS, 24, batch=12)
     learner = build(SKIPS, jobs=2 if workers == "processes" else 1)
     address = ""
@@ -419,37 +360,22 @@ def test_results_do_not_depend_on_workers(workers, monkeypatch, request):
 
         request.addfinalizer(ray.shutdown)  # a training stays connected
         address = request.getfixturevalue("cluster").address
-    done = training.SelfPlay(learner, 24, batch=12, seed=0, cluster=address)
+    done = SelfPlay(learner, 24, batch=12, seed=0, cluster=address)
     done.run()
     plain.assert_same_arrays(alone.learner.state, learner.state)
     plain.assert_same_arrays(alone.state, done.state)
 
 
-def stored(arrays):
-    return {name: np.array(array) for name, array in arrays.items()}
-
-
 @LEARNING
 def test_a_restored_training_continues_exactly():
-    whole = taught(SKIPS, 40)
-    first = build(SKIPS)
-    part = training.SelfPlay(first, 24, batch=8, seed=0)
-    part.run()
-    learner, state = stored(first.state), stored(part.state)
-    second = build(SKIPS, seed=1)
-    rest = training.SelfPlay(second, 40, batch=8, seed=0)  # more games than there were to be
-    second.state = learner
-    rest.state = state
-    assert rest.done == part.done
-    assert rest.logged == part.logged
-    assert rest.running
+    whole, part = taught(SKIPS, 40), taught(SKIPS, 24)
+    rest = SelfPlay(build(SKIPS, seed=1), 40, batch=8, seed=0)  # more games than there were to be
+    rest.learner.state, rest.state = part.learner.state, part.state
+    assert (rest.done, rest.running) == (part.done, True)
     rest.run()
-    plain.assert_same_arrays(whole.learner.state, second.state)
-    expected = {**whole.state, "counts": None}
-    found = {**rest.state, "counts": None}
-    for name in expected:
-        assert_array_equal(expected[name], found[name])
-    assert rest.done == whole.done
+    plain.assert_same_arrays(whole.learner.state, rest.learner.state)
+    plain.assert_same_arrays(whole.state, rest.state)
+    assert (rest.done, rest.logged) == (whole.done, whole.logged)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -457,35 +383,22 @@ def test_a_restored_training_continues_exactly():
 
 
 @LEARNING
-@pytest.mark.parametrize(
-    "name", ["counts", "losses", "net.updates", "net.mean.0.weights", "replay.obs", "replay.value"]
-)
-def test_a_state_of_another_training_is_refused(name):
+def test_states_of_other_trainings_and_nets_are_refused():
     half_done = taught(SKIPS, 16)
-    state = dict(half_done.state)
-    for broken in ({**state, name: np.zeros((2, 3))}, {key: array for key, array in state.items() if key != name}):
-        with pytest.raises(ValueError, match=name):
-            half_done.state = broken
+    net, state, weights = half_done.learner, half_done.state, half_done.learner.state
+    for owner, arrays, name in (
+        *((half_done, state, name) for name in ("counts", "net.updates", "net.mean.0.weights", "replay.obs")),
+        (net, weights, "weights.0.bias"),
+    ):
+        for broken in ({**arrays, name: np.zeros((2, 3))}, {key: arrays[key] for key in arrays if key != name}):
+            with pytest.raises(ValueError, match=name):
+                owner.state = broken
+    for other in (build(Game(4, 4, 3)), build(SKIPS, hidden=(5,))):
+        with pytest.raises(ValueError, match=r"alpha-zero needs weights\.0"):
+            net.state = other.state
+    plain.assert_same_arrays(net.state, weights)
     with pytest.raises(ValueError, match="games=8 is fewer than the 16"):
-        training.SelfPlay(half_done.learner, 8, batch=8, seed=0).state = state
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda arrays: arrays.clear(),
-        lambda arrays: arrays.update(build(Game(4, 4, 3)).state),
-        lambda arrays: arrays.update(build(hidden=(5,)).state),
-        lambda arrays: arrays.update({"0.bias": np.zeros(4)}),
-    ],
-)
-def test_weights_of_another_net_are_refused(damage):
-    arrays, net = stored(build().state), build(seed=1)
-    before = net.state
-    damage(arrays)
-    with pytest.raises(ValueError, match="alpha-zero needs 0"):
-        net.state = arrays
-    plain.assert_same_arrays(net.state, before)
+        SelfPlay(net, 8, batch=8, seed=0).state = state
 
 
 @LEARNING
@@ -496,10 +409,9 @@ def test_divergence_is_reported(gradient_steps):
 
 
 def test_opponents_are_refused():
-    AlphaZeroConfig().check_opponent("self", Game())
-    for opponent in ("random", "optimal", "pool:every=5"):
-        with pytest.raises(ValueError, match=f"alpha-zero learns .* and not against {opponent}: leave opponent= out"):
-            AlphaZeroConfig().check_opponent(opponent, Game())
+    for opponent in ("random", "pool:every=5"):
+        with pytest.raises(ValueError, match=f"alpha-zero learns from games of self only, not against {opponent}"):
+            AlphaZeroConfig().training(Game(), 10, batch=2, seed=0, opponent=opponent)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -525,57 +437,31 @@ def test_runs_play_and_search_without_tensorflow(tiny_run, fresh):
 @LEARNING
 def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     run, game = tiny_run("alpha-zero"), tiny.GAME
-    boards = plain.positions_of_random_play(game, 40)
-    policy = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3", game)
-    net = make_policy(f"run:{run}", game)
-    assert isinstance(net, FusedEvaluator)
+    boards, net = plain.positions_of_random_play(game, 40), make_policy(f"run:{run}", game)
+    settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0}
     own = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3,symmetrize=false", game)
     assert isinstance(own, AlphaZeroSearch)
-    settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0 if game.skip_chance else 0.5}
-    by_hand = gumbel_search(game, boards, net, **settings)
-    assert_array_equal(own.search(boards).improved, by_hand.improved)
-    assert_array_equal(own.search(boards).improved, gumbel_search(game, boards, Unfused(net), **settings).improved)
+    for guide in (net, Unfused(net)):
+        assert_array_equal(own.search(boards).improved, gumbel_search(game, boards, guide, **settings).improved)
+    policy = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3", game)
     search = policy.search(boards)
-    assert (search.improved != by_hand.improved).any()
-    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.num_bytes(13, 2, game.cells))
-    sizes, search_once = [], AlphaZeroSearch.search
-    monkeypatch.setattr(
-        AlphaZeroSearch, "search", lambda self, part: sizes.append(len(part.mover)) or search_once(self, part)
-    )
-    assert_array_equal(policy.probabilities(boards), search.probabilities())
-    assert sizes == [3] * 13 + [1]
-    mean = net.learner.mean.evaluate(boards)
-    assert_array_equal(mean[1], net.values(boards))
-    assert_allclose(mean[0], net.learner.mean.means(boards)[0], rtol=1e-6)
-    assert search.search.simulations == 12
+    by_hand = gumbel_search(game, boards, net.learner.mean, **settings)
+    assert_array_equal(search.improved, by_hand.improved)
+    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.num_bytes(13, 2, game.cells))  # three at a time
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     assert_array_equal(policy.values(boards), search.values)
     assert_array_equal(policy.action_values(boards), search.search.action_values)
     assert_array_equal(np.isnan(policy.action_values(boards)), search.search.visits == 0)
-    assert ((search.search.visits > 0).sum(axis=1) <= 3).all()
-    for row in range(0, 40, 9):
-        assert_array_equal(policy.probabilities(boards.take(np.array([row])))[0], search.probabilities()[row])
 
 
 @LEARNING
 def test_invalid_searches_are_refused(tiny_run, tmp_path):
-    run, game = tiny_run("alpha-zero"), tiny.GAME
+    run = tiny_run("alpha-zero")
     for spec, message in (
-        (
-            f"alpha-zero:{tiny_run('q-learning')}",
-            "guides no search, it does not say how likely moves are: choose a run",
-        ),
+        (f"alpha-zero:{tiny_run('q-learning')}", "has no policy to guide a search: choose a run"),
         (f"alpha-zero:{tmp_path / 'none'}", "is no run"),
         (f"alpha-zero:{run},simulations=0", "simulations=0 tries no move: choose 1 or more"),
-        (
-            f"alpha-zero:{run},max_num_considered_actions=1",
-            "max_num_considered_actions=1 is no choice: choose 2 or more",
-        ),
         (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
-        (f"alpha-zero:{run},symmetrize=all", "symmetrize='all' is not true or false"),
-        (f"alpha-zero:{run},sims=3", "alpha-zero does not take .*'sims'"),
-        ("alpha-zero", "path"),
     ):
-        with pytest.raises((ValueError, TypeError), match=message):
-            make_policy(spec, game)
-    assert isinstance(make_policy(f"alpha-zero:{run}", game), AlphaZeroSearch)
+        with pytest.raises(ValueError, match=message):
+            make_policy(spec, tiny.GAME)

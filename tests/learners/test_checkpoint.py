@@ -3,6 +3,7 @@
 import os
 import re
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -44,75 +45,49 @@ def test_arrays_are_read_as_written_and_need_a_hash(path):
         load_arrays(path)
 
 
-@pytest.mark.parametrize("count", [400, pytest.param(None, marks=pytest.mark.slow)])
-def test_flipped_bits_are_refused_or_harmless(path, count):
+def test_flipped_bits_are_refused_or_harmless(path):
     """No flip is a traceback, and none gives other arrays."""
-    whole, refused = path.read_bytes(), 0
-    places = [(place, bit) for place in range(len(whole)) for bit in (1, 2, 4, 8, 16, 32, 64, 128, 255)]
-    chosen = np.random.default_rng(0).permutation(len(places))[:count]
-    for place, bit in (places[number] for number in chosen):
+    whole, harmless, rng = path.read_bytes(), 0, np.random.default_rng(0)
+    for place, bit in zip(rng.integers(len(whole), size=400), rng.integers(8, size=400), strict=True):
         damaged = bytearray(whole)
-        damaged[place] ^= bit
+        damaged[place] ^= 1 << bit
         path.write_bytes(damaged)
-        try:
-            read, said = load_arrays(path), ""
-        except ValueError as problem:
-            read, said = ARRAYS, str(problem)
-            refused += 1
-        assert_as_saved(read)
-        assert said.startswith(f"{path} " * bool(said))
-        assert "\n" not in said
-    assert refused > (200 if count else len(whole))
+        with suppress(ValueError):
+            assert_as_saved(load_arrays(path))
+            harmless += 1
+    assert harmless < 200
 
 
-def test_arrays_with_another_hash_are_refused(path, tmp_path):
-    """A whole zip of other arrays beside the hash of these."""
+def test_other_arrays_beside_the_hash_are_refused(path):
     with zipfile.ZipFile(path) as archive:
-        said = archive.comment
-
-    def exchanged(arrays):
-        np.savez(path, **arrays)
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.comment = said
-
-    exchanged(ARRAYS)
-    assert_as_saved(load_arrays(path))
+        comment = archive.comment
     for change in (
+        {},
         {"learner.counts": np.arange(5)[::-1].copy()},
         {"learner.counts": np.arange(5, dtype=np.uint64)},
         {"learner.values": ARRAYS["learner.values"].reshape(4, 3)},
         {"more": np.zeros(1)},
     ):
-        exchanged({**ARRAYS, **change})
-        with pytest.raises(ValueError, match="its arrays are not those that were written"):
-            load_arrays(path)
-    exchanged({name: array for name, array in ARRAYS.items() if name != "one"})
-    with pytest.raises(ValueError, match="its arrays are not those that were written"):
-        load_arrays(path)
+        np.savez(path, **{**ARRAYS, **change})
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.comment = comment
+        if change:
+            with pytest.raises(ValueError, match="its arrays are not those that were written"):
+                load_arrays(path)
+        else:
+            assert_as_saved(load_arrays(path))
 
 
-def zipped(path, name, content, **how):
-    with zipfile.ZipFile(path, "w", **how) as archive:
-        archive.writestr(name, content)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
-        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': ((((",
-        "[" * 5_000,
-        "\x00",
-    ],
-)
+@pytest.mark.parametrize("header", [
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': ((((",
+    "[" * 5_000,
+])  # fmt: skip
 def test_invalid_headers_are_refused(header, tmp_path):
     text = header.encode() + b"\n"
-    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
-    zipped(tmp_path / "a.npz", "a.npy", content)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8))
     with pytest.raises(ValueError, match="cannot be read as a file of arrays"):
         load_arrays(tmp_path / "a.npz")
 

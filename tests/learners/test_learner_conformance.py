@@ -14,7 +14,6 @@ import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import LEARNERS
-from learners.base import Transition
 from learners.checkpoint import load_checkpoint
 from learners.pettingzoo_loop import train_in
 from learners.training import Trainer
@@ -38,16 +37,11 @@ FORMS = {
     ),
 }  # fmt: skip
 """name -> the settings to test"""
-GAMES_TO_LEARN = {"q-net": 4_000}
-"""name -> number of games after which it plays clearly better than at random, 10,000 for others"""
-
 CASES = [
     tiny.case(name, (name, settings), id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
     for name in tiny.OURS
     for settings in FORMS.get(name, ({},))
 ]
-LEARNING = [case for case in CASES if "buffer_size" not in case.values[0][1]]
-"""cases that learn within these games"""
 OWN_LOOPS = [tiny.case(name) for name in sorted(LEARNERS) if name not in tiny.OURS]
 
 
@@ -84,48 +78,19 @@ def learned(make):
 
 
 class Between(Policy):
-    """Passes everything between a learner and its training loop."""
+    """Passes everything between a learner and its training loop, and keeps it; ``sign`` is put to rewards."""
 
-    def __init__(self, learner):
-        self.learner = learner
-        self.game = learner.game
-        self.backup = learner.backup
-        self.on_policy = learner.on_policy
-
-    def probabilities(self, boards, rng=None):
-        return self.learner.probabilities(boards, rng)
+    def __init__(self, learner, sign=1):
+        self.learner, self.sign, self.transitions, self.logged = learner, sign, [], []
+        self.game, self.backup, self.on_policy = learner.game, learner.backup, learner.on_policy
 
     def explore(self, boards, rng):
         return self.learner.explore(boards, rng)
 
     def update(self, transition):
-        return self.learner.update(transition)
-
-
-class Recorder(Between):
-    """Stores transitions and metrics."""
-
-    def __init__(self, learner):
-        super().__init__(learner)
-        self.seen, self.logged = [], []
-
-    def update(self, transition):
-        self.seen.append(copied(transition))
-        self.logged.append(self.learner.update(transition))
+        self.transitions.append(transition._replace(reward=self.sign * transition.reward))
+        self.logged.append(self.learner.update(self.transitions[-1]))
         return self.logged[-1]
-
-
-class Backwards(Between):
-    """Gives the opponent's reward to the learner, the mistake of a well-known self-play wrapper."""
-
-    def update(self, transition):
-        return self.learner.update(transition._replace(reward=-transition.reward))
-
-
-def copied(transition):
-    return Transition(
-        *(Boards(*(a.copy() for a in part)) if isinstance(part, Boards) else part.copy() for part in transition)
-    )
 
 
 def stored(learner):
@@ -141,30 +106,9 @@ def assert_same(a, b):
     plain.assert_same_arrays(stored(a), stored(b))
 
 
-def assert_learned(learner, untrained):
-    """Against random play it gained a share of what perfect play wins over both seats; random itself gets 0."""
-    value, before, perfect = (
-        match_outcome(learner.game, policy, "random").value for policy in (learner, untrained, "optimal")
-    )
-    assert value > max(0.0, before) + (0.5 if str(learner) in FORMS else 0.3) * perfect
-
-
-def test_attributes(make, game):
-    learner = make(game)
-    assert isinstance(learner, Policy)
-    assert learner.game == game
-    assert learner.pure
-    assert learner.backup in ("agent", "negamax")
-    assert isinstance(learner.on_policy, bool)
-    assert str(learner) == make.name
-
-
 @pytest.mark.parametrize(
     "game",
-    [
-        *(Game(), Game(skip_chance=0.25), Game(2, 4, 3, 0.1), Game(7, 7, 5)),
-        *(Game(4, 4, 4, gravity=True), Game(misere=True), Game(3, 3, 3, 0.25, misere=True, gravity=True)),
-    ],
+    [Game(2, 4, 3, 0.1), Game(7, 7, 5), Game(3, 3, 3, 0.25, misere=True, gravity=True)],
     ids=str,
 )
 def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
@@ -173,49 +117,30 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     frozen = Boards(*(array.copy() for array in boards))
-    p = learner.probabilities(frozen)
-    assert p.dtype == np.float64
-    assert p.shape == (64, game.cells)
-    legal = boards.legal(game)
+    p, legal = learner.probabilities(frozen), boards.legal(game)
+    assert (p.dtype, p.shape, str(learner)) == (np.float64, (64, game.cells), make.name)
     assert (p >= 0).all()
     assert (p[~legal] == 0).all()
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     actions = learner.explore(frozen, np.random.default_rng(0))
-    assert actions.dtype == np.int64
     assert legal[np.arange(64), actions].all()
     if learner.action_values is not None:
-        assert_array_equal(np.isnan(learner.action_values(frozen)), ~legal)
+        values = learner.action_values(frozen)
+        assert_array_equal(np.isnan(values), ~legal)
+        best = values == np.nanmax(values, axis=1, keepdims=True)
+        assert_allclose(p, best / best.sum(axis=1, keepdims=True), rtol=1e-12)
     for array, was in zip(frozen, boards, strict=True):
         assert_array_equal(array, was)
 
 
-def test_probabilities_depend_on_the_position_alone(learned, game):
+def test_probabilities_depend_on_own_and_other_stones_alone(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     p = learner.probabilities(boards)
-    assert_array_equal(learner.probabilities(boards), p)
     order = np.random.default_rng(1).permutation(64)
-    assert_allclose(learner.probabilities(boards.take(order)), p[order], atol=1e-12)
-    assert_allclose(learner.probabilities(boards, np.random.default_rng(2)), p, atol=1e-12)
-
-
-def test_probabilities_do_not_depend_on_colours(learned, game):
-    learner = learned(game)
-    boards = plain.positions_of_random_play(game, 64)
+    assert_allclose(learner.probabilities(boards.take(order), np.random.default_rng(2)), p[order], atol=1e-12)
     turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
-    assert_array_equal(learner.probabilities(turned), learner.probabilities(boards))
-
-
-def test_values_are_of_legal_moves_and_the_best_is_played(learned, game):
-    learner = learned(game)
-    boards = plain.positions_of_random_play(game, 64)
-    if learner.values is not None:
-        assert learner.values(boards).shape == (64,)
-        assert np.isfinite(learner.values(boards)).all()
-    if learner.action_values is not None:
-        values = learner.action_values(boards)
-        best = values == np.nanmax(values, axis=1, keepdims=True)
-        assert_allclose(learner.probabilities(boards), best / best.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert_array_equal(learner.probabilities(turned), p)
 
 
 @pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in FORMS], indirect=True)
@@ -233,24 +158,17 @@ def test_exploration_has_probability_epsilon_which_decays(make):
     assert shrinking.epsilon[0] == 0.5
 
 
-def test_same_seed_same_learner(make, game):
-    one, again, other = (make.trained(game, seed=seed) for seed in (5, 5, 6))
-    assert_same(one, again)
+def test_the_seed_decides(make):
+    first, same, other = (make.trained(Game(), seed=seed) for seed in (5, 5, 6))
+    assert_same(first, same)
     with pytest.raises(AssertionError):
-        assert_same(one, other)
+        assert_same(first, other)
 
 
-@pytest.mark.parametrize(
-    ("make", "opponent"),
-    [
-        pytest.param(case.values[0], opponent, id=f"{case.id}-{opponent}", marks=case.marks)
-        for case in CASES
-        for opponent in ("random", "self")
-        if opponent == "self" or case.values[0][1].get("backup") != "negamax"  # which is for self-play
-    ],
-    indirect=["make"],
-)
+@pytest.mark.parametrize("opponent", ["random", "self"])
 def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, opponent):
+    if opponent == "random" and getattr(make.config, "backup", "") == "negamax":
+        return  # which is for self-play
     lockstep, seated = make(game), make(game)
     played = Trainer(lockstep, opponent, 24, batch=1, seed=7).run()
     env = mnk_v0.env(skip_chance=game.skip_chance)
@@ -260,121 +178,66 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, opponent):
 
 
 def test_restored_in_the_middle_of_games_it_continues_exactly(make, game):
-    recorder = Recorder(make(game))
+    recorder = Between(make(game))
     Trainer(recorder, "self", 96, batch=24, seed=3).run()
-    half = len(recorder.seen) // 2
-    first = make(game)
+    half = len(recorder.transitions) // 2
+    first, second = make(game), make(game, seed=1)
+    second.state = stored(first)  # an untrained one, too
     boards = plain.positions_of_random_play(game, 64)
     rngs = [np.random.default_rng(4), np.random.default_rng(4)]
-    for transition in recorder.seen[:half]:
+    for transition in recorder.transitions[:half]:
         first.explore(transition.boards, rngs[0])
         first.update(transition)
     rngs[1].bit_generator.state = rngs[0].bit_generator.state
-    second = make(game, seed=1)
     second.state = stored(first)
-    assert_same(first, second)
-    assert_array_equal(first.probabilities(boards), second.probabilities(boards))
-    for transition in recorder.seen[half:]:
+    for transition in recorder.transitions[half:]:
         moves = [one.explore(transition.boards, rng) for one, rng in zip((first, second), rngs, strict=True)]
         assert_array_equal(*moves)
-        logged = [one.update(transition) for one in (first, second)]
-        assert logged[0] == logged[1]
+        assert first.update(transition) == second.update(transition)
     assert_same(first, second)
     assert_array_equal(first.probabilities(boards), second.probabilities(boards))
-
-
-def test_arrays_have_plain_dtypes(learned, game):
-    arrays = learned(game).state
-    assert arrays
-    for name, array in arrays.items():
-        assert isinstance(name, str)
-        assert isinstance(array, np.ndarray)
-        assert array.dtype.kind in "biufU", name
-
-
-def test_an_untrained_learner_can_be_stored(make, game):
-    one, other = make(game), make(game, seed=1)
-    other.state = stored(one)
-    assert_same(one, other)
-
-
-def assert_refused(learner, arrays):
-    with pytest.raises(ValueError, match=r"\w") as caught:
-        learner.state = arrays
-    message = str(caught.value)
-    assert "\n" not in message
-    assert len(message.split()) > 5
-
-
-def test_arrays_of_another_game_are_refused(make):
-    arrays = stored(make.trained(Game(4, 4, 3), games=8))
-    assert_refused(make(Game()), arrays)
-
-
-@pytest.mark.parametrize("damage", ["missing", "one dimension more", "a single number", "dtype"])
-def test_damaged_arrays_are_refused(make, damage):
-    arrays = stored(make.trained(Game(), games=8))
-    learner = make(Game())
-    assert_refused(learner, {})
-    for name, array in arrays.items():
-        broken = dict(arrays)
-        if damage == "missing":
-            del broken[name]
-        elif damage == "one dimension more":
-            broken[name] = array[None]
-        elif damage == "a single number":
-            broken[name] = np.zeros((2, 3) if array.ndim == 0 else (), array.dtype)
-        else:
-            broken[name] = array.astype(np.complex64) if array.dtype.kind != "U" else np.zeros(array.shape)
-        assert_refused(learner, broken)
-    learner.state = arrays  # refused arrays changed nothing
-    again = stored(learner)
-    plain.assert_same_arrays(arrays, again)
-
-
-def test_evaluation_changes_nothing(make, game):
-    learner, other = make.trained(game), make.trained(game)
-    boards = plain.positions_of_random_play(game, 64)
-    learner.probabilities(boards)
-    act(learner, boards, np.random.default_rng(0))
-    for name in ("values", "action_values"):
-        if getattr(learner, name) is not None:
-            getattr(learner, name)(boards)
-    exploitability(game, learner)
-    assert_same(learner, other)
-    for one in (learner, other):  # and nothing in what it does next
-        Trainer(one, "self", 8, batch=4, seed=1).run()
-    assert_same(learner, other)
-
-
-def test_metrics_are_finite_floats(make, game):
-    recorder = Recorder(make(game))
-    Trainer(recorder, "self", 16, batch=8).run()
-    assert recorder.logged
     for logged in recorder.logged:
         assert all(type(name) is str and type(value) is float for name, value in logged.items())
         assert np.isfinite(list(logged.values())).all()
 
 
-def training_opponent(learner):
-    return "self" if learner.backup == "negamax" else "random"
+def test_damaged_arrays_and_those_of_another_game_are_refused(make):
+    learner, arrays = make(Game()), stored(make.trained(Game(), games=8))
+    for name, array in arrays.items():
+        for broken in (array[None], np.zeros((2, 3) if array.ndim == 0 else (), array.dtype), array.astype(complex)):
+            with pytest.raises(ValueError, match=name):
+                learner.state = {**arrays, name: broken}
+        with pytest.raises(ValueError, match=name):
+            learner.state = {other: array for other, array in arrays.items() if other != name}
+    with pytest.raises(ValueError, match="another game's or learner's, or damaged"):
+        learner.state = stored(make(Game(4, 4, 3)))
+    learner.state = arrays  # refused arrays changed nothing
+    plain.assert_same_arrays(arrays, stored(learner))
 
 
-@pytest.mark.parametrize("make", LEARNING, indirect=True)
-def test_training_beats_random_play(make, game):
-    learner = make(game)
-    Trainer(learner, training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32).run()
-    assert_learned(learner, make(game))
+def test_evaluation_changes_nothing(make, game):
+    learner, other = make.trained(game), make.trained(game)
+    boards = plain.positions_of_random_play(game, 64)
+    act(learner, boards, np.random.default_rng(0))
+    learner.values(boards)
+    learner.action_values(boards)
+    exploitability(game, learner)
+    for one in (learner, other):  # and nothing in what it does next
+        Trainer(one, "self", 8, batch=4, seed=1).run()
+    assert_same(learner, other)
 
 
-@pytest.mark.parametrize("make", LEARNING, indirect=True)
-def test_training_on_the_opponents_reward_is_noticed(make):
+@pytest.mark.parametrize("sign", [1, -1], ids=["own", "the opponent's"])
+@pytest.mark.parametrize("make", [case for case in CASES if "buffer_size" not in case.values[0][1]], indirect=True)
+def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(make, sign):
+    """The opponent's rewards are the mistake of a well-known self-play wrapper."""
     game = Game(skip_chance=0.25)
-    learner = make(game)
-    Trainer(Backwards(learner), training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32).run()
-    with pytest.raises(AssertionError):
-        assert_learned(learner, make(game))
-    assert match_outcome(game, learner, "random").value < -0.2  # it learned to lose
+    learner, games = make(game), 4_000 if make.name == "q-net" else 10_000
+    opponent = "self" if learner.backup == "negamax" else "random"
+    before = match_outcome(game, learner, "random").value
+    Trainer(Between(learner, sign), opponent, games, batch=32).run()
+    value, perfect = (match_outcome(game, policy, "random").value for policy in (learner, "optimal"))
+    assert value > max(0.0, before) + 0.5 * perfect if sign == 1 else value < -0.2
 
 
 # ---------------------------------------------------------------------------------------------------------------------

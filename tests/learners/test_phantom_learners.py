@@ -35,27 +35,16 @@ def test_both_training_loops_teach_the_same(name, hidden, opponent):
         assert_array_equal(array, arrays[1][key])
 
 
-def test_q_learning_learns_to_win(hidden):
-    game = PhantomGame(kind=hidden)
-    learner = QLearningConfig().build(game, np.random.default_rng(0))
-    Trainer(learner, "random", 20_000, batch=256, seed=0).run()
-    for seat, players in enumerate(((learner, "random"), ("random", learner))):
-        sign = 1 - 2 * seat
-        assert sign * outcome(game, *players).value > sign * outcome(game, "random", "random").value + 0.2
-
-
 def test_what_does_not_fit_hidden_stones_is_refused():
     with pytest.raises(ValueError, match=r'choose backup="agent"'):
         QLearningConfig(backup="negamax").training(SMALL, 10, batch=2, seed=0)
     with pytest.raises(ValueError, match="values='afterstate' needs to know what a move does"):
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
-    for name in ("sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"):
-        config = load_object(LEARNERS[name])()
-        for opponent, game in (("self", SMALL.game), ("random", SMALL)):
-            config.check_opponent(opponent, game)
-        with pytest.raises(ValueError, match="or a policy as opponent"):
-            config.check_opponent("self", SMALL)
-    with pytest.raises(ValueError, match="fictitious-play needs best responses without memory"):
+    config = load_object(LEARNERS["sb3-dqn"])()
+    config.check_opponent("random", SMALL)
+    with pytest.raises(ValueError, match="or a policy as opponent"):
+        config.check_opponent("self", SMALL)
+    with pytest.raises(ValueError, match="fictitious-play needs best responses over views"):
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
     with pytest.raises(ValueError, match="optimal:peeking=true is no function"):
         ExactPGConfig().training(SMALL, 10, batch=1, seed=0, opponent="optimal:peeking=true")
@@ -105,20 +94,8 @@ def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["game"]["phantom"] == "classic"
     assert found["exploitability"] == pytest.approx(measured[-1], abs=1e-12)
-    assert found["regret"] is None
-    assert exploitability(game, make_policy(f"run:{run}", game)) == pytest.approx(measured[-1], abs=1e-12)
     with pytest.raises(ValueError, match="by its rules"):
         make_policy(f"run:{run}", tiny.GAME)
-
-
-def test_the_page_of_a_run(tmp_path):
-    run = tiny.train_run("q-learning", tmp_path / "run", "--phantom=abrupt", "--exact-every=20")
-    (run / "report.html").unlink(missing_ok=True)
-    evaluate.main(["report", str(run)])
-    page = (run / "report.html").read_text()
-    assert "phantom (abrupt)" in page
-    assert "--phantom abrupt" in page
-    assert "Left out: stones are hidden" in page
 
 
 @pytest.mark.filterwarnings("ignore:.*which it has never seen")

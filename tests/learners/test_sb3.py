@@ -71,7 +71,7 @@ class Trained(NamedTuple):
 def trained(request):
     """A run of a few hundred games, with skips, on a board that is not square."""
     game, config = Game(3, 4, 3, 0.1), CONFIGS[request.param]
-    boards, logged, seen, marks = boards_of(game), [], [], []
+    boards, logged, seen = boards_of(game), [], []
 
     def measure(games, policy):
         seen.append(policy.probabilities(boards))
@@ -83,10 +83,7 @@ def trained(request):
         games=300,
         callbacks=(measure,),
         log=lambda games, measured: logged.append((games, measured)),
-        progress=lambda progress: marks.append(progress.games),
     )
-    assert marks == sorted(marks)
-    assert marks[-1] == done.games
     return Trained(config, game, net, done, logged, seen[-1])
 
 
@@ -94,22 +91,15 @@ def trained(request):
 # Learning
 
 
-def test_finished_games_are_counted_and_logged(trained):
-    done = trained.done
-    assert done.games >= 300
-    assert done.wins + done.draws + done.losses == done.games
+def test_finished_games_are_counted_logged_and_play_as_trained(trained):
+    done, boards = trained.done, boards_of(trained.game)
+    assert done.games == done.wins + done.draws + done.losses >= 300
     games = [games for games, _ in trained.logged]
     assert games[-1] == done.games
     assert [mark // 50 for mark in games[:-1]] == [1, 2, 3, 4, 5]
     measured = trained.logged[-1][1]
-    assert measured["measured"] == done.games
-    assert (measured["wins"], measured["draws"], measured["losses"]) == (done.wins, done.draws, done.losses)
-    assert {"loss", "learning_rate"} <= measured.keys()
+    assert {"loss", "learning_rate", "wins", "draws", "losses"} <= measured.keys()
     assert all(np.isfinite(list(measured.values())))
-
-
-def test_a_loaded_run_plays_as_it_was_trained(trained):
-    boards = boards_of(trained.game)
     p = trained.net.probabilities(boards)
     assert_array_equal(p, trained.last)
     assert (p[boards.cells != 0] == 0).all()
@@ -149,28 +139,17 @@ def test_with_gravity_nets_choose_columns(name):
     assert chosen[3] == 11
 
 
-def test_values_of_the_critic_are_those_of_stable_baselines(trained):
-    """They are predicted for the actor, which samples moves also where the policy plays the most likely one."""
+def test_values_are_those_of_stable_baselines(trained):
+    """Those of a critic are predicted for the actor, which samples moves also where the policy plays the likeliest."""
     policy, boards = trained.net, boards_of(trained.game)
-    assert (policy.actor is not None) == (trained.config.name != "sb3-dqn")
-    if policy.actor is None:
-        return
-    model = model_of(trained.config, trained.game, policy)
-    found = as_value_function(model, trained.game)(boards)
-    assert_allclose(policy.values(boards), found, atol=1e-6)
-    assert policy.actor.stochastic
-    assert critic_error(trained.game, policy.actor, "random", policy).root_mean_square > 0.01
-
-
-def test_dqn_has_action_values(trained):
-    policy, boards = trained.net, boards_of(trained.game)
-    assert (policy.action_values is not None) == (trained.config.name == "sb3-dqn")
-    if policy.action_values is not None:
+    if trained.config.name == "sb3-dqn":
         values = policy.action_values(boards)
         assert_array_equal(np.isnan(values), boards.cells != 0)
-        assert_array_equal(np.nanmax(values, axis=1), policy.values(boards))
-        best = (values == policy.values(boards)[:, None]).astype(float)
-        assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
+        assert_array_equal(policy.probabilities(boards) > 0, values == policy.values(boards)[:, None])
+        return
+    model = model_of(trained.config, trained.game, policy)
+    assert_allclose(policy.values(boards), as_value_function(model, trained.game)(boards), atol=1e-6)
+    assert critic_error(trained.game, policy.actor, "random", policy).root_mean_square > 0.01
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -220,7 +199,7 @@ def test_flat_observations_equal_the_environments():
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize(("batch", "opponent"), [(1, "random"), (7, "random"), (16, "self")])
+@pytest.mark.parametrize(("batch", "opponent"), [(1, "random"), (16, "self")])
 def test_any_number_of_parallel_games_and_self_play(config, batch, opponent):
     game = Game(skip_chance=0.2)
     done, _ = fit(config, game, games=30, batch=batch, seat="second", opponent=opponent)
@@ -234,7 +213,7 @@ def test_divergence_is_reported():
     training = CONFIGS["sb3-dqn"].training(GAME, 100, batch=16, seed=0, opponent="random")
     with torch.no_grad():
         training._model.policy.q_net.q_net[0].bias[0] = np.nan
-    with pytest.raises(ValueError, match=r"sb3-dqn has diverged after \d+ games"):
+    with pytest.raises(ValueError, match=r"sb3-dqn diverged after \d+ games"):
         training.step()
 
 
@@ -244,35 +223,25 @@ def test_divergence_is_reported():
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.4])
 def test_discounts_in_self_play_give_the_next_mover(skip_chance):
-    game, steps, signs = Game(skip_chance=skip_chance), [], set()
-    training = CONFIGS["sb3-maskable-ppo"].training(game, 60, batch=16, seed=1, opponent="self")
-    count = training._count
+    training = CONFIGS["sb3-maskable-ppo"].training(
+        Game(skip_chance=skip_chance), 60, batch=16, seed=1, opponent="self"
+    )
+    count, signs = training._count, set()
 
     def watch(step, rest):
-        before = step["self"]._last_obs.copy()
+        before = step["self"]._last_obs.reshape(-1, 2, 9).copy()
         goes_on = count(step, rest)
-        steps.append((before, *(step[name] for name in ("new_obs", "actions", "rewards", "dones", "infos"))))
-        steps[-1] = (*steps[-1], training.discount)
+        over, observations, discount = step["dones"], step["new_obs"].reshape(-1, 2, 9), training.discount
+        assert_array_equal(discount == 0, over)
+        assert (step["rewards"] >= over * 0.0).all()  # to who moved, who cannot lose by that
+        before[np.arange(16), 0, step["actions"]] = 1
+        assert_array_equal(observations[discount == 1], before[discount == 1])  # the same mover's view
+        assert_array_equal(observations[discount == -1], before[discount == -1, ::-1])
+        signs.update(discount.tolist())
         return goes_on
 
     training._count = watch
     done = training.run()
-    for before, seen, actions, rewards, over, infos, discount in steps:
-        signs |= set(discount.tolist())
-        assert_array_equal(discount == 0, over)
-        assert (rewards[~over] == 0).all()
-        assert (rewards >= 0).all()  # to who moved, who cannot lose by that
-        for row, sign in enumerate(discount):
-            after = infos[row]["terminal_observation"] if over[row] else seen[row]
-            own = before[row].copy()
-            own[actions[row]] = 1
-            if sign == 1 or (over[row] and rewards[row]):  # the same mover's view, or the winner's
-                assert sorted((own.reshape(2, 9).tolist(), own.reshape(2, 9)[::-1].tolist()))[0] in (
-                    after.reshape(2, 9).tolist(),
-                    after.reshape(2, 9)[::-1].tolist(),
-                )
-            elif sign == -1:
-                assert_array_equal(own.reshape(2, 9)[::-1].reshape(-1), after)
     assert signs == ({0, 1, -1} if skip_chance else {0, -1})
     assert done.games == done.wins + done.draws + done.losses > 50
     assert done.wins > done.losses  # player_0, who moves first
@@ -316,25 +285,11 @@ def test_signed_buffers_by_hand():
 # Files that are not what they should be
 
 
-def test_files_of_other_settings_boards_and_learners_are_refused(trained):
-    config, game, rng = trained.config, trained.game, np.random.default_rng(0)
-    kind = PPOConfig if config.name == "sb3-dqn" else DQNConfig
-    for other, board in (
-        (dataclasses.replace(config, hidden=(24,)), game),
-        (config, Game()),
-        (kind(hidden=config.hidden), game),
-    ):
+def test_what_does_not_fit_is_refused(monkeypatch):
+    net = CONFIGS["sb3-dqn"].build(GAME, np.random.default_rng(0))
+    for arrays in ({}, fit(DQNConfig(hidden=(24,)), games=0)[1].state, fit(CONFIGS["sb3-ppo"], games=0)[1].state):
         with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs layers"):
-            other.build(board, rng).state = trained.net.state
-
-
-def test_a_missing_package_is_reported(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
-    with pytest.raises(ValueError, match=r"needs Stable-Baselines3 \(.*sb3_contrib.*\): pip install .*\[sb3\]"):
-        fit(CONFIGS["sb3-maskable-ppo"])
-
-
-def test_invalid_trainings_are_refused():
+            net.state = arrays
     for changed, message in (
         ({"batch": 0}, "batch=0"),
         ({"games": -1}, "games=-1"),
@@ -342,6 +297,9 @@ def test_invalid_trainings_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             fit(CONFIGS["sb3-ppo"], **changed)
+    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
+    with pytest.raises(ValueError, match=r"needs Stable-Baselines3 \(.*sb3_contrib.*\): pip install .*\[sb3\]"):
+        fit(CONFIGS["sb3-maskable-ppo"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -367,9 +325,7 @@ def test_zips_are_read_only_if_trusted(zipped, monkeypatch):
     monkeypatch.delenv(TRUST, raising=False)
     monkeypatch.setattr(class_of(algorithm), "load", lambda *_, **__: pytest.fail("it was read"))
     for trust in ("", ",trust=false"):
-        with pytest.raises(
-            ValueError, match=r"holds pickles, which can run any code .* set TTT_ENVS_TRUST=1 or write "
-        ):
+        with pytest.raises(ValueError, match=r"can run any code .* set TTT_ENVS_TRUST=1 or write "):
             make_policy(f"sb3:{path},algorithm={algorithm}{trust}", GAME)
 
 
@@ -377,32 +333,21 @@ def test_zips_play_as_their_models_predict(zipped, monkeypatch):
     import torch
 
     algorithm, model, path = zipped
-    before = torch.get_rng_state()
+    before, boards = torch.get_rng_state(), boards_of(GAME)
     policy = make_policy(f"sb3:{path},algorithm={algorithm},trust=true", GAME)
     assert torch.equal(torch.get_rng_state(), before)
-    boards = boards_of(GAME)
     p = policy.probabilities(boards)
-    assert p.dtype == np.float64
     assert (p[boards.cells != 0] == 0).all()
-    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     legal = assert_plays_as_predicted(p, model, boards)
     assert (p[legal].max(axis=1) == 1).all()
-    again = make_policy(str(policy), GAME)
-    assert str(again) == str(policy) == f"sb3:path={path},algorithm={algorithm},trust=true"
-    assert_array_equal(again.probabilities(boards), p)
+    assert str(policy) == f"sb3:path={path},algorithm={algorithm},trust=true"
     monkeypatch.setenv(TRUST, "1")
     assert_array_equal(make_policy(f"sb3:{path},algorithm={algorithm}", GAME).probabilities(boards), p)
-
-
-def test_a_zip_of_another_algorithm_or_board_is_refused(zipped):
-    algorithm, _, path = zipped
     for other in set(ALGORITHMS) - {algorithm}:
         with pytest.raises(ValueError, match=r"(is it of another algorithm\?|which is not of \w+: name its algorithm)"):
             make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
     with pytest.raises(ValueError, match="choose the game of its training"):
         make_policy(f"sb3:{path},algorithm={algorithm},trust=true", Game(3, 4))
-    with pytest.raises(ValueError, match="algorithm='a2c' is not known"):
-        make_policy(f"sb3:{path},algorithm=a2c,trust=true", GAME)
 
 
 def test_a_zip_of_columns_plays_with_gravity_only(tmp_path):
@@ -413,27 +358,12 @@ def test_a_zip_of_columns_plays_with_gravity_only(tmp_path):
     boards = plain.positions_of_random_play(game, 60)
     p = make_policy(spec, game).probabilities(boards)
     assert (p[~boards.legal(game)] == 0).all()
-    assert_allclose(p.sum(axis=1), 1)
     assert_array_equal(p, as_policy(model, game).probabilities(boards))
-    with pytest.raises(ValueError, match="choose the game of its training"):
-        make_policy(spec, Game(3, 4))
-    with pytest.raises(
-        ValueError, match=r"sb3 does not support misere of the game .*, because a zip .*: it supports gravity;"
-    ):
+    with pytest.raises(ValueError, match=r"sb3 does not support misere of the game .*, because a zip .*"):
         make_policy(spec, Game(3, 4, 3, misere=True))
-
-
-def test_a_damaged_or_missing_zip_is_refused(tmp_path):
-    path = tmp_path / "model.zip"
-    for data, message in (
-        (None, r"model\.zip cannot be read as a zip of DQN"),
-        (b"", r"model\.zip cannot be read as a zip of DQN"),
-        (b"no zip", r"model\.zip cannot be read as a zip of DQN"),
-    ):
-        if data is not None:
-            path.write_bytes(data)
-        with pytest.raises(ValueError, match=message):
-            make_policy(f"sb3:{path},algorithm=dqn,trust=true", GAME)
+    (tmp_path / "model.zip").write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"model\.zip cannot be read as a zip of PPO"):
+        make_policy(spec, game)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -230,7 +230,7 @@ TWICE = (
     | {
         "baselines.mcts.select.select_move",
         "baselines.mcts.simulate.simulate",
-        "learners.alpha_zero.inference._run_simulations",
+        "learners.alpha_zero.net._run_simulations",
         "ttt_envs.envs.kernels.write_bytes",
         "ttt_envs.game.rules.play_rows",
     }

@@ -100,5 +100,5 @@ def train_nets(games: list[Game], path: Path) -> None:
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
             names = zip(WEIGHTS, layer_shapes((18, HIDDEN, 9)), strict=True)
-            found |= {f"{game.slug}.{name}": learned[stored] for name, stored in names}
+            found |= {f"{game.slug}.{name}": learned[f"net.{stored}"] for name, stored in names}
     save_arrays(path, found)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from learners import LEARNERS
-from learners.alpha_zero.self_play import SelfPlayGames, TrainingExamples
-from learners.alpha_zero.training import AlphaZeroConfig
-from learners.base import GreedyPolicy
+from learners.alpha_zero import AlphaZeroConfig
+from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
+from learners.base import GreedyPolicy, concatenate
 from learners.config import load_learner
 from learners.training import Decisions, make_initial_rng, make_rng
 from ttt_envs.agents.policy import Policy
@@ -120,7 +120,7 @@ class LearnerAgent(GameAgent):
         super().__init__(task)
         kind = load_learner(name)
         config = kind(**{**(kind.self_play if task.opponent == SELF else {}), **settings})
-        if config.own_loop:
+        if config.loop:
             raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
         self.learners = {game.skip_chance: config.build(game, make_initial_rng(seed)) for game in self._games}
@@ -151,8 +151,10 @@ class AlphaZeroAgent(GameAgent):
         super().__init__(task)
         self._config = AlphaZeroConfig(**{"gradient_steps": UPDATES_PER_BATCH, **settings})
         self.hyperparameters = {**asdict(self._config), "games_per_batch": GAMES_PER_BATCH, "knows_rules": True}
-        options: Any = {"batch": GAMES_PER_BATCH, "seed": seed}
-        self._trainings = {game.skip_chance: self._config.training(game, task.steps, **options) for game in self._games}
+        nets = {game.skip_chance: self._config.build(game, make_initial_rng(seed)) for game in self._games}
+        self._trainings = {
+            skip: SelfPlay(net, task.steps, batch=GAMES_PER_BATCH, seed=seed) for skip, net in nets.items()
+        }
         self.learners = {skip: training.learner for skip, training in self._trainings.items()}
         self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
         self._rng = make_rng(seed, 2)
@@ -168,7 +170,7 @@ class AlphaZeroAgent(GameAgent):
         examples = self._examples[skip]
         examples.append(self._game.examples(np.array([reward * (1 - 2 * seat)])))  # for player_0
         if len(examples) == GAMES_PER_BATCH:
-            self._trainings[skip].learn(TrainingExamples.concatenate(examples))
+            self._trainings[skip].learn(concatenate(examples))
             examples.clear()
 
 

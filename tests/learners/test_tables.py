@@ -1,0 +1,230 @@
+"""Learners with a table against dictionaries in plain Python; the table itself; and that they learn to play."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain import assert_same_arrays
+
+from learners.base import Transition
+from learners.naive_mc import NaiveMCConfig
+from learners.q_learning import QLearningConfig
+from learners.q_table import StepSizes, Table, learn, sum_stones, value_of, write_key
+from learners.training import Trainer
+from ttt_envs import Boards, Game, PhantomGame, from_text
+from ttt_envs.game import reference
+from ttt_envs.game.phantom import visible
+from ttt_envs.game.symmetry import symmetries
+from ttt_eval.exact.dynamic_programming import exploitability
+
+
+class Dictionary:
+    """Q-learning, Sarsa and Monte Carlo control as their sources have them, for one transition at a time."""
+
+    def __init__(self, config, game):
+        self.config, self.game = config, visible(game)
+        self.afterstates = getattr(config, "values", "action") == "afterstate"
+        self.permutations = symmetries(game, config.symmetries)
+        self.values = defaultdict(lambda: 0.5 if config.rewards == "report" else 0.0)
+        self.counts, self.moves = defaultdict(int), defaultdict(list)
+
+    def key(self, obs, action):
+        images = []
+        for permutation in self.permutations:
+            board, place = obs[permutation], int(np.flatnonzero(permutation == action)[0])
+            board[place] = self.afterstates
+            images.append((board.tobytes(), None if self.afterstates else place))
+        return min(images)
+
+    def update(self, transition):
+        boards, next_boards = transition.boards, transition.next_boards
+        for b, action in enumerate(transition.action):
+            reward, discount = transition.reward[b], transition.discount[b]
+            if self.config.rewards == "report" and discount == 0:
+                reward = {1: 1.0, 0: 0.5, -1: 0.0}[reward]
+            key = self.key(own_first(boards, b), action)
+            if self.config.name == "q-learning":
+                next_value = 0.0
+                if discount != 0:
+                    obs = own_first(next_boards, b)
+                    legal = reference.legal_cells(self.game, set(np.flatnonzero(obs).tolist()))
+                    chosen = transition.next_action[b : b + 1] if self.config.target == "sarsa" else legal
+                    next_value = max(self.values[self.key(obs, cell)] for cell in chosen)
+                self.learn(key, reward + discount * self.config.gamma * next_value)
+                continue
+            played = self.moves[transition.game[b], boards.mover[b]]
+            played.append(key)
+            if discount == 0:
+                for key in played:
+                    self.learn(key, reward)
+                played.clear()
+
+    def learn(self, key, target):
+        self.counts[key] += 1
+        step_size, power = getattr(self.config, "step_size", 1.0), getattr(self.config, "step_size_power", 1.0)
+        self.values[key] += step_size / self.counts[key] ** power * (target - self.values[key])
+
+
+def own_first(boards, b):
+    return np.array([[0, 1, 2], [0, 2, 1]], np.int8)[boards.mover[b], boards.cells[b]]
+
+
+class Both:
+    """A learner beside its dictionary."""
+
+    pure = True
+
+    def __init__(self, learner, dictionary):
+        self.learner, self.dictionary, self.boards = learner, dictionary, []
+        self.game, self.backup, self.on_policy = learner.game, learner.backup, learner.on_policy
+
+    def explore(self, boards, rng):
+        self.boards += [own_first(boards, b) for b in range(len(boards.mover))]
+        return self.learner.explore(boards, rng)
+
+    def update(self, transition):
+        self.dictionary.update(transition)
+        return self.learner.update(transition)
+
+
+GAMES = [
+    Game(skip_chance=0.25),
+    Game(3, 4, 3, 0.1, misere=True, gravity=True),
+    Game(3, 3, 3, torus=True),
+    Game(6, 7, 4),
+    PhantomGame(Game(skip_chance=0.2), "classic"),
+]
+CONFIGS = [
+    QLearningConfig(gamma=0.9),
+    QLearningConfig(backup="negamax", symmetries="all", step_size=0.5, step_size_power=0.0),
+    QLearningConfig(values="afterstate", target="sarsa", rewards="report", epsilon_decay=0.01),
+    QLearningConfig(values="afterstate", backup="negamax", symmetries="rotations"),
+    NaiveMCConfig(),
+    NaiveMCConfig(symmetries="all", rewards="unit", epsilon=0.3),
+]
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_tables_are_those_of_a_dictionary(config, game):
+    if isinstance(game, PhantomGame) and {"afterstate", "negamax"} & {*vars(config).values()}:
+        return  # refused: see test_phantom_learners.py
+    learner = config.build(game, np.random.default_rng(0))
+    both = Both(learner, Dictionary(config, game))
+    training = Trainer(both, "self" if learner.backup == "negamax" else "win-or-block", 40, batch=3, seed=1)
+    training.run()
+    dictionary, obs = both.dictionary, np.array(both.boards)
+    values = learner.action_values(Boards(obs, np.zeros(len(obs), np.int8)))
+    for b, cell in np.argwhere(~np.isnan(values)).tolist():
+        assert values[b, cell] == pytest.approx(dictionary.values[dictionary.key(obs[b], cell)], rel=1e-12)
+    counts = learner.state["table.counts"]
+    assert sorted(counts) == sorted(count for count in dictionary.counts.values() if count)
+    if config.name == "naive-mc":
+        assert counts.sum() == training.steps  # every move, in phantom games too
+
+
+LINE = Game(1, 3, 2)
+"""Three cells in a row, of which two neighbours win."""
+
+
+def teach(learner, *moves):
+    """Learn from moves (before, action, after or None, reward or discount), in order."""
+    for before, action, after, number in moves:
+        boards, next_boards = (Boards.from_positions([from_text(text)]) for text in (before, after or before))
+        numbers = np.array([float(number), 0.0])[:, None][:: 1 if after is None else -1]
+        learner.update(Transition(np.zeros(1, int), boards, np.array([action]), *numbers, next_boards, np.full(1, -1)))
+
+
+def value(learner, text, action):
+    return learner.action_values(Boards.from_positions([from_text(text)]))[0, action]
+
+
+@pytest.mark.parametrize("values", ["action", "afterstate"])
+def test_games_by_hand_ply_by_ply(values):
+    """The player in the middle wins: the last move has value 1, the one before -1 to the opponent; a skip is a sign."""
+    config = QLearningConfig(backup="negamax", values=values, step_size=0.5, step_size_power=0.0)
+    learner = config.build(LINE, np.random.default_rng(0))
+    won = [("... o", 1, ".o. x", -1), (".o. x", 0, "xo. o", -1), ("xo. o", 2, None, 1)]
+    for loss, win in ((0, 0.5), (-0.25, 0.75), (-0.5, 0.875)):
+        teach(learner, *won)
+        assert (value(learner, ".o. x", 0), value(learner, "xo. o", 2)) == (loss, win)
+        assert value(learner, "... o", 1) == 0  # the opponent has still a move of value 0
+    skipped = [("... o", 0, "o.. o", 1), ("o.. o", 1, None, 1)]
+    teach(learner, *skipped, *skipped)
+    assert (value(learner, "... o", 0), value(learner, "o.. o", 1)) == (0.25, 0.75)
+
+
+def test_monte_carlo_by_hand():
+    learner = NaiveMCConfig(rewards="unit").build(LINE, np.random.default_rng(0))
+    teach(learner, ("... o", 1, "xo. o", 1))
+    assert learner.table.size == 0  # nothing is learned before the end of the game
+    teach(learner, ("xo. o", 2, None, 1), ("... o", 1, None, 0), ("... o", 1, None, 1))
+    assert value(learner, "... o", 1) == pytest.approx(2 / 3)
+    for _ in range(10):  # more often than a game has moves
+        teach(learner, ("... o", 1, "xo. o", 1))
+    assert learner.state["pending.lengths"].max() <= LINE.cells
+
+
+@pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)
+@given(data=st.data())
+def test_keys_are_exact(game, data):
+    """A table is a dictionary of (board, action), or of the board after it, on boards of 1 to 3 words."""
+    cells = st.integers(0, game.cells - 1)
+    moves = data.draw(st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8))
+    for afterstates in (False, True):
+        table, entries = Table(game, "none", afterstates, 0.0, 1 << 26).memory, {}
+        for learns in (True, False):
+            for number, (stones, action) in enumerate(moves):
+                board = np.zeros(game.cells, np.int8)
+                board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
+                sum_stones(board, table)
+                board[action] = afterstates
+                key = board.tobytes(), None if afterstates else action
+                if learns:
+                    entries[key] = number
+                    write_key(action, table)
+                    learn(table.key, float(number), StepSizes.of(1.0, 0.0), table)
+                assert value_of(action, table) == entries[key]
+        assert table.size[0] == len(entries)
+
+
+def test_values_stay_when_the_table_grows():
+    learner = QLearningConfig().build(Game(4, 4, 4), np.random.default_rng(0))
+    Trainer(learner, "random", 100, batch=10).run()
+    before = learner.state
+    learner.table.reserve(100_000)
+    assert_same_arrays(before, learner.state)
+    assert len(learner.table.memory.keys) >= 200_000
+
+
+@pytest.mark.parametrize("kind", [QLearningConfig, NaiveMCConfig])
+def test_a_full_table_is_reported(kind):
+    learner = kind(memory=0.001).build(Game(5, 5, 4), np.random.default_rng(0))
+    with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with memory="):
+        Trainer(learner, "random", 4000, batch=64).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "skip_chance", "bound"),
+    [
+        (QLearningConfig(backup="negamax", symmetries="all"), 0.0, 0.0),
+        (QLearningConfig(backup="negamax", symmetries="all", values="afterstate"), 0.25, 0.01),
+        (NaiveMCConfig(epsilon_decay=1e-6), 0.0, 0.0),
+    ],
+)
+def test_self_play_reaches_perfect_play(config, skip_chance, bound):
+    game = Game(skip_chance=skip_chance)
+    learner = config.build(game, np.random.default_rng(0))
+    Trainer(learner, "self", 1_000_000, batch=256).run()
+    assert exploitability(game, learner) <= bound
+
+
+@pytest.mark.slow
+def test_the_reports_schedule_stops_exploring_too_soon():
+    learner = NaiveMCConfig().build(Game(), np.random.default_rng(0))
+    Trainer(learner, "self", 1_000_000, batch=256).run()
+    assert learner.epsilon[0] < 0.002
+    assert exploitability(Game(), learner) > 0.3
