@@ -32,7 +32,7 @@ def test_quick_form_of_alpha_zero(tmp_path):
 def test_startup_cost_is_measured_and_other_rows_are_refused(tmp_path):
     rows = found_by(tmp_path, "start.py", "--rounds", "1", "--only", "import")["rows"]
     assert set(rows) == {"import ttt_envs"}
-    assert bench("start.py", "--only", "longer", code=None).returncode != 0
+    assert bench("scaling.py", "--only", "longer", code=None).returncode != 0
 
 
 @pytest.mark.slow
