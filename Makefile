@@ -31,7 +31,7 @@ PLAIN_TESTS := $(addprefix tests/ttt_envs/,test_boards.py test_environments.py t
 	test_specs.py)
 OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_cache.py ttt_envs/test_adapters.py \
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
-PLAIN := not infos_have_one_structure and not exact_mean and not openspiel and (not test_solver or (expectimax and [2))
+PLAIN := not infos_have_one_structure and not exact_mean and not canonical and not openspiel and (not test_solver or (expectimax and [2))
 
 FUZZ_SCALE ?= 1
 
