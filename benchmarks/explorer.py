@@ -119,17 +119,17 @@ def request(host: str, method: str, path: str, body: Any = None) -> bytes:
 def visit(host: str, ended: threading.Event, wait: float) -> None:
     """Play like a page, about one request a second, until ``ended`` is set."""
     ended.wait(wait)
-    line: dict[str, Any] = {"moves": "", "positions": [{"position": ".../.../... o"}], "result": None}
+    count = 0
     while not ended.wait(1.0):
-        if line["result"] is not None:
-            line = {"moves": "", "positions": [{"position": ".../.../... o"}], "result": None}
-        line = json.loads(
-            request(host, "POST", "/api/play", {"game": GAME, "moves": line["moves"], "seed": 1, "policy": "random"})
-        )
-        if line["result"] is None:
-            here = line["positions"][-1]["position"]
-            for kind in KINDS:
-                request(host, "POST", "/api/values", {"game": GAME, "position": here, "panel": {"kind": kind}})
+        count = (count + 1) % len(CLICKS)
+        cells = ["."] * 9
+        for number, (column, row) in enumerate(CLICKS[:count]):
+            cells["abc".index(column) + 3 * (int(row) - 1)] = "ox"[number % 2]
+        rows = "/".join("".join(cells[start : start + 3]) for start in (0, 3, 6))
+        request(host, "POST", "/api/review", {"game": GAME, "moves": " ".join(CLICKS[:count])})
+        for kind in KINDS:
+            body = {"game": GAME, "position": f"{rows} {'ox'[count % 2]}", "panel": {"kind": kind}}
+            request(host, "POST", "/api/values", body)
 
 
 def measure(name: str, rounds: int, seconds: float) -> Measured:

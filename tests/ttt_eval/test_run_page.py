@@ -17,7 +17,7 @@ from baselines.exact import solve
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, RunPolicy
 from ttt_apps import cli, demo, train
 from ttt_envs.agents.policy import Policy
-from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
+from ttt_envs.game.boards import Boards, coordinate, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
 from ttt_eval.exact.critics import critic_error
@@ -128,11 +128,12 @@ def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monke
     assert {link.partition("#")[0] for link in page.attributes("href", "a")} == {"../docs/play/index.html"}
     worst = worst_positions(SKIP, RunPolicy(SKIP, str(run)))[0].choice.position
     text = to_text(worst, SKIP)
-    state = f"skip=0.25&you={MOVERS[worst.mover]}&position={text.replace(' ', '_')}"
-    assert f"../docs/play/index.html#against=optimal&{state}" in page.attributes("href", "a")
+    opening = f"&opening={text}" * bool(worst.cells.any())
+    seats = ("o=you&x=optimal", "o=optimal&x=you")[worst.mover]
+    link = f"../docs/play/index.html#skip=0.25{opening}&{seats}".replace(" ", "%20")
+    assert link in page.attributes("href", "a")
     command = links.explorer_command(SKIP, worst)
     assert command in page.text()
-    opening = f"&opening={text}" * bool(worst.cells.any())
     assert shlex.split(command)[-1] == f"skip=0.25{opening}&o=you&x=you"
 
 
@@ -140,14 +141,14 @@ def test_positions_beyond_the_limits_have_no_link():
     for game in (Game(16, 16, 5), Game(skip_chance=0.75)):
         assert links.explorer_command(game) == ""
     start = Boards.start(SKIP).position(0)
-    assert links.play_link(Game(4, 4, 3), start) == links.play_link(Game(skip_chance=0.3), start) == ""
+    assert links.play_link(Game(4, 4, 3), start) == links.play_link(Game(skip_chance=0.6), start) == ""
     assert links.explorer_command(SKIP, None, [(4, False), (0, True)]).endswith("'skip=0.25&moves=b2.a1+&o=you&x=you'")
 
 
 def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
     game = Game(3, 3, 3, 0.25, misere=True, torus=True)
     start = Boards.start(game).position(0)
-    address = f"{links.PLAY_SCHEME}#against=optimal&rules=misere.torus&skip=0.25&you=o&position=.../.../..._o"
+    address = f"{links.PLAY_SCHEME}#skip=0.25&misere=true&torus=true&o=you&x=optimal"
     assert links.play_link(game, start) == address
     command = links.explorer_command(game, None, [(4, True)])
     assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&moves=b2+&o=you&x=you"
@@ -155,8 +156,8 @@ def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
     page = read_page(write_run_page(run, None))
     assert "misere=true&torus=true" in page.text()
     falling = Game(4, 4, 4, gravity=True)
-    assert "board=4x4&rules=gravity&" in links.play_link(falling, Boards.start(falling).position(0))
-    for other in (Game(4, 4, 4), Game(4, 4, 3, gravity=True), PhantomGame(kind="classic")):  # the page has no such game
+    assert "rows=4&columns=4&gravity=true&" in links.play_link(falling, Boards.start(falling).position(0))
+    for other in (Game(4, 4, 4), Game(5, 4, 4, gravity=True), PhantomGame(kind="classic")):  # the page has no such game
         assert links.play_link(other, Boards.start(other).position(0)) == ""
 
 

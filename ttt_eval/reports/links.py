@@ -7,22 +7,23 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from ttt_envs.game.boards import MOVERS, coordinate, to_text
-from ttt_envs.game.game import Game, Position, default_win_length
-from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
+from ttt_envs.game.game import Position, default_win_length
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import winner
 
 PLAY_PAGE = Path(__file__).resolve().parents[2] / "docs" / "play" / "index.html"
 """The page without a server, in a checkout."""
-PLAY_SKIPS = (0.0, 0.1, 0.25, 0.5)
-"""Skip chances of that page."""
-PLAY_BOARDS = {"3x3": Game(3, 3, 3), "3x4": Game(3, 4, 3), "4x4": Game(4, 4, 4, gravity=True)}
-"""Boards of that page, which has all rules on them; the last one only with gravity."""
+MAX_PLAY_BOARDS = 1_000_000
+"""Maximum number of boards of a game that this page solves, by the bound of ``isSmall`` in its script."""
 PLAY_SCHEME = "play-page:"
 """Stands for the address of that page in links of boards, which do not know the folder of their page."""
 MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
-"""Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
+"""Limits of both pages: the maximum edge of a board, and the maximum skip chance."""
+LINK_CHARACTERS = "=&./:,"
+"""Characters of a link that are not escaped."""
 
 
 def explorer_command(game: AnyGame, position: Position | None = None, moves: Sequence[tuple[int, bool]] = ()) -> str:
@@ -33,18 +34,9 @@ def explorer_command(game: AnyGame, position: Position | None = None, moves: Seq
         position: the first position; None for the empty board.
         moves: cells, each with whether the other player's turn was skipped after it.
     """
-    is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE
-    if is_large or game.skip_chance > MAX_EXPLORER_SKIP or isinstance(game, PhantomGame):
+    if not _is_within_limits(game):
         return ""
-    usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
-    own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
-    parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
-    parts |= {name: str(value).lower() for name, value in game.variants.items()}
-    if position is not None and position.cells.any():
-        parts["opening"] = to_text(position, game)
-    if moves:
-        parts["moves"] = ".".join(coordinate(cell, game) + "+" * skipped for cell, skipped in moves)
-    link = "&".join(f"{name}={value}" for name, value in {**parts, "o": "you", "x": "you"}.items())
+    link = "&".join([*_game_words(game, position, moves), "o=you", "x=you"])
     return shlex.join(["python", "play.py", "--web", "--open", link])
 
 
@@ -53,20 +45,30 @@ def play_link(game: AnyGame, position: Position) -> str:
 
     The link begins with :data:`PLAY_SCHEME`, which :func:`resolve_play_links` replaces.
     """
-    boards = [name for name, one in PLAY_BOARDS.items() if isinstance(game, Game) and _is_on(game, one)]
-    if not boards or game.skip_chance not in PLAY_SKIPS or winner(game, position.cells) is not None:
+    contents = (2 ** (game.rows + 1) - 1) ** game.columns if game.variants.get("gravity") else 3**game.cells
+    if not _is_within_limits(game) or contents > MAX_PLAY_BOARDS or winner(game, position.cells) is not None:
         return ""
-    board = f"&board={boards[0]}" if boards[0] != "3x3" else ""
-    rules = f"&rules={'.'.join(visible(game).variant_names)}" if game.variants else ""
-    at = to_text(position, game).replace(" ", "_")
-    you = MOVERS[position.mover]
-    return f"{PLAY_SCHEME}#against=optimal{board}{rules}&skip={game.skip_chance:g}&you={you}&position={at}"
+    seats = ["you", "optimal"] if position.mover == 0 else ["optimal", "you"]
+    link = "&".join([*_game_words(game, position), *map("{}={}".format, MOVERS, seats)])
+    return f"{PLAY_SCHEME}#{quote(link, safe=LINK_CHARACTERS)}"
 
 
-def _is_on(game: Game, board: Game) -> bool:
-    """Return whether a game has the size of a board of the page and, if that has gravity, also gravity."""
-    same = (game.rows, game.columns, game.win_length) == (board.rows, board.columns, board.win_length)
-    return same and (game.gravity or not board.gravity)
+def _is_within_limits(game: AnyGame) -> bool:
+    is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP
+    return not (is_large or isinstance(game, PhantomGame))
+
+
+def _game_words(game: AnyGame, position: Position | None = None, moves: Sequence[tuple[int, bool]] = ()) -> list[str]:
+    """Return the parts of a link of both pages that describe a game so far."""
+    usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
+    own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
+    parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
+    parts |= {name: str(value).lower() for name, value in game.variants.items()}
+    if position is not None and position.cells.any():
+        parts["opening"] = to_text(position, game)
+    if moves:
+        parts["moves"] = ".".join(coordinate(cell, game) + "+" * skipped for cell, skipped in moves)
+    return [f"{name}={value}" for name, value in parts.items()]
 
 
 def resolve_play_links(text: str, folder: Path) -> str:
