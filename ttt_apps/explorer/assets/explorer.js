@@ -224,8 +224,8 @@ async function start() {
   const shown = Object.entries(PANELS).map(([kind, {chip}]) => [kind, chip])
   for (const [value, text] of [["auto", "the best that is known"], ["none", "nothing"], ...shown]) find("show").append(make("option", {value}, text))
   listen()
+  practice.start() // before the address is that of a game
   openLink()
-  practice.start()
 }
 
 document.addEventListener("DOMContentLoaded", start) // after all scripts of the page

@@ -242,9 +242,9 @@ function load(said = []) {
     state.opening = null
   }
   dropPanels()
-  notify(said)
   showSetup()
-  goTo(state.at, state.moves)
+  goTo(state.at)
+  notify(line.problem === null ? said : [...said, line.problem])
 }
 
 /** See the position after so many moves, of these moves. */
@@ -255,7 +255,6 @@ function goTo(at, moves = state.moves, keepsRunning = false) {
   state.at = Math.max(0, Math.min(at, state.moves.length))
   look()
   flashSkip()
-  if (line.problem !== null) complain(new Error(line.problem))
 }
 
 /** Go through the game by a key; returns whether it is one for that. */

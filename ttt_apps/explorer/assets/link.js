@@ -172,6 +172,6 @@ function clampSizes(of, usual = false) {
   if (win !== of.win) said.push(`a line of ${of.win} does not fit on ${of.rows} \u00d7 ${of.columns}: ${win} in a line win`)
   const skip = Math.max(0, Math.min(LIMITS.skip, of.skip))
   if (skip !== of.skip) said.push(`the chance of a skip is at most ${ttt.percent(LIMITS.skip)}: ${of.skip} is replaced by ${skip}`)
-  Object.assign(of, {win, skip})
+  Object.assign(of, {win, skip, seed: Math.abs(Math.round(of.seed)) % 2 ** 32})
   return said
 }

@@ -33,6 +33,7 @@ const offline = (() => {
   /** The name and the settings of a policy, as sharesOf takes them. */
   function policyOf(spec) {
     const [name, given] = partsOf(spec)
+    if (!(name in POLICIES)) throw new Error(`there is no policy ${name} here: choose ${Object.keys(POLICIES).join(", ")}`)
     const settings = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, Number(value)]))
     return name === "run" ? {name: "net"} : {rank: RANK.default, ...settings, name}
   }
