@@ -308,7 +308,7 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
         ("foo=1", 'The link has "foo", which the explorer does not know: its keys are rows, columns, win,'),
         ("rows=three", "Rows=three in the link is no number: rows is 3."),
         ("panels=exact.nothing", 'There is no panel "nothing": panels are exact,'),
-        ("gravity=yes", "Gravity=yes in the link is not known: choose true or false."),
+        ("gravity=yes", "Gravity=yes in the link is not known: choose true, false."),
         ("first=x", "First=x in the link is not known: choose o, random."),
         ("win=9", "A line of 9 does not fit on 3 \u00d7 3: 3 in a line win."),
         ("opening=oo_", "The opening is no position of a board of 3 \u00d7 3: it is left out."),

@@ -248,15 +248,6 @@ def test_end_of_input_at_every_prompt(tmp_path):
     assert "Game 2" not in play_session(["b2", "a1", "n"], opponent="win-or-block", seed=0).shown
 
 
-def test_long_opponent_names_are_shortened(tmp_path):
-    name, log = "expectiminimax:depth=1,heuristic=consecutive", tmp_path / "log.jsonl"
-    shown = play_session(["b2", "quit"], opponent=name, seed=1, log=log, seat="second").shown
-    assert f"against {name}, seed 1." in shown
-    assert "you are x, expectiminimax moves first." in shown
-    assert re.search(r"^o: expectiminimax plays \w\d\.$", shown, re.M)
-    assert next(iter(read_games(log))).players == (name, HUMAN)
-
-
 @pytest.mark.parametrize(
     ("word", "game", "cell"),
     [
@@ -336,16 +327,6 @@ def test_board_width_fits_the_terminal():
     assert board_text(game, cells, 8, [2], [0, 4]).plain == "  abcd\n1 OxX.\n2 O..."
 
 
-@pytest.mark.parametrize(("width", "edge"), [(60, 60), (59, 40), (39, 22), (20, 22)])
-def test_largest_board_in_narrow_terminals(width, edge):
-    game = Game(19, 19, 5)
-    text = board_text(game, np.ones(361, np.int8), width, [18])
-    assert max(map(len, text.plain.splitlines())) == edge
-    assert [line.split()[0] for line in text.plain.splitlines()[1:]] == [str(row + 1) for row in range(19)]
-    shown = play_session([], game, width=width).shown
-    assert ("The board takes 22 columns of the terminal: make it wider." in shown) == (width == 20)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Saved games
 
@@ -371,15 +352,6 @@ def test_replay_lists_and_shows_games(tmp_path):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The command
-
-
-@pytest.mark.parametrize(
-    ("size", "named"), [("3", "against optimal, which plays perfectly"), ("6", "against mcts:simulations=2000, which")]
-)
-def test_default_opponent_is_named(size, named, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
-    play.main(["--size", size])
-    assert named in " ".join(capsys.readouterr().out.split())
 
 
 def test_moves_from_a_file_are_those_that_are_typed(tmp_path, capsys, monkeypatch):

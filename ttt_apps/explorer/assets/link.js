@@ -128,29 +128,27 @@ function fromAddress() {
   const found = fresh()
   const said = new URLSearchParams(location.hash.slice(1) || about?.link)
   const problems = []
-  const choices = {first: FIRST, mode: MODES, show: SHOW, method: Object.keys(METHODS)}
+  const flags = Object.fromEntries(Object.keys(RULES).map((rule) => [rule, ["true", "false"]]))
+  const choices = {first: FIRST, mode: MODES, show: SHOW, method: Object.keys(METHODS), ...flags}
   const unknown = [...said.keys()].filter((key) => !(key in found) && !FOREIGN.has(key))
   if (unknown.length) {
     const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")
     problems.push(`the link has ${names}, which the explorer does not know: its keys are ${Object.keys(found).join(", ")}`)
   }
   for (const [key, value] of said) {
+    const words = value.split(".").filter(Boolean)
+    const part = `${key}=${value.slice(0, 40)} in the link`
     if (!(key in found)) continue
-    if (key === "moves") found.moves = value.split(".").filter(Boolean)
+    if (key === "moves") found.moves = words
     else if (key === "panels") {
-      const kinds = value.split(".").filter(Boolean)
-      const others = kinds.filter((kind) => !(kind in PANELS))
+      const others = words.filter((kind) => !(kind in PANELS))
       if (others.length) problems.push(`there is no panel "${others[0].slice(0, 40)}": panels are ${Object.keys(PANELS).join(", ")}`)
-      found.panels = kinds.filter((kind) => kind in PANELS)
+      found.panels = words.filter((kind) => kind in PANELS)
     } else if (NUMBERS.includes(key)) {
       if (value !== "" && Number.isFinite(Number(value))) found[key] = Number(value)
-      else problems.push(`${key}=${value.slice(0, 40)} in the link is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
-    } else if (key in RULES) {
-      if (["true", "false"].includes(value)) found[key] = value === "true"
-      else problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose true or false`)
-    } else if (key in choices && !choices[key].includes(value)) {
-      problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose ${choices[key].join(", ")}`)
-    } else found[key] = value
+      else problems.push(`${part} is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
+    } else if (key in choices && !choices[key].includes(value)) problems.push(`${part} is not known: choose ${choices[key].join(", ")}`)
+    else found[key] = key in RULES ? value === "true" : value
   }
   problems.push(...clampSizes(found, !said.has("win")))
   if (!said.has("at")) found.at = found.moves.length

@@ -182,19 +182,19 @@ function showMap(panel, here) {
 // ---------------------------------------------------------------------------------------------------------------------
 // The cards and their settings
 
-function slider(panel, id, text, settings, change) {
-  panel.shown = make("output", {for: id}, "")
-  panel.slider = make("input", {id, type: "range", ...settings})
+/** A slider of a panel for a part of the state, which is `toState` of its number, and `say` of that in words. */
+function slider(panel, key, text, [min, max], toState = (number) => number, say = String) {
+  panel.shown = make("output", {for: key}, "")
+  panel.slider = make("input", {id: key, type: "range", min, max, step: 1})
   let waiting = null
   panel.slider.addEventListener("input", () => {
-    change(Number(panel.slider.value))
+    state[key] = toState(Number(panel.slider.value))
+    panel.shown.textContent = say(state[key])
+    panel.slider.setAttribute("aria-valuetext", say(state[key]))
     clearTimeout(waiting)
-    waiting = setTimeout(() => {
-      toAddress()
-      askPanels([panel.kind])
-    }, 30)
+    waiting = setTimeout(() => askAgain(panel.kind), 30)
   })
-  return [make("label", {for: id}, text, panel.shown), panel.slider]
+  panel.controls.append(make("label", {for: key}, text, panel.shown), panel.slider)
 }
 
 function choice(id, options, change) {
@@ -204,63 +204,44 @@ function choice(id, options, change) {
   return select
 }
 
-function makeControls(panel, controls) {
-  const {kind} = panel
-  const again = () => {
-    toAddress()
-    askPanels([kind])
-  }
-  if (kind === "compressed") {
-    panel.select = choice("method", about.methods.map((name) => [name, METHODS[name]]), (method) => {
-      Object.assign(state, {method, rank: null})
-      again()
-    })
-    controls.append(make("label", {for: "method"}, "method"), panel.select)
-    controls.append(...slider(panel, "rank", "rank", {min: 0, max: 81, step: 1}, (rank) => {
-      state.rank = rank
-      panel.shown.textContent = String(rank)
-    }))
-  } else if (kind === "search") {
-    controls.append(...slider(panel, "depth", "looks ahead", {min: 1, max: 9, step: 1}, (depth) => {
-      state.depth = depth
-      panel.shown.textContent = `${depth} plies`
-    }))
-  } else if (kind === "mcts") {
-    controls.append(...slider(panel, "simulations", "simulations", {min: 0, max: SIMULATIONS.length - 1, step: 1}, (number) => {
-      state.simulations = SIMULATIONS[number]
-      panel.shown.textContent = String(state.simulations)
-      panel.slider.setAttribute("aria-valuetext", String(state.simulations))
-    }))
-  } else if (kind === "run") {
-    const runs = about.runs.map((one) => [one.name, `${one.name} (${one.learner})`])
-    panel.select = choice("panel-run", runs.length ? runs : [["", "none"]], (name) => {
-      state.run = name
-      again()
-    })
-    controls.append(make("label", {for: "panel-run"}, "run"), panel.select)
-  } else if (kind === "policy") {
-    const names = Object.keys(about.policies).filter((name) => name !== "run")
-    panel.select = choice("panel-policy", names.map((name) => [name, name]), (name) => {
-      state.policy = name
-      again()
-    })
-    controls.append(make("label", {for: "panel-policy"}, "policy"), panel.select)
-  }
+/** A choice of a panel for a part of the state; it changes others with it. */
+function chooser(panel, key, options, changes = {}) {
+  const id = `panel-${key}-choice`
+  panel.select = choice(id, options, (value) => {
+    Object.assign(state, {[key]: value, ...changes})
+    askAgain(panel.kind)
+  })
+  panel.controls.append(make("label", {for: id}, key), panel.select)
+}
+
+function askAgain(kind) {
+  toAddress()
+  askPanels([kind])
+}
+
+function makeControls() {
+  const names = Object.keys(about.policies).filter((name) => name !== "run")
+  const runs = about.runs.map(({name, learner}) => [name, `${name} (${learner})`])
+  chooser(panels.compressed, "method", about.methods.map((name) => [name, METHODS[name]]), {rank: null})
+  slider(panels.compressed, "rank", "rank", [0, 81])
+  slider(panels.search, "depth", "looks ahead", [1, 9], undefined, (depth) => `${depth} plies`)
+  slider(panels.mcts, "simulations", "simulations", [0, SIMULATIONS.length - 1], (number) => SIMULATIONS[number])
+  chooser(panels.run, "run", runs.length ? runs : [["", "none"]])
+  chooser(panels.policy, "policy", names.map((name) => [name, name]))
 }
 
 function makePanels() {
   for (const [kind, {title, chip}] of Object.entries(PANELS)) {
     const panel = {kind, request: null, waiting: null, board: null, answer: null, at: null, place: make("div", {}), notes: make("div", {class: "notes"})}
-    const controls = make("div", {class: "controls"})
+    panel.controls = make("div", {class: "controls"})
     panels[kind] = panel
     panel.wait = make("p", {class: "wait", role: "status"})
     panel.onBoard = make("button", {type: "button", class: "on-board", hidden: "", "aria-label": `${title}: show on the board`}, "On the board")
     panel.onBoard.addEventListener("click", () => setShow(kind))
     panel.card = make("section", {class: "card", id: `panel-${kind}`, "aria-labelledby": `title-${kind}`})
     const head = make("div", {class: "head"}, make("h3", {id: `title-${kind}`}, title), panel.onBoard)
-    panel.card.append(head, panel.place, controls, panel.wait, panel.notes)
+    panel.card.append(head, panel.place, panel.controls, panel.wait, panel.notes)
     find("maps").append(panel.card)
-    makeControls(panel, controls)
     const button = make("button", {type: "button", "aria-pressed": "false", id: `chip-${kind}`}, chip)
     panel.chip = button
     button.addEventListener("click", () => {
@@ -273,5 +254,6 @@ function makePanels() {
     })
     find("chips").append(button)
   }
+  makeControls()
   if (!about.runs.length) panels.run.chip.hidden = true
 }
