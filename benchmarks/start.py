@@ -49,10 +49,10 @@ ExplorerApi(Root(None)).warm()
 BOARD = """
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.root import Root
-from ttt_apps.explorer.schemas import LineRequest
+from ttt_apps.explorer.schemas import ReviewRequest
 answers = ExplorerApi(Root(None))
 answers.about()
-answers.replay(LineRequest.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))
+answers.review(ReviewRequest.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))
 """
 TRAIN = ("train.py", "--quiet", "--overwrite", "--out", "{folder}/run", "--learner", "q-learning")
 ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {

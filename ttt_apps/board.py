@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +11,10 @@ from rich.style import Style
 from rich.text import Text
 
 from ttt_envs.core.jit import Float64Array, Int8Array
-from ttt_envs.core.random import uniform
-from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text
+from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text, play_moves
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, begin_rows, play_rows, winner
-from ttt_eval.matches.games import Move, PlayedGame
+from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, mover_after, winner
 from ttt_eval.reports.plots import SERIES
 
 ONLY = np.zeros(1, np.int64)
@@ -40,6 +40,7 @@ class LiveGame:
 
     Attributes:
         plies: the moves so far.
+        position: the position after them; when the game is over, its mover is the last one.
         episode_key: uint64[1], key of the episode, as in environments.
         outcome: None while the game goes on.
     """
@@ -47,28 +48,15 @@ class LiveGame:
     def __init__(self, game: Game, key: np.uint64, episode: int) -> None:
         self.game = game
         self.episode = episode
+        self.episode_key = np.array([splitmix64(key, episode)], np.uint64)
         self.plies: list[MadeMove] = []
+        self.position = Boards.start(game).position(0)
         self.outcome: Outcome | None = None
-        self.episode_key = np.zeros(1, np.uint64)
-        self._cells, self._mover = Boards.start(game)
-        self._stones = np.zeros(1, np.int64)
-        begin_rows(self._cells, self._mover, self._stones, self.episode_key, key, np.array([episode]))
 
     @property
     def boards(self) -> Boards:
         """The position as a batch of one."""
-        return Boards(self._cells.copy(), self._mover.copy())
-
-    @property
-    def cells(self) -> Int8Array:
-        """int8[rows * columns]."""
-        cells: Int8Array = self._cells[0]
-        return cells
-
-    @property
-    def mover(self) -> int:
-        """Player to move; if the game is over, the last mover."""
-        return int(self._mover[0])
+        return Boards.from_positions([self.position])
 
     @property
     def random_seat(self) -> int:
@@ -80,27 +68,23 @@ class LiveGame:
         return np.random.default_rng([int(self.episode_key[0]), STREAM_OPPONENT, ply])
 
     def move(self, action: int) -> MadeMove:
-        """Put the mover's stone on an empty cell, and draw whether the next turn is skipped.
+        """Put the mover's stone on a cell, and draw whether the next turn is skipped.
 
         Raises:
-            ValueError: the cell holds a stone.
+            ValueError: no stone may go there.
         """
-        ply = MadeMove(self.boards.position(0), action, False)
-        outcome = np.zeros(1, np.int8)
-        actions = np.array([action])
-        play_rows(
-            self._cells, self._mover, self._stones, self.episode_key, ONLY, actions, self.game.parameters, outcome
-        )
-        if outcome[0] == ILLEGAL:
-            if self.game.gravity and self.cells[action] == 0:
-                raise ValueError(f"a stone cannot rest on {coordinate(action, self.game)}: choose a column")
-            raise ValueError(f"{coordinate(action, self.game)} holds a stone: choose an empty cell")
-        if outcome[0] == NOT_OVER:
-            ply = ply._replace(skipped=self.mover == ply.position.mover)
-        else:
-            self.outcome = Outcome(outcome[0])
-        self.plies.append(ply)
-        return ply
+        cells, mover = self.position
+        [after], [outcome] = play_moves(self.game, self.boards, ONLY, np.array([action]))
+        if outcome == ILLEGAL:
+            why = "holds a stone" if cells[action] else "is above an empty cell"
+            raise ValueError(f"{coordinate(action, self.game)} {why}: choose another cell")
+        next_mover = mover_after(mover, self.episode_key[0], len(self.plies), self.game.skip_chance)
+        if outcome != NOT_OVER:
+            self.outcome = Outcome(outcome)
+        is_skipped = bool(outcome == NOT_OVER and next_mover == mover)
+        self.plies.append(MadeMove(self.position, action, is_skipped))
+        self.position = Position(after, int(next_mover) if outcome == NOT_OVER else mover)
+        return self.plies[-1]
 
     def take_back(self, seat: int) -> list[MadeMove]:
         """Undo to before the last move of ``seat``; return the undone plies, empty if it has not moved yet."""
@@ -109,24 +93,13 @@ class LiveGame:
             return []
         taken = self.plies[own[-1] :]
         del self.plies[own[-1] :]
-        self._cells[0], self._mover[0] = taken[0].position
-        self._stones[0] = len(self.plies)
-        self.outcome = None
+        self.position, self.outcome = taken[0].position, None
         return taken
 
     def last_cells(self) -> list[int]:
         """Return the stones that the last mover placed since the other player's last move."""
-        cells: list[int] = []
-        for ply in reversed(self.plies):
-            if ply.position.mover != self.plies[-1].position.mover:
-                break
-            cells.append(ply.action)
-        return cells
-
-    def played(self, players: tuple[str, str], seed: int, settings: dict[str, int]) -> PlayedGame:
-        """Return the game for a log."""
-        moves = tuple(Move(ply.action, ply.skipped) for ply in self.plies)
-        return PlayedGame(self.game, players, moves, self.outcome, seed=seed, episode=self.episode, settings=settings)
+        same = takewhile(lambda ply: ply.position.mover == self.plies[-1].position.mover, reversed(self.plies))
+        return [ply.action for ply in same]
 
 
 def board_text(

@@ -85,7 +85,7 @@ class Play(GameOptions):
             return
         from baselines.exact import MAX_SOLVER_CELLS
         from ttt_apps.replay import replay
-        from ttt_apps.terminal_game import SessionSettings, TerminalGame
+        from ttt_apps.terminal_game import TerminalGame
         from ttt_eval.matches.games import append_games
 
         if self.replay is None:
@@ -93,7 +93,7 @@ class Play(GameOptions):
         if self.replay is not None:
             replay(console, self.replay, self.number)
             return
-        seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
+        seed = self._seed()
         game = self.game_for(self.opponent or "")
         name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
         policy = make_policy(name, game)
@@ -102,8 +102,7 @@ class Play(GameOptions):
         if self.opponent is None:
             why = "plays perfectly" if name == PERFECT else "searches: the board is too large to be solved"
             console.print(f"Without --opponent you play against {name}, which {why}.")
-        settings = SessionSettings(self.seat, seed, self.games, self.log)
-        TerminalGame(game, policy, name, console, lines, settings).run()
+        TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
     def _serve(self, spec: str, lines: TextIO) -> None:
         """Run as an engine that reads ``lines``.
@@ -115,8 +114,10 @@ class Play(GameOptions):
 
         others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "input", "seed", "trust"}
         check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
-        seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
-        serve(spec, seed, lines.buffer)
+        serve(spec, self._seed(), lines.buffer)
+
+    def _seed(self) -> int:
+        return int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
@@ -21,17 +23,16 @@ from ttt_apps.cli import Stopped, installed_names
 from ttt_apps.signals import block_signals
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import parse_spec
-from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SeatChoice
-from ttt_envs.game.actions import action_to_cell
+from ttt_envs.game.actions import action_to_cell, cells_to_actions
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
 from ttt_eval.exact.strength import choice_in
 from ttt_eval.matches.account import describe_account, make_account
-from ttt_eval.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
+from ttt_eval.matches.games import HUMAN, MAX_LINE_LENGTH, Move, PlayedGame, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from ttt_eval.matches.match import StatelessPlayer, make_player
 
@@ -51,9 +52,19 @@ class NewGameRequest(Exception):  # noqa: N818
     """The person begins another game, and leaves this one unfinished."""
 
 
-class SessionSettings(NamedTuple):
-    """Settings of games between a person and a policy."""
+@dataclass(eq=False)
+class TerminalGame:
+    """Games between a person and a policy, one after another."""
 
+    game: Game
+    policy: Policy
+    """the opponent"""
+    name: str
+    """its spec string"""
+    console: Console
+    """the output"""
+    lines: TextIO
+    """the input"""
     seat: SeatChoice = "first"
     """the person's"""
     seed: int = 0
@@ -63,37 +74,12 @@ class SessionSettings(NamedTuple):
     log: Path | None = None
     """file of saved games"""
 
-
-class TerminalGame:
-    """Games between a person and a policy, one after another.
-
-    Args:
-        game: the game.
-        policy: the opponent.
-        name: its spec string.
-        console: the output.
-        lines: the input.
-        settings: the other settings.
-    """
-
-    def __init__(
-        self,
-        game: Game,
-        policy: Policy,
-        name: str,
-        console: Console,
-        lines: TextIO,
-        settings: SessionSettings,
-    ) -> None:
-        self.game, self.policy, self.name = game, policy, name
-        self.called = name if len(name) <= MAX_NAME_LENGTH else parse_spec(name).name
-        self.console, self.lines = console, lines
-        self.seat_asked, self.seed, self.games, self.log = settings
+    def __post_init__(self) -> None:
+        self.called = self.name if len(self.name) <= MAX_NAME_LENGTH else parse_spec(self.name).name
         self.score = [0, 0, 0]
         """Numbers of games that the person has won, drawn and lost."""
         self.swapped = False
         self._key = draw_key(np.random.default_rng(self.seed))
-        self._settings: dict[str, int] = {}
         self._saved = 0
         self._begin(0)
 
@@ -112,20 +98,18 @@ class TerminalGame:
         self.say(f"{self.game}, against {self.name}, seed {self.seed}. Type help for the commands.")
         try:
             while True:
-                try:
+                with suppress(NewGameRequest):
                     self._play()
-                except NewGameRequest:
-                    pass
-                else:
-                    if self.games is not None and sum(self.score) >= self.games:
-                        break
                     if self.games is None:
                         self._ask_for_another()
+                    elif sum(self.score) >= self.games:
+                        break
                 self._save()
                 self._begin(self.live.episode + 1)
-        except (QuitRequest, EOFError) as end:
-            if isinstance(end, EOFError):
-                self.console.print()
+        except QuitRequest:
+            pass
+        except EOFError:
+            self.console.print()
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -147,15 +131,12 @@ class TerminalGame:
 
     def _begin(self, episode: int) -> None:
         self.live = LiveGame(self.game, self._key, episode)
-        of_seat = {"first": 0, "second": 1, "alternate": episode % 2, "random": self.live.random_seat}
-        self.seat = of_seat[self.seat_asked] ^ self.swapped
+        seats = {"first": 0, "second": 1, "alternate": episode % 2, "random": self.live.random_seat}
+        self.own = seats[self.seat] ^ self.swapped
+        """the person's seat in this game"""
         self.player = make_player(self.policy, self.live.episode_key)
         self.player.begin(ONLY)
-        self._settings = {}
-
-    def _played(self) -> PlayedGame:
-        players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
-        return self.live.played(players, self.seed, self._settings)
+        self._settings: dict[str, int] = {}
 
     def _save(self) -> None:
         """Save the game to the log, unless it is saved or has not begun."""
@@ -166,16 +147,23 @@ class TerminalGame:
                 self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
                 self._saved += 1
 
+    def _played(self) -> PlayedGame:
+        players = (HUMAN, self.name) if self.own == 0 else (self.name, HUMAN)
+        live, moves = self.live, tuple(Move(ply.action, ply.skipped) for ply in self.live.plies)
+        return PlayedGame(
+            self.game, players, moves, live.outcome, seed=self.seed, episode=live.episode, settings=self._settings
+        )
+
     def _play(self) -> None:
-        first = "you are o and move first" if self.seat == 0 else f"you are x, {self.called} moves first"
+        first = "you are o and move first" if self.own == 0 else f"you are x, {self.called} moves first"
         self.say(f"\nGame {self.live.episode + 1}: {first}.")
         while self.live.outcome is None:
-            if self.live.mover == self.seat:
+            if self.live.position.mover == self.own:
                 self._take_turn()
             else:
                 self._reply()
         self.show()
-        result = self.live.outcome.result_index(self.seat)
+        result = self.live.outcome.result_index(self.own)
         self.score[result] += 1
         how = ("You win.", "A draw.", f"{self.called} wins.")[result]
         self.say(f"{how} So far you have {self._score_text()}.")
@@ -191,38 +179,32 @@ class TerminalGame:
         account = make_account(self._played(), correction)
         skips = self.game.skip_chance > 0
         names = ("you", "your moves", f"those of {self.called}")
-        self.say(f"By exact values, {describe_account(account, self.seat, names, skips=skips)}.")
+        self.say(f"By exact values, {describe_account(account, self.own, names, skips=skips)}.")
 
     def _ask_for_another(self) -> None:
         while True:
             word = self.ask("Another game? (yes, swap seats, quit)").lower()
-            if word and any(answer.startswith(word) for answer in ("no", "exit", "quit")):
+            answers = [answer for answer in ("yes", "swap", "no", "quit", "exit") if answer.startswith(word)]
+            if not answers:
+                self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
+                continue
+            if answers[0] in ("no", "quit", "exit"):
                 raise QuitRequest
-            if any(answer.startswith(word) for answer in ("yes", "new")):
-                return
-            if "swap".startswith(word):
-                self.swapped = not self.swapped
-                return
-            self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
+            self.swapped ^= answers[0] == "swap"
+            return
 
     def _take_turn(self) -> None:
-        """Read input until a stone is placed."""
+        """Read input until a stone is placed, or moves are taken back."""
         self.show()
         plies = len(self.live.plies)
-        names = [coordinate(cell, self.game) for cell in (0, self.game.cells - 1)]
-        first, last = (name[0] if self.game.gravity else name for name in names)
-        prompt = f"{MOVERS[self.seat]}, your move ({first} to {last}, or help):"
+        first, last = (coordinate(cell, self.game) for cell in (0, self.game.cells - 1))
+        moves = f"{first[0]} to {last[0]}" if self.game.gravity else f"{first} to {last}"
         while len(self.live.plies) == plies:
-            word = self.ask(prompt).lower()
-            if not word:
-                continue
-            command = self._command(word)
+            word = self.ask(f"{MOVERS[self.own]}, your move ({moves}, or help):").lower()
             try:
-                if command is not None:
+                if word and (command := self._command(word)):
                     command(self)
-                    if command is TerminalGame.undo:
-                        return
-                else:
+                elif word:
                     self._print_move(self.live.move(self._cell(word)), "you play")
             except ValueError as problem:
                 self.say(f"{problem}.")
@@ -230,43 +212,18 @@ class TerminalGame:
     def _cell(self, word: str) -> int:
         """Parse a cell from its coordinates or from its number, which is the environments' action.
 
-        With gravity it is the cell where a stone comes to rest in a column, named by its letter or its number.
+        With gravity it is the cell where a stone comes to rest in a column: by its letter, by its number from 1, or by
+        any of its cells.
 
         Raises:
             ValueError: it names none, or the column is full.
         """
-        if self.game.gravity:
-            return self._landing_cell(word)
-        if not (word.isascii() and word.isdecimal()):
-            return cell_at(re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word), self.game)
-        last = self.game.cells - 1
-        if len(word) > 3 or int(word) > last:
-            raise ValueError(
-                f"{word[:20]} is no cell of a board of {self.game.rows} x {self.game.columns}: choose 0 to {last}, row "
-                f"by row, or coordinates such as {coordinate(last // 2, self.game)}"
-            )
-        return int(word)
-
-    def _landing_cell(self, word: str) -> int:
-        """Parse a column; its lowest empty cell may be named too. See :meth:`_cell`."""
-        last = COLUMNS[self.game.columns - 1]
-        if word.isascii() and word.isdecimal() and len(word) < 3:
-            column = int(word) - 1  # people count columns from 1
-        elif self._is_column(word[:1]) and (len(word) == 1 or cell_at(word, self.game) >= 0):
-            column = COLUMNS.index(word[0])
+        if word.isascii() and word.isdecimal() and len(word) <= 3:
+            action = int(word) - 1 if self.game.gravity else int(word)  # people count columns from 1
         else:
-            raise ValueError(f"{word[:20]!a} is no column: choose a to {last}, or 1 to {self.game.columns}")
-        if not 0 <= column < self.game.columns:
-            raise ValueError(f"{word} is no column: choose a to {last}, or 1 to {self.game.columns}")
-        cell = action_to_cell(self.game, self.live.cells, column)
-        if len(word) > 1 and word[0] in COLUMNS and cell_at(word, self.game) != cell:
-            raise ValueError(
-                f"a stone in column {word[0]} comes to rest on {coordinate(cell, self.game)}: type {word[0]}"
-            )
-        return cell
-
-    def _is_column(self, word: str) -> bool:
-        return self.game.gravity and len(word) == 1 and word in COLUMNS[: self.game.columns]
+            name = f"{word}1" if self.game.gravity and len(word) == 1 else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
+            action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
+        return action_to_cell(self.game, self.live.position.cells, action)
 
     def _command(self, word: str) -> Callable[[TerminalGame], None] | None:
         """Return the command that a word names; None if it should be a move.
@@ -274,18 +231,15 @@ class TerminalGame:
         Raises:
             ValueError: it is neither.
         """
-        if self._is_column(word):
+        if self.game.gravity and word in COLUMNS[: self.game.columns]:
             return None
-        meant = [name for name in COMMANDS if name == word] or [name for name in COMMANDS if name.startswith(word)]
-        if word in ("?", "exit"):
-            meant = ["help" if word == "?" else "quit"]
-        if len(meant) == 1:
-            return COMMANDS[meant[0]]
-        if len(meant) > 1:
-            return lambda _: self.say(f"{word} may be {' or '.join(meant)}: type more of it.")
-        if word.isalpha() and len(word) > 2:
-            return lambda _: self.say(f"{word[:20]!a} is no move and no command: {closest_names(word, COMMANDS)}")
-        return None
+        word = {"?": "help", "exit": "quit"}.get(word, word)
+        names = [name for name in COMMANDS if name.startswith(word)]
+        if len(names) > 1:
+            raise ValueError(f"{word} may be {' or '.join(names)}: type more of it")
+        if not names and word.isalpha() and len(word) > 2:
+            raise ValueError(f"{word[:20]!a} is no move and no command: type help for the commands")
+        return COMMANDS[names[0]] if names else None
 
     def _reply(self) -> None:
         """Play the opponent's move."""
@@ -305,23 +259,23 @@ class TerminalGame:
 
     def show(self) -> None:
         """Show the board again."""
-        line = winning_line_cells(self.game, self.live.cells, self.live.outcome)
-        text = board_text(self.game, self.live.cells, self.console.width, self.live.last_cells(), line)
+        line = winning_line_cells(self.game, self.live.position.cells, self.live.outcome)
+        text = board_text(self.game, self.live.position.cells, self.console.width, self.live.last_cells(), line)
         self.console.print(Text("\n") + text + Text("\n"), soft_wrap=True)
         if (needed := max(map(len, text.plain.splitlines()))) > self.console.width:
             self.say(f"The board takes {needed} columns of the terminal: make it wider.")
 
     def undo(self) -> None:
         """Take back your last move and all later ones; the same skips will follow."""
-        plies = self.live.take_back(self.seat)
+        plies = self.live.take_back(self.own)
         if not plies:
             raise ValueError("you have not moved yet, and nothing can be taken back")
-        self.say(f"Taken back: {_join([coordinate(ply.action, self.game) for ply in plies], len(plies))}.")
+        self.say(f"Taken back: {', '.join(coordinate(ply.action, self.game) for ply in plies)}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
         if not isinstance(self.player, StatelessPlayer):  # a stateful player replays its earlier moves
             self.player.begin(ONLY)
             for number, ply in enumerate(self.live.plies):
-                if ply.position.mover != self.seat:
+                if ply.position.mover != self.own:
                     with self.thinking(f"{self.called} goes back"):
                         self.player.act(Boards.from_positions([ply.position]), ONLY, self.live.generator(number))
 
@@ -338,9 +292,9 @@ class TerminalGame:
                 values, depth = search(self.game, self.live.boards)
             reason = f"is best by a search (expectiminimax) {depth} plies ahead"
         best = self._best(values)
-        alike = len(best) == np.count_nonzero(legal(self.game, self.live.cells))
-        equal = " All others are as good." if alike and len(best) > 1 else _equal_moves(best)
-        self.say(f"{best[0]} {reason}.{equal}")
+        are_all = len(best) == np.count_nonzero(legal(self.game, self.live.position.cells))
+        others = "all others" if are_all else ", ".join(best[1:6])
+        self.say(f"{best[0]} {reason}.{f' As good: {others}.' if len(best) > 1 else ''}")
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
@@ -359,24 +313,19 @@ class TerminalGame:
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
-        about = [f"Your moves: how often {self.called} would play each"]
-        about += ["its estimate of their value for you"] * ("its value" in known)
-        about += ["their exact value, the best with a star"] * ("exact" in known)
-        self.say(f"{_join(about)}{'; -1 is lost, 1 is won' if len(known) > 1 else ''}.")
-        if len(known) == 1:  # by the probabilities alone, moves of probability 0 are not ordered
-            order = order[choice.probabilities[order] > 0]
-        lines = [f"{'move':<4}" + "".join(f"{name:>10}" for name in known)]
-        for cell in order[:MAX_LISTED_MOVES]:
-            words = [f"{choice.probabilities[cell]:.3f}"]
-            for name, values in list(known.items())[1:]:
-                star = "*" if name == "exact" and values[cell] >= np.nanmax(values) - VALUE_TOLERANCE else " "
-                words.append(_format_value(values[cell]) + star)
-            lines.append(f"{coordinate(int(cell), self.game):<4}" + "".join(f"{word:>10}" for word in words))
+        self.say(
+            f"Your moves: how often {self.called} would play each, its estimate of their value for you and their exact "
+            "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
+        )
+        table = Table("move", *(Column(name, justify="right") for name in known), box=None, pad_edge=False)
+        for cell in order[:MAX_LISTED_MOVES].tolist():
+            words = [f"{choice.probabilities[cell]:.3f}", *(_format_value(known[name][cell]) for name in [*known][1:])]
+            exact = choice.exact
+            star = "*" if exact is not None and exact[cell] >= np.nanmax(exact) - VALUE_TOLERANCE else ""
+            table.add_row(coordinate(cell, self.game), *words[:-1], words[-1] + star)
+        self.console.print(table)
         if len(order) > MAX_LISTED_MOVES:
-            lines.append(f"and {len(order) - MAX_LISTED_MOVES} more")
-        if len(order) < len(free):
-            lines.append(f"none of the other {len(free) - len(order)}")
-        self.console.print("\n".join(line.rstrip() for line in lines), soft_wrap=True)
+            self.say(f"and {len(order) - MAX_LISTED_MOVES} more")
         if not self.policy.pure:
             self.say("It uses random numbers: other calls may give other numbers.")
 
@@ -391,16 +340,13 @@ class TerminalGame:
 
     def help(self) -> None:
         """List the commands."""
-        middle = coordinate(self.game.cells // 2, self.game)
         table = Table.grid(padding=(0, 2))
-        about = (
-            "Put a stone there: the letter of the column, then the row from the top. Or the number of the cell, row by "
-            "row from 0."
-        )
         if self.game.gravity:
-            middle = COLUMNS[self.game.columns // 2]
             about = "Drop a stone into this column. Or the number of the column, from 1 at the left."
-        table.add_row(middle, about)
+            table.add_row(COLUMNS[self.game.columns // 2], about)
+        else:
+            about = "Put a stone there: the column, then the row from the top. Or the cell's number, row by row from 0."
+            table.add_row(coordinate(self.game.cells // 2, self.game), about)
         for name, command in COMMANDS.items():
             table.add_row(name, " ".join((command.__doc__ or "").split()))
         self.console.print(table)
@@ -455,30 +401,16 @@ def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
     Returns:
         float64[cells], scores of moves, of which the best are exact; and the search depth in plies.
     """
-    search = Search(game, boards, every_move=False)
-    values, depth = search.move_values[0], 0
-    while depth < np.count_nonzero(boards.legal(game)):
-        left = MAX_HINT_NODES - int(search.nodes[0])
-        if depth and (left <= 0 or not search.run(depth + 1, left)):
+    search, depth = Search(game, boards, every_move=False), 1
+    search.run(depth)
+    values = search.move_values[0].copy()
+    most = np.count_nonzero(boards.cells == 0)
+    while depth < most and search.nodes[0] < MAX_HINT_NODES:
+        if not search.run(depth + 1, MAX_HINT_NODES - int(search.nodes[0])):
             break
-        if not depth:
-            search.run(1)
-        depth += 1
-        values = search.move_values[0].copy()
+        values, depth = search.move_values[0].copy(), depth + 1
     return values, depth
 
 
 def _format_value(value: float) -> str:
     return "?" if np.isnan(value) else f"{value + 0.0:+.3f}"
-
-
-def _equal_moves(best: Sequence[str]) -> str:
-    """Return a sentence on the best moves after the first one, empty if there is none."""
-    return f" {_join(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
-
-
-def _join(words: Sequence[str], most: int = 5) -> str:
-    """Join words with commas and "and"; count the rest of more than ``most``."""
-    if len(words) > most:
-        words = [", ".join(words[:most]), f"{len(words) - most} more"]
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -309,25 +309,25 @@ def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monke
     links.PLAY_PAGE.write_text("")
     page = page_of(run)
     hrefs = page.attributes("href", "a")
-    assert "../docs/play/index.html#against=optimal&skip=0.25&you=o&position=.../.../..._o" in hrefs
+    assert "../docs/play/index.html#skip=0.25&o=you&x=optimal" in hrefs
     assert page.text().count("python play.py --web --open") >= len(hrefs)
 
 
 @pytest.mark.parametrize(
     ("game", "address"),
     [
-        (SKIP, "skip=0.25&you=o&position=.../.../..._o"),
-        (Game(3, 3, 3, 0.25, misere=True, torus=True), "rules=misere.torus&skip=0.25&you=o&position=.../.../..._o"),
-        (Game(4, 4, 4, gravity=True), "board=4x4&rules=gravity&skip=0&you=o&position=..../..../..../...._o"),
+        (SKIP, "skip=0.25"),
+        (Game(3, 3, 3, 0.25, misere=True, torus=True), "skip=0.25&misere=true&torus=true"),
+        (Game(4, 4, 4, gravity=True), "rows=4&columns=4&gravity=true"),
         (Game(4, 4, 3), ""),
-        (Game(4, 4, 4), ""),
-        (Game(skip_chance=0.3), ""),
+        (Game(5, 4, 4, gravity=True), ""),
+        (Game(skip_chance=0.6), ""),
         (PhantomGame(kind="classic"), ""),
     ],
     ids=str,
 )
 def test_addresses_of_positions_on_the_page_without_a_server(game, address):
-    assert links.play_link(game, Boards.start(game).position(0)) == (f"#against=optimal&{address}" if address else "")
+    assert links.play_link(game, Boards.start(game).position(0)) == (f"#{address}&o=you&x=optimal" if address else "")
 
 
 def test_commands_that_open_the_explorer():

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from baselines.compression import Method
 from learners.checkpoint import policy_name
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import policies, schemas
-from ttt_apps.explorer.game_lines import as_o_began, line_json, review_game, to_played_game
-from ttt_apps.explorer.panels import Panels, cell_names, refused_panels
+from ttt_apps.explorer.panels import Panels, refused_panels
+from ttt_apps.explorer.review import as_o_began, review_game, to_played_game
 from ttt_apps.explorer.root import Root
-from ttt_apps.explorer.schemas import LineRequest, PlayRequest, PuzzlesRequest, ValuesRequest
+from ttt_apps.explorer.schemas import LineRequest, MoveRequest, PuzzlesRequest, ReviewRequest, ValuesRequest
 from ttt_apps.explorer.solutions import Solutions, first_stones
 from ttt_envs.agents.policy import act
-from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import Boards, coordinate, from_text
-from ttt_envs.game.game import default_win_length
+from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.phantom import refuse_hidden
-from ttt_envs.game.rules import STREAM_OPPONENT, legal, mover_after, winner
 from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
-from ttt_eval.matches.games import AGAIN, PlayedGame
+from ttt_eval.matches.games import PlayedGame
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
 from ttt_eval.reports.links import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
+
+SEARCHING = "mcts:simulations=2000"
+"""The opponent on boards that are too large for tables."""
 
 
 class ExplorerApi:
@@ -60,7 +61,7 @@ class ExplorerApi:
         for kind in ("exact", "random", "compressed", "mcts", "search", "prove"):
             panel = schemas.PanelRequest.model_validate({"kind": kind})
             self.values(ValuesRequest(game=game, position=".../.../... o", panel=panel))
-        self.play(PlayRequest(game=game, seed=0, policy="optimal"))
+        self.move(MoveRequest(game=game, seed=0, policy="optimal"))
 
     def about(self) -> dict[str, Any]:
         """Return the available runs, policies and settings."""
@@ -74,65 +75,49 @@ class ExplorerApi:
         return {
             "version": __version__,
             "edge": MAX_EXPLORER_EDGE,
-            "win_lengths": [default_win_length(edge, MAX_EXPLORER_EDGE) for edge in range(1, MAX_EXPLORER_EDGE + 1)],
-            "tables": policies.MAX_TABLE_CELLS,
+            "methods": get_args(Method),
+            "link": "",
             "most_skips": MAX_EXPLORER_SKIP,
             "policies": {
                 name: {key: setting.to_dict() for key, setting in known.items()} for name, known in settings.items()
             },
-            "on_tables": sorted(policies.TABLE_POLICIES),
             "runs": runs,
         }
 
-    def replay(self, request: LineRequest) -> dict[str, Any]:
-        """Return every position of a game so far, with exact values if these are known at once.
+    def review(self, request: ReviewRequest) -> dict[str, Any]:
+        """Return what is known of a game, and the exact values of its positions and moves if there are any.
 
-        ``exact`` says whether they are: ``now``; ``soon``, by :meth:`review`; ``table``, once one is stored; ``part``,
-        for the last moves; or ``none``. ``refused`` has the panels that the game does not have, with the reasons.
+        ``exact`` says whether there are: ``now``; ``soon``, if the request waits for them; ``table``, once one is
+        stored; ``part``, for the last moves; or ``none``. ``refused`` has the panels that the game does not have, and
+        ``unplayable`` the policies that do not play it, with what they need; ``opponent`` plays it.
         """
-        return self._replay(_request_game(request))
-
-    def review(self, request: LineRequest) -> dict[str, Any]:
-        """Return the same with exact values, if there are any, which may take a second."""
-        return self._replay(_request_game(request), may_wait=True)
-
-    def play(self, request: PlayRequest) -> dict[str, Any]:
-        """Play one more move with its chance event, and respond as :meth:`replay`."""
         played = _request_game(request)
-        game = played.game
+        game, facts = played.game, {"values": None, "plies": None}
+        state = self._solutions.availability(game)
+        if state == "now" or (request.wait and state == "soon"):
+            exact = self._solutions.get(game)
+            if first_stones(exact) == 0:
+                facts, state = review_game(played, exact), "now"
+        is_small = game.cells <= policies.MAX_TABLE_CELLS
+        needs = f"a board of at most {policies.MAX_TABLE_CELLS} cells"
+        return {
+            **facts,
+            "exact": state,
+            "refused": refused_panels(game, has_values=state != "none"),
+            "unplayable": {} if is_small else dict.fromkeys(policies.TABLE_POLICIES, needs),
+            "opponent": SEARCHING,
+        }
+
+    def move(self, request: MoveRequest) -> dict[str, int]:
+        """Return the cell that a policy plays; its random numbers are those of the seed and the number of moves."""
+        played = _request_game(request)
         if played.result is not None:
             raise ValueError("the game is over: begin another, or go back")
-        if (request.cell is None) == (request.policy is None):
-            raise ValueError("a move is a cell, or that of a policy: say one of them")
-        position, stones, first = played.end(), len(played.moves), request.game.first
-        key = LiveGame(game, draw_key(np.random.default_rng(request.seed)), 0).episode_key[0]
-        cell = request.cell
-        if request.policy is not None:
-            policy, lock = self._panels.policy(request.policy, game)
-            with lock:
-                rng = np.random.default_rng([int(key), STREAM_OPPONENT, stones])
-                here = as_o_began(game, position, "the position", first)
-                cell = int(act(policy, Boards.from_positions([here]), rng)[0])
-        choices = np.flatnonzero(legal(game, position.cells)).tolist()
-        if cell is None or cell not in choices:
-            where = "lowest empty cell of a column" if game.gravity else "empty cell"
-            raise ValueError(f"cell={cell} is no {where}: choose one of {cell_names(choices, game)}")
-        mover = mover_after(position.mover, key, int(np.count_nonzero(position.cells)), game.skip_chance)
-        after = position.cells.copy()
-        after[cell] = position.mover + 1
-        skipped = winner(game, after) is None and mover == position.mover
-        moves = f"{request.moves} {coordinate(cell, game)}{AGAIN * skipped}"
-        return self._replay(to_played_game(game, request.opening, moves, first))
-
-    def _replay(self, played: PlayedGame, may_wait: bool = False) -> dict[str, Any]:
-        state = self._solutions.availability(played.game)
-        review = None
-        if state == "now" or (may_wait and state == "soon"):
-            exact = self._solutions.get(played.game)
-            if first_stones(exact) == 0:
-                review, state = review_game(played, exact), "now"
-        refused = refused_panels(played.game, has_values=state != "none")
-        return {**line_json(played, review), "exact": state, "refused": refused}
+        position = as_o_began(played.game, played.end(), "the position", request.game.first)
+        policy, lock = self._panels.policy(request.policy, played.game)
+        rng = LiveGame(played.game, np.uint64(request.seed), 0).generator(len(played.moves))
+        with lock:
+            return {"cell": int(act(policy, Boards.from_positions([position]), rng)[0])}
 
     def values(self, request: ValuesRequest) -> dict[str, Any]:
         """Return the values of the moves in a position, by one panel."""

@@ -46,7 +46,7 @@ def make_app(api: ExplorerApi, port: int) -> ASGIApp:
         port: of the server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for endpoint in (api.about, api.replay, api.review, api.play, api.values, api.puzzles):
+    for endpoint in (api.about, api.review, api.move, api.values, api.puzzles):
         app.post(f"/api/{endpoint.__name__}")(endpoint)
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
 

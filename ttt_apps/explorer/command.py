@@ -24,8 +24,6 @@ HOST = "127.0.0.1"
 KEEP_ALIVE_S, SHUTDOWN_S = 30, 3
 MAX_LINK = 4000
 """Maximum length of a link's part after #."""
-LINK_CHARACTERS = "=&./:,"
-"""Characters of a link that are not escaped."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,7 @@ class Web:
         from ttt_apps.explorer.api import ExplorerApi
         from ttt_apps.explorer.app import make_app
         from ttt_apps.explorer.root import Root
+        from ttt_eval.reports.links import LINK_CHARACTERS
 
         api = ExplorerApi(Root(folder, DATABASES.resolve() if DATABASES.is_dir() else None))
         with listening(self.port) as bound:

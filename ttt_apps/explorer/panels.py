@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table,
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest
 from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first_stones, why_no_values
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, coordinate
@@ -39,10 +38,6 @@ CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
 MAX_LINES, MAX_LINE = 3, 6
 """Maximum number of lines of a search, and maximum number of moves in one of tree search."""
-MAX_NARROW = 4
-"""Maximum number of columns of a narrow board."""
-DIGITS, WIDE_DIGITS = 3, 2
-"""Decimal places of values in cells, on narrow boards and on wider ones."""
 
 
 def why_not_proved(game: Game) -> str | None:
@@ -73,54 +68,22 @@ def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
     return {kind: why for kind, why in reasons.items() if why is not None}
 
 
-def cell_names(cells: Iterable[int], game: Game) -> str:
-    """Return the names of the first 12 cells."""
-    return ", ".join(coordinate(cell, game) for cell in islice(cells, 12))
-
-
-def best_cells(values: Float64Array, tolerance: float = VALUE_TOLERANCE) -> list[int]:
-    """Return the cells whose values equal the maximum within a tolerance; none if no value is known."""
-    highest = max(values[~np.isnan(values)], default=0.0)
-    return [int(cell) for cell in np.flatnonzero(values >= highest - tolerance)]
-
-
-def value_text(value: float, digits: int = DIGITS) -> str:
-    """Format a value with its sign; the minus sign is as wide as the plus."""
-    text = f"{abs(value):.{digits}f}"
-    return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
-
-
-def board_json(
-    game: Game,
-    values: Float64Array,
-    notes: list[str],
-    word: str = "value",
-    text: Callable[[float], str] | None = None,
-    tolerance: float = VALUE_TOLERANCE,
-) -> dict[str, Any]:
-    """Return a number for every empty cell, its text, and the best cells; the position's value if these are values.
+def panel_json(values: Float64Array, notes: list[str], word: str = "value", **more: Any) -> dict[str, Any]:
+    """Return the numbers of the moves, None where there is none.
 
     Args:
-        game: the game.
         values: float64[cells], NaN where there is none.
         notes: sentences about them.
-        word: what they are.
-        text: formats one; default: as a value.
-        tolerance: maximum difference between two that count as equal.
+        word: what they are: ``value``, ``result``, ``score``, ``visits`` or ``probability``.
+        **more: what else the page shows.
     """
-    digits = DIGITS if game.columns <= MAX_NARROW else WIDE_DIGITS
     numbers = [None if np.isnan(value) else float(value) + 0.0 for value in values]
-    known = [number for number in numbers if number is not None]
-    to_text = text or (lambda number: value_text(number, digits))
-    return {
-        "values": numbers,
-        "texts": [None if number is None else to_text(number) for number in numbers],
-        "best": best_cells(values, tolerance),
-        "scale": max(1.0, max(map(abs, known), default=0.0)),
-        "word": word,
-        "notes": notes,
-        "value": max(known, default=None) if word in ("value", "result") else None,
-    }
+    return {"values": numbers, "word": word, "notes": notes, **more}
+
+
+def _value_text(value: float) -> str:
+    """Format a value with its sign; the minus sign is as wide as the plus."""
+    return f"{value + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 class Panels:
@@ -153,8 +116,8 @@ class Panels:
         if stones + 1 < first:
             raise ValueError(f"the database has the positions from {first - 1} stones on, and this has {stones}")
         values = solution.action_values(boards)[0]
-        note = f"The value of best play is {value_text(float(np.nanmax(values)))} for the mover."
-        return board_json(game, values, [note], tolerance=solution.tie)
+        note = f"The value of best play is {_value_text(float(np.nanmax(values)))} for the mover."
+        return panel_json(values, [note], tie=solution.tie)
 
     def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         nodes, position = request.nodes, boards.position(0)
@@ -173,8 +136,7 @@ class Panels:
             notes = [f"With perfect play the mover {('loses', 'draws', 'wins')[int(np.nanmax(values)) + 1]}."]
         if undecided:
             notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
-        answer = board_json(game, values, notes, "result", lambda value: ("lost", "draw", "won")[int(value) + 1])
-        return answer if known else {**answer, "best": [], "value": None}
+        return panel_json(values, notes, "result")
 
     def _connect_four_results(self, game: Game, position: Position, nodes: int) -> tuple[Float64Array, int]:
         """Return the results of moves for the mover, float64[cells], NaN where unknown, and the number of unknown ones.
@@ -199,7 +161,7 @@ class Panels:
     def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")
         table = self._tables.get((game, "random"), lambda: Table(game, source_values(game, "random")))
-        return board_json(game, Softmax(table).action_values(boards)[0], ["The values if both play at random."])
+        return panel_json(Softmax(table).action_values(boards)[0], ["The values if both play at random."])
 
     def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "a compressed table")
@@ -210,8 +172,8 @@ class Panels:
         table = self._tables.get((game, request.method, rank), lambda: whole.at(min(rank, whole.largest)))
         size = f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table"
         notes = [f"{size}; relative error {table.relative_error:.3f}."]
-        answer = board_json(game, Softmax(table).action_values(boards)[0], notes)
-        return {**answer, "rank": table.rank, "largest_rank": min(largest, whole.largest)}
+        ranks = {"rank": table.rank, "largest_rank": min(largest, whole.largest)}
+        return panel_json(Softmax(table).action_values(boards)[0], notes, **ranks)
 
     def _run_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         policy, lock = self.policy(policy_name(request.run or ""), game)
@@ -221,7 +183,7 @@ class Panels:
             values = policy.action_values(boards)[0]
         learned = self._root.run(request.run or "").read_game()
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
-        return board_json(game, values, ["Its learned values of the moves.", *other])
+        return panel_json(values, ["Its learned values of the moves.", *other])
 
     def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         depth = min(request.depth, max_depth(game))
@@ -230,15 +192,14 @@ class Panels:
         if not search.run(depth, MAX_NODES):
             raise ValueError(f"depth={depth} looks at more than {MAX_NODES:,} positions here: choose a smaller depth")
         values = search.move_values[0]
-        order = np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable").tolist()
-        order = list(dict.fromkeys([*best_cells(values)[:1], *order[: int(np.isfinite(values).sum())]]))
+        ranked = np.argsort(-np.round(values, 9), kind="stable")[: int(np.isfinite(values).sum())]  # NaN is the last
         lines = []
-        for cell in order[:MAX_LINES]:
+        for cell in ranked[:MAX_LINES].tolist():
             only = np.where(np.arange(game.cells) == cell, values, np.nan)
             moves = policy.variation(boards.position(0), np.uint64(0), only)
-            lines.append(_line_json(game, moves, value_text(float(values[cell]), WIDE_DIGITS)))
-        answer = board_json(game, values, [f"{int(search.nodes[0]):,} positions looked at."], "score")
-        return {**answer, "lines": lines, "largest_depth": max_depth(game)}
+            lines.append(_line_json(game, moves, float(values[cell])))
+        notes = [f"{int(search.nodes[0]):,} positions looked at."]
+        return panel_json(values, notes, "score", lines=lines, largest_depth=max_depth(game))
 
     def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
@@ -246,10 +207,9 @@ class Panels:
         visits = np.where(boards.legal(game)[0], counts, np.nan)
         first = [cell for _, cell in search.variation(0)[:MAX_LINE]]
         by_visits = [cell for cell in np.argsort(-counts, kind="stable")[:MAX_LINES].tolist() if counts[cell]]
-        lines = [_line_json(game, first if cell == first[0] else [cell], f"{counts[cell]:,}") for cell in by_visits]
+        lines = [_line_json(game, first if cell == first[0] else [cell], float(counts[cell])) for cell in by_visits]
         notes = ["Every line begins with the visits of its first move."]
-        answer = board_json(game, visits, notes, "visits", lambda count: f"{count:.0f}")
-        return {**answer, "value": float(search.values[0]), "lines": lines}
+        return panel_json(visits, notes, "visits", value=float(search.values[0]), lines=lines)
 
     def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         policy, lock = self.policy(request.policy or "", game)
@@ -259,8 +219,11 @@ class Panels:
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
         shares = choice_in(policy, boards, solution=None).probabilities
         notes = [note] if policy.pure else [note, "It is randomised: this is one sample of its probabilities."]
-        shares = np.where(boards.legal(game)[0], shares, np.nan)
-        return board_json(game, shares, notes, "probability", lambda share: f"{share:.0%}")
+        if game.cells <= MAX_TABLE_CELLS:
+            exact = self._solutions.get(game).action_values(boards)[0]
+            loss = np.nansum(shares * (np.nanmax(exact) - exact))
+            notes.append(f"On average it loses {loss:.3f} of the value here.")
+        return panel_json(np.where(boards.legal(game)[0], shares, np.nan), notes, "probability")
 
     def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
         """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
@@ -278,6 +241,6 @@ class Panels:
         return found
 
 
-def _line_json(game: Game, cells: Sequence[int], text: str) -> dict[str, str]:
+def _line_json(game: Game, cells: Sequence[int], value: float) -> dict[str, Any]:
     """Return a line of play: its moves, and the score or the visits of the first."""
-    return {"moves": " ".join(coordinate(cell, game) for cell in cells), "text": text}
+    return {"moves": " ".join(coordinate(cell, game) for cell in cells), "value": value}

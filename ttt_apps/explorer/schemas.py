@@ -57,12 +57,17 @@ class LineRequest(BaseRequest):
     moves: Annotated[str, StringConstraints(max_length=5 * MAX_EXPLORER_EDGE * MAX_EXPLORER_EDGE)] = ""
 
 
-class PlayRequest(LineRequest):
-    """One more move: a person's cell, or a policy's move."""
+class ReviewRequest(LineRequest):
+    """The exact values of a game; those that take a moment only if they are waited for."""
+
+    wait: bool = False
+
+
+class MoveRequest(LineRequest):
+    """A policy's move."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]
-    cell: Annotated[int, Field(ge=0, lt=MAX_EXPLORER_EDGE * MAX_EXPLORER_EDGE)] | None = None
-    policy: Text | None = None
+    policy: Text
 
 
 class PanelRequest(BaseRequest):

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
 from learners.mlp import Dense, forward, layer_shapes
-from ttt_apps.cli import inherited_options
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.jit import Float32Array, Float64Array
@@ -29,7 +26,7 @@ TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN),
 """Arguments of train.py without the skip chance: few games, so that the nets still make mistakes."""
 WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
 """Arrays of a net, in order: float32 [18, 64], [64], [64, 9] and [9]."""
-FILE = "nets.npz"
+FILE = Path(__file__).with_name("assets") / "nets.npz"
 
 
 class Net(Policy):
@@ -37,15 +34,14 @@ class Net(Policy):
 
     Args:
         game: 3 x 3.
-        weights: float32 arrays by the names of :data:`WEIGHTS`.
     """
 
     colour_blind = True
 
-    def __init__(self, game: Game, weights: dict[str, Float32Array]) -> None:
+    def __init__(self, game: Game) -> None:
         self.game = game
-        arrays = [weights[name].astype(np.float64) for name in WEIGHTS]
-        self._layers = Dense(arrays[0], arrays[1], "relu"), Dense(arrays[2], arrays[3], "linear")
+        hidden, hidden_bias, output, output_bias = (array.astype(np.float64) for array in load_weights(game))
+        self._layers = Dense(hidden, hidden_bias, "relu"), Dense(output, output_bias, "linear")
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, 9]: equal shares for the moves of highest value."""
@@ -57,24 +53,16 @@ class Net(Policy):
         values = forward(np.concatenate([seen == 1, seen == 2], axis=1), self._layers)
         return np.where(boards.legal(self.game), values, np.nan)
 
-    def values(self, boards: Boards) -> Float64Array:
-        """Return values float64[B] from the mover's view."""
-        return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
-    def __str__(self) -> str:
-        return "the learned net"
-
-
-def load_weights(game: Game) -> dict[str, Float32Array]:
-    """Return the stored weights for a game of the page, by name."""
-    with resources.as_file(resources.files(__package__) / "assets" / FILE) as path:
-        arrays = load_arrays(path, 1 << 20)
-    return {name: arrays[f"{game.slug}.{name}"] for name in WEIGHTS}
+def load_weights(game: Game) -> list[Float32Array]:
+    """Return the stored weights for a game of the page, as in :data:`WEIGHTS`."""
+    arrays = load_arrays(FILE, 1 << 20)
+    return [arrays[f"{game.slug}.{name}"] for name in WEIGHTS]
 
 
 def make_net(game: Game) -> SymmetrizedPolicy:
     """Return the net for a game as a policy: averaged over the eight symmetries of a board, as in its training."""
-    return SymmetrizedPolicy(Net(game, load_weights(game)), game)
+    return SymmetrizedPolicy(Net(game), game)
 
 
 def training_command(game: Game) -> list[str]:
@@ -82,23 +70,15 @@ def training_command(game: Game) -> list[str]:
     return [*TRAINING, "--skip-chance", f"{game.skip_chance:g}"]
 
 
-def train_nets(games: list[Game], path: Path) -> None:
-    """Train the nets by ``train.py``, a process each, and save their weights to a file; it needs TensorFlow."""
-    found: dict[str, np.ndarray[Any, Any]] = {}
+def train_nets(games: list[Game]) -> None:
+    """Train the nets by ``train.py``, a process each, and store their weights; it needs TensorFlow."""
+    weights: dict[str, Float32Array] = {}
+    names = dict(zip(WEIGHTS, layer_shapes((18, HIDDEN, 9)), strict=True))
     with TemporaryDirectory() as folder:
         for game in games:
             run = Path(folder) / game.slug
-            words = [
-                *training_command(game),
-                "--out",
-                str(run),
-                "--exact-every",
-                "0",
-                "--no-report",
-                *inherited_options(),
-            ]
+            words = [*training_command(game), "--out", str(run), "--exact-every", "0", "--no-report"]
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
-            names = zip(WEIGHTS, layer_shapes((18, HIDDEN, 9)), strict=True)
-            found |= {f"{game.slug}.{name}": learned[f"net.{stored}"] for name, stored in names}
-    save_arrays(path, found)
+            weights |= {f"{game.slug}.{name}": learned[f"net.{stored}"] for name, stored in names.items()}
+    save_arrays(FILE, weights)

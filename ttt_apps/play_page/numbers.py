@@ -7,32 +7,29 @@ games itself, and makes the table of random play: its rules and values are compa
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
-from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
+from rich.progress import track
 
 from baselines.compression import decomposition
-from baselines.exact.count import reachable_boards
 from baselines.tables import Softmax
-from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, load_weights, make_net, training_command
+from ttt_apps.play_page.nets import HIDDEN, load_weights, make_net, training_command
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, from_position_keys
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
 from ttt_eval.puzzles import Puzzle, read_puzzles
-from ttt_eval.reports.links import PLAY_BOARDS, PLAY_SKIPS
 
-GAMES = [Game(skip_chance=skip) for skip in PLAY_SKIPS]
+SKIPS = (0.0, 0.1, 0.25, 0.5)
+"""Skip chances of the nets, the compressed tables and the exact strengths."""
+GAMES = [Game(skip_chance=skip) for skip in SKIPS]
 VARIANTS = [
     Game(gravity=gravity, misere=misere, torus=torus, skip_chance=skip)
     for gravity, misere, torus in product((False, True), repeat=3)
     if gravity or misere or torus
-    for skip in PLAY_SKIPS
+    for skip in SKIPS
 ]
 """Other games of 3 x 3 with exact strengths; overlines change nothing there."""
 WEIGHT = 10.0
@@ -55,40 +52,15 @@ def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
     return make_policy(f"svd:rank={rank}" if name == "svd" else name, game)
 
 
-def all_positions(game: Game) -> Boards:
-    """Return all positions of a game that are not over, by key, with player_0's turn before player_1's."""
-    kinds = reachable_boards(game)
-    found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
-    return from_position_keys(found.astype(np.uint64), game)
-
-
-def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
-    """Return all data of the page, JSON-ready; ``assets/game.js`` documents the format.
-
-    Args:
-        progress: called with the share that is done.
-    """
-    report = partial(_report_progress, progress)
-    found = [_game_numbers(game, partial(report, number)) for number, game in enumerate(GAMES)]
-    for number, game in enumerate(VARIANTS, 1):
+def numbers() -> dict[str, Any]:
+    """Return all data of the page, JSON-ready; ``assets/solver.js`` reads it."""
+    games = [_game_numbers(game) for game in track(GAMES, "exact values")]
+    for game in VARIANTS:
         strengths = {name: _strength(game, make_opponent(game, name)) for name in ANY_RULES}
-        found.append({"skip": game.skip_chance, "rules": ".".join(game.variant_names), "strength": strengths})
-        report(len(GAMES), number / len(VARIANTS))
-    boards = {
-        name: {"rows": one.rows, "columns": one.columns, "win_length": one.win_length, "gravity": one.gravity}
-        for name, one in PLAY_BOARDS.items()
-    }
-    puzzles = [_puzzle_json(one) for one in read_puzzles()]
-    return {
-        "format": 2,
-        "weight": WEIGHT,
-        "ranks": MAX_RANK,
-        "hidden": HIDDEN,
-        "skips": list(PLAY_SKIPS),
-        "boards": boards,
-        "games": found,
-        "puzzles": puzzles,
-    }
+        games.append({"skip": game.skip_chance, "rules": ".".join(game.variant_names), "strength": strengths})
+    puzzles = [_puzzle_json(puzzle) for puzzle in read_puzzles()]
+    sizes = {"weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "skips": list(SKIPS)}
+    return {**sizes, "games": games, "puzzles": puzzles}
 
 
 def _puzzle_json(puzzle: Puzzle) -> dict[str, Any]:
@@ -99,28 +71,19 @@ def _puzzle_json(puzzle: Puzzle) -> dict[str, Any]:
     return {**data, "game": game, "values": values, "loss": round(puzzle.loss, PUZZLE_DIGITS)}
 
 
-def _report_progress(progress: Callable[[float], None] | None, before: int, share: float) -> None:
-    if progress is not None:
-        progress((before + share) / (len(GAMES) + 1))
-
-
-def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
+def _game_numbers(game: Game) -> dict[str, Any]:
     parts = decomposition(game, "svd")
-    whole = parts.at(MAX_RANK)
-    names = ("error", "compression_ratio", "exploitability", "win", "draw", "loss")
-    ranks: dict[str, list[float]] = {name: [] for name in names}
+    ranks: dict[str, list[float]] = {}
     for rank in range(MAX_RANK + 1):
-        one = parts.at(rank)
-        ranks["error"].append(round(one.relative_error, DIGITS))
-        ranks["compression_ratio"].append(round(one.compression_ratio, DIGITS))
-        for name, number in _strength(game, Softmax(one, WEIGHT)).items():
-            ranks[name].append(number)
-        progress((rank + 1) / (MAX_RANK + 2))
+        table = parts.at(rank)
+        sizes = {"error": table.relative_error, "compression_ratio": table.compression_ratio}
+        for name, number in {**sizes, **_strength(game, Softmax(table, WEIGHT))}.items():
+            ranks.setdefault(name, []).append(round(number, DIGITS))
     return {
         "skip": game.skip_chance,
         "rules": "",
-        "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK), "<f4") for factors in whole.factors],
-        "net": _encode(np.concatenate([load_weights(game)[name].ravel() for name in WEIGHTS]), "<f4"),
+        "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK)) for factors in parts.at(MAX_RANK).factors],
+        "net": _encode(np.concatenate([array.ravel() for array in load_weights(game)])),
         "training": " ".join(("train.py", *training_command(game))),
         "strength": {name: _strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
         "ranks": ranks,
@@ -130,9 +93,10 @@ def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, An
 def _strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
-    numbers = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
-    return {name: round(number, DIGITS) + 0.0 for name, number in numbers.items()}  # no minus before a 0
+    strength = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
+    return {name: round(number, DIGITS) + 0.0 for name, number in strength.items()}  # no minus before a 0
 
 
-def _encode(array: Float64Array | np.ndarray[Any, Any], kind: str) -> str:
-    return b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
+def _encode(array: np.ndarray[Any, Any]) -> str:
+    """Return numbers as float32, little endian, in base64."""
+    return b64encode(np.ascontiguousarray(array).astype("<f4").tobytes()).decode()

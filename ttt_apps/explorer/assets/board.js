@@ -50,19 +50,40 @@ const ttt = (() => {
   /** A share from 0 to 1 in percent. */
   const percent = (value) => `${Math.round(value * 100)}%`
 
-  function make(tag, attributes = {}, ...children) {
-    const element = document.createElement(tag)
+  function build(element, attributes, children) {
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
     element.append(...children)
     return element
   }
 
+  const make = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children)
+
   /** The same for a part of a drawing. */
-  function draw(tag, attributes, ...children) {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-    element.append(...children)
-    return element
+  const draw = (tag, attributes, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children)
+
+  /**
+   * Lines of numbers, as wide as the place that it is for, in px.
+   *
+   * lines: [class, numbers] each; marks: [class, index, number] each; ticks: names of numbers, of which the least and the
+   * greatest are the edges.
+   */
+  function chart(label, width, lines, marks, ticks) {
+    const [height, left, edge] = [96, 48, 8]
+    const edges = Object.keys(ticks).map(Number)
+    const [low, high] = [Math.min(...edges), Math.max(...edges)]
+    const count = lines[0][1].length
+    const x = (index) => left + (index * (width - left - edge)) / Math.max(1, count - 1)
+    const y = (value) => edge + ((high - value) * (height - 2 * edge)) / (high - low)
+    const svg = draw("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label})
+    for (const [value, name] of Object.entries(ticks)) {
+      svg.append(draw("line", {class: Number(value) ? "axis" : "axis zero", x1: left, x2: width - edge, y1: y(value), y2: y(value)}))
+      svg.append(draw("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, name))
+    }
+    for (const [name, numbers] of lines) {
+      svg.append(draw("polyline", {class: `curve ${name}`, points: numbers.map((value, index) => `${x(index)},${y(value)}`).join(" ")}))
+    }
+    for (const [name, index, value] of marks) svg.append(draw("circle", {class: name, cx: x(index), cy: y(value), r: 5}))
+    return svg
   }
 
   const stoneOf = (stone) => draw("svg", {viewBox: "0 0 100 100", "aria-hidden": "true"}, draw(...SHAPES[stone]))
@@ -160,7 +181,6 @@ const ttt = (() => {
       chosen = [],
       hint = [],
       format = signed,
-      texts = null,
       scale = 1,
       word = "value",
     }) {
@@ -184,7 +204,7 @@ const ttt = (() => {
         if (lasts.has(cell) && stone !== 0) names.push("last") && said.push("last move")
         if (lines.has(cell)) names.push("line") && said.push(lineWord)
         if (known) names.push(value < 0 ? "down" : "up")
-        const shown = known ? (texts === null ? format(value) : texts[cell]) : ""
+        const shown = known ? format(value) : ""
         if (known) said.push(`${word} ${shown.replace("\u2212", "-")}`)
         if (best.has(cell)) names.push("best") && said.push("best move")
         if (hints.has(cell)) names.push("hint") && said.push("hint")
@@ -266,5 +286,5 @@ const ttt = (() => {
     }
   }
 
-  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make, draw, rich, copy}
+  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make, chart, rich, copy}
 })()

@@ -60,7 +60,7 @@ function showSettings(seat) {
 
 function showSetup() {
   find("show").value = state.show
-  for (const [id, key] of [["rows", "rows"], ["columns", "columns"], ["win", "win"], ["skip", "skip"]]) find(id).value = state[key]
+  for (const key of ["rows", "columns", "win", "skip"]) find(key).value = state[key]
   find("skip-shown").textContent = ttt.percent(state.skip)
   for (const rule of Object.keys(RULES)) find(rule).checked = state[rule]
   const isDrawn = state.first === "random"
@@ -105,16 +105,13 @@ async function onRule(rule) {
 
 async function onSkip() {
   const skip = Number(find("skip").value)
-  find("skip-shown").textContent = ttt.percent(skip)
-  const skipped = state.moves.some((word) => word.endsWith("+"))
+  const isSkipped = state.moves.some((word) => word.endsWith("+"))
   // a game with skips in it cannot have been played without; any other goes on as it stands
-  if (skip === 0 && (skipped || state.opening !== null)) {
-    if (!(await mayDiscard("A game with skips is none without."))) return showSetup()
-    begin({skip})
-  } else {
-    Object.assign(state, {skip})
+  if (skip > 0 || !(isSkipped || state.opening !== null)) {
+    state.skip = skip
     load()
-  }
+  } else if (await mayDiscard("A game with skips is none without.")) begin({skip})
+  else showSetup()
 }
 
 /** Choose the numbers on the board. */
@@ -127,7 +124,6 @@ function setShow(show) {
 
 function setMode(mode) {
   state.mode = mode
-  if (line.exact === "soon") review()
   look()
 }
 
@@ -156,18 +152,21 @@ function onKey(event) {
 }
 
 function openLink() {
-  run(false)
-  const [found, said] = fromAddress()
-  state = found
-  drawFirst()
-  dropPanels()
-  sketch()
-  load(said)
+  const [linked, problems] = fromAddress()
+  state = linked
+  load(problems)
 }
 
 function listen() {
   find("new").addEventListener("click", () => begin())
   find("undo").addEventListener("click", takeBack)
+  find("swap").addEventListener("click", async () => {
+    if (await mayDiscard("Other seats begin another game.")) begin({o: state.x, x: state.o})
+  })
+  find("wait").addEventListener("change", () => {
+    drawGame()
+    goOn()
+  })
   find("hint").addEventListener("click", hint)
   for (const mode of MODES) find(`mode-${mode}`).addEventListener("click", () => setMode(mode))
   find("show").addEventListener("change", () => setShow(find("show").value))
@@ -181,16 +180,16 @@ function listen() {
   })
   find("at").addEventListener("input", () => goTo(Number(find("at").value)))
   find("run").addEventListener("click", () => {
-    if (!running && isOver()) begin()
     const on = !running
-    if (!atEnd()) goTo(state.moves.length)
+    if (on && isOver()) begin()
+    else if (!atEnd()) goTo(state.moves.length)
     run(on)
     goOn()
   })
   find("step").addEventListener("click", () => {
     run(false)
     if (!atEnd()) goTo(state.at + 1)
-    else if (!isOver()) play({policy: playsNow()})
+    else if (!isOver() && playsNow() !== YOU) reply()
   })
   find("speed").addEventListener("input", () => {
     find("speed-shown").textContent = find("speed").value
@@ -208,7 +207,9 @@ function listen() {
 
 async function start() {
   state = fromAddress()[0]
-  sketch() // the board is there before anything is known about it
+  line = rules.replay(gameOf(state), null, []) // the board is there before anything is known about the game
+  makeBoard()
+  board.show({...line.positions[0], legal: []})
   try {
     about = await ask("about", {})
   } catch (problem) {
@@ -217,21 +218,14 @@ async function start() {
     return
   }
   Object.assign(LIMITS, {rows: about.edge, columns: about.edge, skip: about.most_skips})
-  WIN_LENGTHS.push(...about.win_lengths)
   if (window.matchMedia("(max-width: 40rem)").matches) find("setup").open = false
   makePanels()
   makeSeats()
   const shown = Object.entries(PANELS).map(([kind, {chip}]) => [kind, chip])
   for (const [value, text] of [["auto", "the best that is known"], ["none", "nothing"], ...shown]) find("show").append(make("option", {value}, text))
   listen()
+  practice.start() // before the address is that of a game
   openLink()
-  explorer.setReady()
 }
-
-// For other scripts of the page. `explorer.open({rows: 3, opening: "...", ...})` begins a game with these parts of the
-// state; `explorer.ready` is resolved when that is possible. `explorer.state()` is the present state, and
-// `explorer.line()` the server's answer about the game. Functions in `explorer.onLook` are called when another position
-// is shown. Keys of the address in `explorer.keys` belong to other scripts.
-Object.assign(explorer, {open: (changes) => begin({...changes}), state: () => ({...state}), line: () => line})
 
 document.addEventListener("DOMContentLoaded", start) // after all scripts of the page

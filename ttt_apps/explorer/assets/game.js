@@ -1,195 +1,184 @@
 // The game on the large board: its moves, its values, hints, and its summary.
 "use strict"
 
-const SEARCHING = "mcts:simulations=2000" // plays where a board is too large for tables
 const SOURCES = ["exact", "prove", "search", "mcts", "run", "random", "compressed", "policy"] // of values on the board
 const REPLY_MS = 250 // from a move to the reply, so that both are seen
 
-let line = null // the server's answer: every position of the game, and its moves
+let line = null // the game so far, of rules.replay
+let facts = {game: ""} // the answer to "review": about the game, and of the positions and moves of its line
 let board = null
-let turn = 0 // counts requests about the game, to recognise late answers
+let turn = 0 // counts what was looked at, to recognise late answers
 let running = false
 let timer = null
 let hinted = null // {cell, text}
 
 const position = () => line.positions[state.at]
-/** Whether the state describes another game than the last answer, until the next one. */
-const isStale = () => {
-  const here = line === null ? undefined : line.positions[state.at]
-  return here === undefined || here.position.length !== state.rows * (state.columns + 1) + 1
-}
-const isOver = () => position().result !== null
-const playsNow = () => state[position().mover]
+const isOver = () => position().outcome !== null
+const seatNow = () => SEATS[position().mover]
+const playsNow = () => state[seatNow()]
 const atEnd = () => state.at === state.moves.length
 const isWatched = () => SEATS.every((seat) => state[seat] !== YOU)
-const isFinished = () => line.result !== null
+const isFinished = () => line.positions.at(-1).outcome !== null
 const hidesValues = () => state.mode === "play" && !isFinished()
-const knowsExact = () => ["now", "soon"].includes(line.exact)
-const otherOf = (mover) => (mover === "o" ? "x" : "o")
+const knowsExact = () => ["now", "soon"].includes(facts.exact)
 const isPersonsTurn = () => !isOver() && playsNow() === YOU
+const valueAt = (number) => facts.values?.[number] ?? null
+const lossAt = (number) => facts.plies?.[number]?.loss ?? null
+const resultOf = (outcome) => (outcome === rules.DRAW ? 0 : 1 - 2 * outcome)
+const stoneOf = (mover) => make("span", {class: SEATS[mover]}, SEATS[mover])
+const busy = (on) => find("board").setAttribute("aria-busy", String(on))
 
-/** Ask, and hand the answer over unless something else was asked meanwhile. */
-async function asked(name, body, then) {
+/** Draw the state, ask for what is not known of it, and let a policy move if it is its turn. */
+async function look() {
   const mine = ++turn
   clearTimeout(timer)
-  find("board").setAttribute("aria-busy", "true")
+  hinted = null
+  find("trouble").hidden = true
+  const isNew = facts.game !== JSON.stringify(gameOf(state))
+  if (isNew) facts = {game: "", refused: {}}
+  else forget()
+  drawGame()
+  toAddress()
+  busy(isNew)
+  if (!isNew) {
+    askPanels(state.panels)
+    goOn()
+  }
   try {
-    const answer = await ask(name, body)
+    if (facts.line !== JSON.stringify(lineOf(state))) await review(mine)
     if (mine !== turn) return
-    find("board").setAttribute("aria-busy", "false")
-    content()
-    then(answer)
+    busy(false)
+    if (isNew) {
+      seatOthers()
+      askPanels(state.panels)
+      goOn()
+    }
+    if (facts.exact === "soon" && !hidesValues()) await review(mine, true)
   } catch (problem) {
     if (mine !== turn) return
-    find("board").setAttribute("aria-busy", "false")
-    run(false)
-    if (line) look()
+    busy(false)
     complain(problem)
   }
 }
 
-function show(answer, at = null) {
-  line = answer
-  state.moves = words(answer.moves)
-  state.at = at === null ? state.moves.length : Math.min(at, state.moves.length)
-  look()
-  if (line.exact === "soon" && !hidesValues()) review()
-}
-
-/** Ask for the exact values of a game where they take a moment. */
-async function review() {
-  const mine = turn
+/** Ask for what is known of the game: its exact values where they are known at once, or can be waited for. */
+async function review(mine, wait = false) {
   const body = lineOf(state)
-  try {
-    const answer = await ask("review", body)
-    if (mine !== turn || answer.moves !== line.moves) return
-    line = answer
-    drawGame()
-  } catch {} // the panel of perfect play says why
+  const answer = await ask("review", {...body, wait})
+  if (mine !== turn) return
+  facts = {...answer, game: JSON.stringify(body.game), line: JSON.stringify(body), opening: state.opening, moves: state.moves}
+  drawGame()
 }
 
-/** Draw the state, request the values of the moves, and let a policy move if it is its turn. */
-function look() {
-  hinted = null
+/** Keep of the last review what is about the moves that are still there. */
+function forget() {
+  const differs = (word, number) => facts.opening !== state.opening || word !== facts.moves[number]
+  const place = state.moves.findIndex(differs)
+  const same = place < 0 ? state.moves.length : place
+  const values = facts.opening === state.opening ? facts.values?.slice(0, same + 1) : null
+  Object.assign(facts, {values, plies: facts.plies?.slice(0, same), moves: facts.moves.slice(0, same)})
+}
+
+/** Give the seats of policies that cannot play this game to the one that can. */
+function seatOthers() {
+  const replaced = SEATS.filter((seat) => partsOf(state[seat])[0] in facts.unplayable)
+  const said = replaced.map((seat) => {
+    const name = partsOf(state[seat])[0]
+    state[seat] = facts.opponent
+    return `${name} needs ${facts.unplayable[name]}: ${facts.opponent} plays ${seat}`
+  })
+  if (!said.length) return
+  notify([find("notice").textContent, ...said].filter(Boolean))
+  showSetup()
   drawGame()
   toAddress()
-  askPanels(state.panels)
-  goOn()
-  for (const one of explorer.onLook) one()
 }
 
 function makeBoard() {
   const {rows, columns, gravity: drops} = state
   if (board !== null && board.rows === rows && board.columns === columns && board.drops === drops) return
-  board = ttt.createBoard(find("board"), {rows, columns, drops, label: "the board", onPlay: put, onStep: step})
-  document.querySelector("main").classList.toggle("large", state.columns > 4)
-  document.querySelector("main").classList.toggle("huge", state.columns > 7)
-}
-
-/** Draw the game that the address describes before the server has answered. */
-function sketch() {
-  makeBoard()
-  const start = state.opening === null ? null : ttt.fromText(state.opening)
-  const cells = start ? [...start.cells] : Array(state.rows * state.columns).fill(0)
-  let mover = start ? start.mover : 0
-  for (const word of state.moves.slice(0, state.at)) {
-    const cell = (Number.parseInt(word.slice(1), 10) - 1) * state.columns + word.charCodeAt(0) - 97
-    cells[cell] = mover + 1
-    if (!word.endsWith("+")) mover = 1 - mover
-  }
-  const legal = state[SEATS[mover]] === YOU && !state.gravity ? null : [] // the server says where stones may fall to
-  if (cells.length === state.rows * state.columns) board.show({cells, mover, legal})
+  board = ttt.createBoard(find("board"), {rows, columns, drops, label: "the board", onPlay: play, onStep: step})
+  document.querySelector("main").classList.toggle("large", columns > 4)
+  document.querySelector("main").classList.toggle("huge", columns > 7)
 }
 
 function drawGame() {
-  const here = position()
   makeBoard()
   drawBoard()
   const keys = state.gravity ? "arrow keys choose a column, Enter drops a stone into it" : "arrow keys move, Enter plays"
   board.label(`the board, ${state.rows} rows and ${state.columns} columns; ${keys}`)
-  find("status").replaceChildren(...statusOf(here))
-  find("position").value = here.position
+  find("status").replaceChildren(...statusOf())
+  find("position").value = position().text
   find("undo").disabled = state.at === 0
   find("hint").disabled = !isPersonsTurn()
   find("watch").hidden = !isWatched()
+  find("step").hidden = !(isWatched() || find("wait").checked)
   drawTimeline()
   drawSummary()
+  document.dispatchEvent(new Event("drawn")) // for other scripts of the page
 }
 
 /** Draw the stones, and the values of a panel if they are wanted and here. */
 function drawBoard() {
-  if (isStale()) return
   const here = position()
-  const parsed = ttt.fromText(here.position)
   const kind = boardSource()
-  const answer = kind === null ? null : panels[kind].answer
+  const isLost = state.misere
   board.show({
-    cells: parsed.cells,
-    mover: parsed.mover,
-    last: here.last,
-    line: here.line,
-    lineWord: state.misere ? "losing line" : "winning line",
+    ...here,
+    lineWord: isLost ? "losing line" : "winning line",
     legal: isPersonsTurn() ? here.legal : [],
     hint: hinted === null ? [] : [hinted.cell],
-    ...(answer && {
-      values: answer.values,
-      texts: answer.texts,
-      scale: answer.scale,
-      word: answer.word,
-      chosen: isAllAlike(answer) ? [] : answer.best,
-    }),
+    ...(kind !== null && numbersOf(panels[kind].answer, here)),
   })
-  const hides = hidesValues()
-  find("source").textContent = kind === null ? "" : `Numbers: ${PANELS[kind].chip}, for ${here.mover}.`
+  find("source").textContent = kind === null ? "" : `Numbers: ${PANELS[kind].chip}, for ${seatNow()}.`
   find("source").hidden = kind === null
   drawBar()
   for (const mode of MODES) find(`mode-${mode}`).setAttribute("aria-pressed", String(state.mode === mode))
-  find("show-field").hidden = hides
-  find("views").hidden = hides
+  find("show-field").hidden = find("views").hidden = hidesValues()
 }
 
 /** The panel whose numbers stand on the board; null for none. */
 function boardSource() {
   if (hidesValues() || state.show === "none" || isOver()) return null
-  const has = (kind) => isShown(kind) && panels[kind].answer !== null && panels[kind].at === position().position
-  if (state.show !== "auto") return has(state.show) ? state.show : null
-  const tells = (kind) => kind === "exact" || panels[kind].answer.best.length < panels[kind].answer.values.filter((value) => value !== null).length
-  const known = SOURCES.filter((kind) => has(kind) && panels[kind].answer.values.some((value) => value !== null))
-  return known.find(tells) ?? known[0] ?? null
+  const answers = SOURCES.filter((kind) => answerOf(kind)?.values.some((value) => value !== null))
+  if (state.show !== "auto") return answers.includes(state.show) ? state.show : null
+  const tells = (kind) => kind === "exact" || !isAllAlike(answerOf(kind), position())
+  return answers.find(tells) ?? answers[0] ?? null
 }
+
+/** The answer of a panel about the position that is seen; null if it is not here. */
+const answerOf = (kind) => (isShown(kind) && panels[kind].at === position().text ? panels[kind].answer : null)
 
 /** The value of the position for o, and by what; null if it is not known. */
 function valueNow() {
-  const here = position()
-  if (here.result !== null) return [{o: 1, x: -1, draw: 0}[here.result], ""]
-  if (here.value !== null) return [here.value, PANELS.exact.chip]
+  const {outcome, mover} = position()
+  if (outcome !== null) return [resultOf(outcome), ""]
+  if (valueAt(state.at) !== null) return [valueAt(state.at), PANELS.exact.chip]
   for (const kind of ["exact", "prove", "mcts"]) {
-    const {answer, at} = panels[kind]
-    if (isShown(kind) && answer && at === here.position && answer.value !== null) {
-      return [answer.value * (here.mover === "o" ? 1 : -1), PANELS[kind].chip]
-    }
+    const answer = answerOf(kind)
+    const value = answer && (answer.value ?? valueOf(answer, position()))
+    if (value !== null && value !== undefined) return [value * (1 - 2 * mover), PANELS[kind].chip]
   }
   return null
 }
 
 function drawBar() {
   const bar = find("bar")
-  const known = hidesValues() || state.show === "none" ? null : valueNow()
   bar.hidden = hidesValues() || state.show === "none"
+  const known = bar.hidden ? null : valueNow()
   bar.classList.toggle("unknown", known === null)
   bar.style.setProperty("--share", known === null ? 0.5 : (Math.max(-1, Math.min(1, known[0])) + 1) / 2)
-  const result = {o: "o has won", x: "x has won", draw: "a draw"}[position().result]
+  const {outcome} = position()
+  const result = outcome === null ? null : ["o has won", "x has won", "a draw"][outcome]
   find("bar-text").textContent = result ?? (known === null ? "value not known" : `${ttt.signed(known[0], 3)} for o, by ${known[1]}`)
 }
 
-function statusOf(here) {
-  const stone = (mover) => make("span", {class: mover}, mover)
-  if (here.result === "draw") return ["A draw"]
-  if (here.result !== null && state.misere) return [stone(here.result), " has won: ", stone(otherOf(here.result)), " completed a line"]
-  if (here.result !== null) return [stone(here.result), " has won"]
-  const said = [stone(here.mover), state[here.mover] === YOU ? " to move" : ` to move: ${state[here.mover]}`]
-  const before = state.at ? line.plies[state.at - 1] : null
-  if (before && before.skipped) said.push(`, again: ${otherOf(before.mover)} is skipped`)
+function statusOf() {
+  const {outcome, mover} = position()
+  if (outcome === rules.DRAW) return ["A draw"]
+  if (outcome !== null) return [stoneOf(outcome), " has won", ...(state.misere ? [": ", stoneOf(1 - outcome), " completed a line"] : [])]
+  const said = [stoneOf(mover), playsNow() === YOU ? " to move" : ` to move: ${playsNow()}`]
+  if (state.at && line.plies[state.at - 1].skipped) said.push(`, again: ${SEATS[1 - mover]} is skipped`)
   if (hinted) said.push(`. Hint: ${hinted.text}`)
   return said
 }
@@ -197,31 +186,35 @@ function statusOf(here) {
 /** Show for a moment that a turn was skipped. */
 function flashSkip() {
   const ply = line.plies[state.at - 1]
-  if (ply && ply.skipped && !isOver()) find("skipped").replaceChildren(make("span", {}, `${otherOf(ply.mover)} is skipped`))
+  if (ply?.skipped) find("skipped").replaceChildren(make("span", {}, `${SEATS[1 - ply.mover]} is skipped`))
 }
 
-function put(cell) {
-  if (!isStale()) {
-    const {cells, mover} = ttt.fromText(position().position)
-    board.show({cells: cells.map((stone, at) => (at === cell ? mover + 1 : stone)), mover, last: [cell], legal: []})
-  } // the server's answer replaces it
-  play({cell})
+/** Play a move at the position that is seen; later moves are gone. */
+function play(cell) {
+  const word = rules.wordOf(gameOf(state), position(), cell, state.seed)
+  goTo(state.at + 1, [...state.moves.slice(0, state.at), word], running)
 }
 
-function play(move) {
-  asked("play", {...lineOf(state, state.at), seed: state.seed, ...move}, (answer) => {
-    show(answer)
-    flashSkip()
-  })
+async function reply() {
+  const mine = turn
+  busy(true)
+  try {
+    const {cell} = await ask("move", {...lineOf(state), seed: state.seed, policy: playsNow()})
+    if (mine === turn) play(cell)
+  } catch (problem) {
+    if (mine !== turn) return
+    busy(false)
+    run(false)
+    complain(problem)
+  }
 }
 
 function goOn() {
   clearTimeout(timer)
   if (isOver()) run(false)
   if (isOver() || !atEnd() || playsNow() === YOU) return
-  const reply = () => play({policy: playsNow()})
-  if (!isWatched()) timer = setTimeout(reply, STILL.matches || state.at === 0 ? 0 : REPLY_MS)
-  else if (running) timer = setTimeout(reply, 1000 / Number(find("speed").value))
+  if (running) timer = setTimeout(reply, 1000 / Number(find("speed").value))
+  else if (!isWatched() && !find("wait").checked) timer = setTimeout(reply, STILL.matches || state.at === 0 ? 0 : REPLY_MS)
 }
 
 function run(on) {
@@ -234,36 +227,31 @@ function run(on) {
 /** Begin a game, with changes of the state; says what is replaced. */
 function begin(changes = {}, said = []) {
   Object.assign(state, {opening: null, moves: [], at: 0, seed: Math.floor(Math.random() * 2 ** 31)}, changes)
-  drawFirst()
-  dropPanels()
-  sketch()
   load(said)
 }
 
-/** Draw who moves first in a game that has not begun, where that is drawn. */
-function drawFirst() {
-  if (state.first === "o" || state.opening !== null || state.moves.length) return
-  const {rows, columns} = state
-  if (Math.random() < 0.5) state.opening = ttt.toText({columns, cells: Array(rows * columns).fill(0), mover: 1})
-}
-
-/** Request the game of the state. */
+/** Show the game of the state, as far as its moves are legal. */
 function load(said = []) {
-  const replaced = []
-  for (const seat of SEATS) {
-    const name = partsOf(state[seat])[0]
-    if (state.rows * state.columns <= about.tables || !about.on_tables.includes(name)) continue
-    state[seat] = SEARCHING
-    replaced.push(`${name} needs a board of at most ${about.tables} cells: ${SEARCHING} plays ${seat}`)
+  const {rows, columns} = state
+  const isDrawn = state.first === "random" && state.opening === null && !state.moves.length
+  if (isDrawn && Math.random() < 0.5) state.opening = ttt.toText({columns, cells: Array(rows * columns).fill(0), mover: 1})
+  const opening = state.opening === null ? null : ttt.fromText(state.opening)
+  const fits = state.opening === null || (opening !== null && opening.rows === rows && opening.columns === columns)
+  if (!fits) {
+    said = [...said, `the opening is no position of a board of ${rows} \u00d7 ${columns}: it is left out`]
+    state.opening = null
   }
-  notify([...said, ...replaced])
+  dropPanels()
   showSetup()
-  asked("replay", lineOf(state), (answer) => show(answer, state.at))
+  goTo(state.at)
+  notify(line.problem === null ? said : [...said, line.problem])
 }
 
-function goTo(at) {
-  turn++ // answers to earlier requests are late now
-  run(false)
+/** See the position after so many moves, of these moves. */
+function goTo(at, moves = state.moves, keepsRunning = false) {
+  if (!keepsRunning) run(false)
+  line = rules.replay(gameOf(state), state.opening === null ? null : ttt.fromText(state.opening), moves)
+  state.moves = moves.slice(0, line.plies.length)
   state.at = Math.max(0, Math.min(at, state.moves.length))
   look()
   flashSkip()
@@ -271,7 +259,6 @@ function goTo(at) {
 
 /** Go through the game by a key; returns whether it is one for that. */
 function step(key) {
-  if (isStale()) return false
   const count = state.moves.length
   const ways = {ArrowLeft: state.at - 1, ArrowRight: state.at + 1, Home: 0, End: count}
   if (!(key in ways)) return false
@@ -280,39 +267,25 @@ function step(key) {
   return true
 }
 
+/** Take back to where a person can move, or one move where two policies play. */
 function takeBack() {
-  // back to where a person can move, or one move where two policies play
   let at = state.at - 1
-  while (at > 0 && !isWatched() && state[line.positions[at].mover] !== YOU) at--
-  turn++
-  run(false)
-  const plies = line.plies.slice(0, at)
-  line = {...line, plies, positions: line.positions.slice(0, at + 1), result: null, summary: null, worst: worstOf(plies)}
-  line.moves = state.moves.slice(0, at).join(" ")
-  Object.assign(state, {moves: state.moves.slice(0, at), at})
-  look()
-}
-
-/** The first of the moves that lost most, by the server's answer. */
-function worstOf(plies) {
-  let worst = null
-  plies.forEach((ply, number) => {
-    if (ply.loss && (worst === null || ply.loss > plies[worst].loss)) worst = number
-  })
-  return worst
+  while (at > 0 && !isWatched() && state[SEATS[line.positions[at].mover]] !== YOU) at--
+  goTo(at, state.moves.slice(0, at))
 }
 
 /** Mark a best move: by perfect play where it is known, else by a proof, else by a search. */
 async function hint() {
-  const here = position().position
-  const kinds = knowsExact() ? ["exact"] : "prove" in line.refused ? ["mcts"] : ["prove", "mcts"]
+  const here = position()
+  const kinds = knowsExact() ? ["exact"] : "prove" in facts.refused ? ["mcts"] : ["prove", "mcts"]
   find("hint").disabled = true
   try {
     for (const kind of kinds) {
-      const {best} = await ask("values", {game: gameOf(state), position: here, panel: {kind, simulations: 1600}})
-      if (position().position !== here) return
-      if (!best.length) continue
-      hinted = {cell: best[0], text: `${ttt.coordinate(best[0], state.columns)}, by ${PANELS[kind].chip}`}
+      const answer = await ask("values", {game: gameOf(state), position: here.text, panel: {kind, simulations: 1600}})
+      if (position() !== here) return
+      const [cell] = bestOf(answer, here)
+      if (cell === undefined) continue
+      hinted = {cell, text: `${ttt.coordinate(cell, state.columns)}, by ${PANELS[kind].chip}`}
       break
     }
   } catch (problem) {
@@ -331,69 +304,75 @@ function drawTimeline() {
   find("at").max = count
   find("at").value = state.at
   find("at-shown").textContent = `${state.at} of ${count}`
-  const known = !hides && line.positions.every((one) => one.value !== null)
-  find("value-chart").replaceChildren(...(known && count ? [valueChart(line.positions.map((one) => one.value), state.at, line.worst, find("timeline").clientWidth)] : []))
+  const worst = hides ? null : worstMove()
+  const values = line.positions.map((_, number) => valueAt(number))
+  const chart = count && !hides && !values.includes(null) ? [valueChart(values, worst)] : []
+  find("value-chart").replaceChildren(...chart)
   find("moves").replaceChildren(
     ...line.plies.map((ply, number) => {
-      const stone = make("span", {class: ply.mover}, ply.mover)
-      const button = make("button", {type: "button"}, stone, ply.name, ...(ply.skipped ? ["\u21bb"] : []))
-      if (ply.loss_text !== null && !hides) button.append(make("small", {}, ply.loss_text))
-      button.setAttribute("aria-label", `move ${number + 1}: ${ply.mover} ${ply.name}${ply.skipped ? ", then a skip" : ""}${hides ? "" : lossOf(ply)}`)
-      if (number === line.worst && !hides) button.classList.add("worst")
+      const loss = hides ? null : lossAt(number)
+      const button = make("button", {type: "button"}, stoneOf(ply.mover), ply.name, ...(ply.skipped ? ["\u21bb"] : []))
+      if (loss !== null) button.append(make("small", {}, loss ? ttt.signed(-loss, 3) : "best"))
+      button.setAttribute("aria-label", `move ${number + 1}: ${SEATS[ply.mover]} ${ply.name}${ply.skipped ? ", then a skip" : ""}${lossText(loss)}`)
+      button.classList.toggle("worst", number === worst)
       if (number === state.at - 1) button.setAttribute("aria-current", "true")
-      button.title = ply.best === null || hides ? "" : `best: ${ply.best}`
+      if (loss !== null) button.title = `best: ${facts.plies[number].best.map((cell) => ttt.coordinate(cell, state.columns)).join(", ")}`
       button.addEventListener("click", () => goTo(number + 1))
       return make("li", {}, button)
     }),
   )
 }
 
-/** The value of a game to o after every move, -1 to 1; `at` is where it stands, `worst` the move that lost most. As wide
- *  as the place that it is for, in px. */
-function valueChart(numbers, at, worst, width) {
-  const [height, left, edge] = [96, 48, 8]
-  const svg = ttt.draw("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "the exact value to o after every move"})
-  const x = (index) => left + (index * (width - left - edge)) / Math.max(1, numbers.length - 1)
-  const y = (value) => edge + ((1 - value) * (height - 2 * edge)) / 2
-  for (const [value, name] of [[1, "o wins"], [0, "0"], [-1, "x wins"]]) {
-    svg.append(ttt.draw("line", {class: value ? "axis" : "axis zero", x1: left, x2: width - edge, y1: y(value), y2: y(value)}))
-    svg.append(ttt.draw("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, name))
-  }
-  svg.append(ttt.draw("polyline", {class: "curve", points: numbers.map((value, index) => `${x(index)},${y(value)}`).join(" ")}))
-  if (worst !== null) svg.append(ttt.draw("circle", {class: "bad", cx: x(worst + 1), cy: y(numbers[worst + 1]), r: 5}))
-  svg.append(ttt.draw("circle", {class: "now", cx: x(at), cy: y(numbers[at]), r: 5}))
-  return svg
+const lossText = (loss) => (loss === null ? "" : loss ? `, loses ${loss.toFixed(3)}` : ", a best move")
+
+/** The first of the moves that lost most; null if none has lost anything. */
+function worstMove() {
+  const losses = line.plies.map((_, number) => lossAt(number) ?? 0)
+  const most = Math.max(0, ...losses)
+  return most > 0 ? losses.indexOf(most) : null
 }
 
-const lossOf = (ply) => (ply.loss_text === null ? "" : ply.loss_text === "best" ? ", a best move" : `, loses ${ply.loss_text.slice(1)}`)
+/** The value of a game to o after every move, -1 to 1, with the place that is seen and the move that lost most. */
+function valueChart(values, worst) {
+  const marks = [...(worst === null ? [] : [["bad", worst + 1, values[worst + 1]]]), ["now", state.at, values[state.at]]]
+  return ttt.chart("the exact value to o after every move", find("timeline").clientWidth, [["curve", values]], marks, {
+    [-1]: "x wins",
+    0: "0",
+    1: "o wins",
+  })
+}
 
 /** What decided a finished game, where exact values are known. */
 function drawSummary() {
   const place = find("summary")
-  const found = line.summary
   place.hidden = !isFinished() || !atEnd()
   if (place.hidden) return
-  if (!found) {
-    const why = line.exact === "soon" ? "Computing the exact values of this game." : "There are no exact values of this game, so no losses of its moves."
+  if (facts.plies?.length !== line.plies.length) {
+    const why = [undefined, "soon"].includes(facts.exact) ? "Computing the exact values of this game." : "There are no exact values of this game, so no losses of its moves."
     place.replaceChildren(make("p", {class: "quiet"}, why))
     return
   }
-  const rows = SEATS.map((seat) => {
-    const {moves, best, accuracy, loss} = found.players[seat]
-    const cells = [moves, accuracy === null ? "" : `${best} (${ttt.percent(accuracy)})`, loss.toFixed(3)]
+  const rows = SEATS.map((seat, mover) => {
+    const losses = facts.plies.filter((_, number) => line.plies[number].mover === mover).map(({loss}) => loss)
+    const best = losses.filter((loss) => loss === 0).length
+    const share = losses.length ? `${best} (${ttt.percent(best / losses.length)})` : ""
+    const cells = [losses.length, share, losses.reduce((sum, loss) => sum + loss, 0).toFixed(3)]
     return make("tr", {}, make("th", {scope: "row", class: seat}, seat), ...cells.map((text) => make("td", {}, String(text))))
   })
   const head = ["player", "moves", "best moves", "lost in all"].map((text) => make("th", {scope: "col"}, text))
-  const said = [`Perfect play from the start: ${ttt.signed(found.start, 3)} for o. The result: ${ttt.signed(found.result, 0)}.`]
-  if (state.skip > 0) said.push(`Skips gave o ${ttt.signed(found.skips, 3)}; the result without that is ${ttt.signed(found.without_skips, 3)}.`)
+  const result = resultOf(line.positions.at(-1).outcome)
+  const luck = facts.plies.reduce((sum, ply) => sum + ply.luck, 0)
+  const said = [`Perfect play from the start: ${ttt.signed(facts.values[0], 3)} for o. The result: ${ttt.signed(result, 0)}.`]
+  if (state.skip > 0) said.push(`Skips gave o ${ttt.signed(luck, 3)}; the result without that is ${ttt.signed(result - luck, 3)}.`)
   place.replaceChildren(
     make("h3", {}, "Summary"),
     make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
     ...said.map((text) => make("p", {class: "quiet"}, text)),
   )
-  if (line.worst === null) return
-  const ply = line.plies[line.worst]
-  const button = make("button", {type: "button", id: "to-worst"}, `Go to the worst move: ${line.worst + 1}, ${ply.mover} ${ply.name}${lossOf(ply)}`)
-  button.addEventListener("click", () => goTo(line.worst))
+  const worst = worstMove()
+  if (worst === null) return
+  const {mover, name} = line.plies[worst]
+  const button = make("button", {type: "button", id: "to-worst"}, `Go to the worst move: ${worst + 1}, ${SEATS[mover]} ${name}${lossText(lossAt(worst))}`)
+  button.addEventListener("click", () => goTo(worst))
   place.append(button)
 }

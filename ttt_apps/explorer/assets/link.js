@@ -1,5 +1,5 @@
-// Requests, the state, and the address. `state` holds everything about a view; the part of the address after the # holds
-// the same. Other scripts of the page can use `explorer`: see the end of explorer.js.
+// Questions, the state, and the address. `state` holds everything about a view; the part of the address after the # holds
+// the same. A server answers the questions, or in a page without one the script `offline`.
 "use strict"
 
 const find = (id) => document.getElementById(id)
@@ -18,15 +18,13 @@ const PANELS = {
 }
 const MODES = ["analyse", "play"]
 const SHOW = ["auto", "none", ...Object.keys(PANELS)] // what stands on the board that is played on
-const LIMITS = {rows: 15, columns: 15, win: 15, skip: 0.5} // until the server has said them
-const WIN_LENGTHS = [] // the default by the shorter edge, from 1, when the server has said it
+const LIMITS = {rows: 15, columns: 15, skip: 0.5} // until it is answered what they are
 const RULES = {gravity: false, overlines: true, misere: false, torus: false} // of a game, with their standard values
 const FIRST = ["o", "random"] // who moves first
 const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth", "simulations"]
 const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
 
-const explorer = {keys: new Set(), onLook: []}
-explorer.ready = new Promise((resolve) => (explorer.setReady = resolve))
+const FOREIGN = new Set() // keys of the address that belong to other scripts
 
 let about = null
 let state = null
@@ -34,8 +32,9 @@ let state = null
 // ---------------------------------------------------------------------------------------------------------------------
 // Asking
 
-/** Ask, and return the answer; an error has the sentence of the server. */
+/** Ask, and return the answer; an error has a sentence. */
 async function ask(name, body, signal) {
+  if (typeof offline !== "undefined") return offline.answer(name, body)
   let response
   try {
     response = await fetch(`/api/${name}`, {method: "POST", body: JSON.stringify(body), signal, headers: {"content-type": "application/json"}})
@@ -53,8 +52,6 @@ function complain(problem) {
   find("trouble").textContent = sentence(problem.message)
   find("trouble").hidden = false
 }
-
-const content = () => find("trouble").setAttribute("hidden", "")
 
 /** Say what was replaced or left out; nothing where all is as it was asked. */
 function notify(said) {
@@ -102,13 +99,12 @@ const fresh = () => ({
   policy: "win-or-block",
 })
 
-const defaultWin = (of) => Math.min(WIN_LENGTHS[Math.min(of.rows, of.columns) - 1] ?? 3, Math.max(of.rows, of.columns))
-const words = (text) => text.split(" ").filter(Boolean)
+const defaultWin = ({rows, columns}) => Math.min([3, 3, 3, 3, 4, 4, 4][Math.min(rows, columns)] ?? 5, Math.max(rows, columns))
 const rulesOf = (of) => Object.fromEntries(Object.keys(RULES).map((rule) => [rule, of[rule] ?? RULES[rule]]))
 const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, first: of.first === "o" ? "player_0" : "random", ...rulesOf(of)})
-/** A game of the server as a part of the state. */
+/** The way back from gameOf. */
 const fromGame = (game) => ({rows: game.rows, columns: game.columns, win: game.win_length, skip: game.skip_chance, ...rulesOf(game)})
-const lineOf = (of, count = of.moves.length) => ({game: gameOf(of), opening: of.opening, moves: of.moves.slice(0, count).join(" ")})
+const lineOf = (of) => ({game: gameOf(of), opening: of.opening, moves: of.moves.join(" ")})
 
 function toAddress() {
   const said = new URLSearchParams()
@@ -121,38 +117,38 @@ function toAddress() {
     else if (key === "seed" || value !== plain[key]) said.set(key, value)
   }
   const hash = "#" + said.toString().replaceAll("%3A", ":").replaceAll("%2F", "/").replaceAll("%2C", ",").replaceAll("%3D", "=")
-  if (hash !== location.hash) history.replaceState(null, "", hash)
   find("link").href = hash
+  try {
+    if (hash !== location.hash) history.replaceState(null, "", hash)
+  } catch {} // browsers let the address be changed only so often
 }
 
 /** The state that the address describes, and what of it was replaced or left out. */
 function fromAddress() {
   const found = fresh()
-  const said = new URLSearchParams(location.hash.slice(1))
+  const said = new URLSearchParams(location.hash.slice(1) || about?.link)
   const problems = []
-  const choices = {first: FIRST, mode: MODES, show: SHOW, method: Object.keys(METHODS)}
-  const unknown = [...said.keys()].filter((key) => !(key in found) && !explorer.keys.has(key))
+  const flags = Object.fromEntries(Object.keys(RULES).map((rule) => [rule, ["true", "false"]]))
+  const choices = {first: FIRST, mode: MODES, show: SHOW, method: Object.keys(METHODS), ...flags}
+  const unknown = [...said.keys()].filter((key) => !(key in found) && !FOREIGN.has(key))
   if (unknown.length) {
     const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")
     problems.push(`the link has ${names}, which the explorer does not know: its keys are ${Object.keys(found).join(", ")}`)
   }
   for (const [key, value] of said) {
+    const words = value.split(".").filter(Boolean)
+    const part = `${key}=${value.slice(0, 40)} in the link`
     if (!(key in found)) continue
-    if (key === "moves") found.moves = value.split(".").filter(Boolean)
+    if (key === "moves") found.moves = words
     else if (key === "panels") {
-      const kinds = value.split(".").filter(Boolean)
-      const others = kinds.filter((kind) => !(kind in PANELS))
+      const others = words.filter((kind) => !(kind in PANELS))
       if (others.length) problems.push(`there is no panel "${others[0].slice(0, 40)}": panels are ${Object.keys(PANELS).join(", ")}`)
-      found.panels = kinds.filter((kind) => kind in PANELS)
+      found.panels = words.filter((kind) => kind in PANELS)
     } else if (NUMBERS.includes(key)) {
       if (value !== "" && Number.isFinite(Number(value))) found[key] = Number(value)
-      else problems.push(`${key}=${value.slice(0, 40)} in the link is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
-    } else if (key in RULES) {
-      if (["true", "false"].includes(value)) found[key] = value === "true"
-      else problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose true or false`)
-    } else if (key in choices && !choices[key].includes(value)) {
-      problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose ${choices[key].join(", ")}`)
-    } else found[key] = value
+      else problems.push(`${part} is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
+    } else if (key in choices && !choices[key].includes(value)) problems.push(`${part} is not known: choose ${choices[key].join(", ")}`)
+    else found[key] = key in RULES ? value === "true" : value
   }
   problems.push(...clampSizes(found, !said.has("win")))
   if (!said.has("at")) found.at = found.moves.length
@@ -174,6 +170,6 @@ function clampSizes(of, usual = false) {
   if (win !== of.win) said.push(`a line of ${of.win} does not fit on ${of.rows} \u00d7 ${of.columns}: ${win} in a line win`)
   const skip = Math.max(0, Math.min(LIMITS.skip, of.skip))
   if (skip !== of.skip) said.push(`the chance of a skip is at most ${ttt.percent(LIMITS.skip)}: ${of.skip} is replaced by ${skip}`)
-  Object.assign(of, {win, skip})
+  Object.assign(of, {win, skip, seed: Math.abs(Math.round(of.seed)) % 2 ** 32})
   return said
 }

@@ -12,7 +12,7 @@ const panels = {}
 
 /** Why a panel has nothing to say about the present game; null if it has. */
 function whyNot(kind) {
-  if (kind in line.refused) return line.refused[kind]
+  if (kind in facts.refused) return facts.refused[kind]
   return kind === "prove" && knowsExact() ? "exact values say more here" : null
 }
 
@@ -44,6 +44,43 @@ function showWhich() {
   find("over").hidden = !isOver()
 }
 
+// ---------------------------------------------------------------------------------------------------------------------
+// Numbers of the moves: an answer has {values: one for each cell, null where there is none; word: what they are}
+
+const FORMATS = {
+  probability: ttt.percent,
+  visits: (value) => String(Math.round(value)),
+  result: (value) => ["lost", "draw", "won"][value + 1],
+}
+const formatOf = ({word}) => FORMATS[word] ?? ((value) => ttt.signed(value, state.columns > 4 ? 2 : 3))
+
+/** The best moves: none where a better one may be among those without a number. */
+function bestOf({values, word, tie = 1e-9}, {legal}) {
+  const known = legal.filter((cell) => values[cell] !== null)
+  const highest = Math.max(...known.map((cell) => values[cell]))
+  if (word === "result" && known.length < legal.length && highest < 1) return []
+  return known.filter((cell) => values[cell] >= highest - tie)
+}
+
+/** The value of a position to its mover, if the numbers are values and the best is known; else null. */
+function valueOf(answer, at) {
+  const [cell] = ["value", "result"].includes(answer.word) ? bestOf(answer, at) : []
+  return cell === undefined ? null : answer.values[cell]
+}
+
+/** Whether several moves are possible, and all of them are best. */
+const isAllAlike = (answer, at) => at.legal.length > 1 && bestOf(answer, at).length === at.legal.length
+
+/** The numbers of an answer, as a board shows them. */
+function numbersOf(answer, at) {
+  const {values, word} = answer
+  const scale = Math.max(1, ...values.map(Math.abs))
+  return {values, word, scale, format: formatOf(answer), chosen: isAllAlike(answer, at) ? [] : bestOf(answer, at)}
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Questions and answers
+
 /** Leave out the answer of a panel that is still under way. */
 function drop(panel) {
   panel.request?.abort()
@@ -62,50 +99,52 @@ function askPanels(kinds) {
 }
 
 async function askPanel(panel) {
-  const here = position().position
+  const here = position()
   drop(panel)
   const request = (panel.request = new AbortController())
   panel.waiting = setTimeout(() => (panel.wait.textContent = "Computing."), WAIT_MS)
   panel.card.setAttribute("aria-busy", "true")
   let answer = null
+  let problem = null
   try {
-    answer = await ask("values", {game: gameOf(state), position: here, panel: bodyOf(panel.kind)}, request.signal)
-  } catch (problem) {
-    answer = {error: problem.message}
+    answer = await ask("values", {game: gameOf(state), position: here.text, panel: bodyOf(panel.kind)}, request.signal)
+  } catch (error) {
+    problem = error
   }
-  if (panel.request === request) tell(panel, answer, here)
-}
-
-function tell(panel, answer, here) {
+  if (panel.request !== request) return
   drop(panel)
   panel.card.setAttribute("aria-busy", "false")
   panel.wait.textContent = ""
-  panel.notes.replaceChildren()
-  const failed = Boolean(answer.error)
-  Object.assign(panel, {answer: failed ? null : answer, at: here})
-  panel.onBoard.hidden = failed
-  if (failed) {
+  Object.assign(panel, {answer, at: here.text})
+  panel.onBoard.hidden = answer === null
+  if (answer !== null) drawPanel(panel, here)
+  else {
     panel.place.replaceChildren()
     panel.board = null
-    panel.notes.append(make("p", {class: "said"}, sentence(answer.error)))
-  } else drawPanel(panel.kind, answer, here)
-  if (!isStale() && here === position().position) drawBoard()
+    panel.notes.replaceChildren(make("p", {class: "said"}, sentence(problem.message)))
+  }
+  if (here.text === position().text) drawBoard()
 }
 
-function drawPanel(kind, answer, here) {
-  const panel = panels[kind]
-  let all = false
-  if (state.columns <= MAX_DRAWN) all = showMap(panel, PANELS[kind].title, here, answer)
-  else {
-    panel.place.replaceChildren(...listOf(topMoves(answer)))
-    panel.board = null
-  }
-  if (answer.lines) panel.notes.append(...listOf(answer.lines.map((one) => [one.text, one.moves])))
-  for (const note of all ? [...answer.notes, "All moves are alike."] : answer.notes) panel.notes.append(make("p", {}, note))
+function drawPanel(panel, here) {
+  const {kind, answer} = panel
+  const format = formatOf(answer)
+  const known = here.legal.filter((cell) => answer.values[cell] !== null)
+  known.sort((one, other) => answer.values[other] - answer.values[one])
+  const top = known.slice(0, NUM_TOP).map((cell) => [format(answer.values[cell]), ttt.coordinate(cell, state.columns)])
+  const isSmall = state.columns <= MAX_DRAWN
+  if (isSmall) showMap(panel, here)
+  else Object.assign(panel, {board: null}).place.replaceChildren(...(answer.lines ? [] : listOf(top)))
+  const notes = [...answer.notes, ...(isSmall && isAllAlike(answer, here) ? ["All moves are alike."] : [])]
+  panel.notes.replaceChildren(
+    ...(answer.lines ? listOf(answer.lines.map(({value, moves}) => [format(value), moves])) : []),
+    ...notes.map((note) => make("p", {}, note)),
+  )
   if (kind === "compressed") {
     state.rank = answer.rank
     Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
     panel.shown.textContent = `${answer.rank} of ${answer.largest_rank}`
+    if (answer.curves) panel.notes.append(rankChart(answer, panel.place.clientWidth))
   }
   if (kind === "search") {
     panel.slider.max = answer.largest_depth
@@ -113,27 +152,23 @@ function drawPanel(kind, answer, here) {
   }
 }
 
-/** The best moves of an answer without lines, [text, move] each. */
-function topMoves({values, texts, lines}) {
-  if (lines) return []
-  const known = [...values.keys()].filter((cell) => values[cell] !== null)
-  known.sort((one, other) => values[other] - values[one])
-  return known.slice(0, NUM_TOP).map((cell) => [texts[cell], ttt.coordinate(cell, state.columns)])
-}
-
 const listOf = (rows) =>
   rows.length ? [make("ol", {class: "lines"}, ...rows.map(([text, moves]) => make("li", {}, make("b", {}, text), ` ${moves}`)))] : []
 
-/** Whether several moves are possible, and all of them are best. */
-function isAllAlike({values, best}) {
-  const count = values.filter((value) => value !== null).length
-  return best.length === count && count > 1
+/** The error and the exploitability of a compressed table at every rank, with those of its own. */
+function rankChart({curves, rank}, width) {
+  const lines = Object.entries(curves)
+  const at = lines.map(([name, numbers]) => `${name} ${numbers[rank].toFixed(3)}`).join(", ")
+  const marks = lines.map(([name, numbers]) => [name, rank, numbers[rank]])
+  const chart = ttt.chart(`by rank from 0 to ${lines[0][1].length - 1}; at ${rank}: ${at}`, width, lines, marks, {0: "0", 1: "1"})
+  const names = lines.map(([name]) => make("span", {class: `key ${name}`}, name))
+  return make("figure", {}, chart, make("figcaption", {class: "quiet"}, "By rank: ", ...names))
 }
 
-/** Draw numbers on the board of a panel, {card, place, board}; returns whether all moves are alike. */
-function showMap(panel, title, text, answer) {
-  const parsed = ttt.fromText(text)
-  const {rows, columns} = parsed
+/** Draw the answer of a panel on a board of its own. */
+function showMap(panel, here) {
+  const {rows, columns} = state
+  const {title} = PANELS[panel.kind]
   if (panel.board === null || panel.board.rows !== rows || panel.board.columns !== columns) {
     panel.board = ttt.createBoard(panel.place, {rows, columns, label: title})
     panel.card.classList.toggle("wide", columns > 7)
@@ -141,35 +176,25 @@ function showMap(panel, title, text, answer) {
     if (frame.scrollWidth > frame.clientWidth + 1) Object.assign(frame, {tabIndex: 0}).setAttribute("role", "group")
     if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${title}, scrolls`)
   }
-  const all = isAllAlike(answer)
-  panel.board.show({
-    cells: parsed.cells,
-    mover: parsed.mover,
-    values: answer.values,
-    texts: answer.texts,
-    scale: answer.scale,
-    word: answer.word,
-    chosen: all ? [] : answer.best,
-  })
-  return all
+  panel.board.show({cells: here.cells, mover: here.mover, ...numbersOf(panel.answer, here)})
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The cards and their settings
 
-function slider(panel, id, text, settings, change) {
-  panel.shown = make("output", {for: id}, "")
-  panel.slider = make("input", {id, type: "range", ...settings})
+/** A slider of a panel for a part of the state, which is `toState` of its number, and `say` of that in words. */
+function slider(panel, key, text, [min, max], toState = (number) => number, say = String) {
+  panel.shown = make("output", {for: key}, "")
+  panel.slider = make("input", {id: key, type: "range", min, max, step: 1})
   let waiting = null
   panel.slider.addEventListener("input", () => {
-    change(Number(panel.slider.value))
+    state[key] = toState(Number(panel.slider.value))
+    panel.shown.textContent = say(state[key])
+    panel.slider.setAttribute("aria-valuetext", say(state[key]))
     clearTimeout(waiting)
-    waiting = setTimeout(() => {
-      toAddress()
-      askPanels([panel.kind])
-    }, 30)
+    waiting = setTimeout(() => askAgain(panel.kind), 30)
   })
-  return [make("label", {for: id}, text, panel.shown), panel.slider]
+  panel.controls.append(make("label", {for: key}, text, panel.shown), panel.slider)
 }
 
 function choice(id, options, change) {
@@ -179,63 +204,44 @@ function choice(id, options, change) {
   return select
 }
 
-function makeControls(panel, controls) {
-  const {kind} = panel
-  const again = () => {
-    toAddress()
-    askPanels([kind])
-  }
-  if (kind === "compressed") {
-    panel.select = choice("method", Object.entries(METHODS), (method) => {
-      Object.assign(state, {method, rank: null})
-      again()
-    })
-    controls.append(make("label", {for: "method"}, "method"), panel.select)
-    controls.append(...slider(panel, "rank", "rank", {min: 0, max: 81, step: 1}, (rank) => {
-      state.rank = rank
-      panel.shown.textContent = String(rank)
-    }))
-  } else if (kind === "search") {
-    controls.append(...slider(panel, "depth", "looks ahead", {min: 1, max: 9, step: 1}, (depth) => {
-      state.depth = depth
-      panel.shown.textContent = `${depth} plies`
-    }))
-  } else if (kind === "mcts") {
-    controls.append(...slider(panel, "simulations", "simulations", {min: 0, max: SIMULATIONS.length - 1, step: 1}, (number) => {
-      state.simulations = SIMULATIONS[number]
-      panel.shown.textContent = String(state.simulations)
-      panel.slider.setAttribute("aria-valuetext", String(state.simulations))
-    }))
-  } else if (kind === "run") {
-    const runs = about.runs.map((one) => [one.name, `${one.name} (${one.learner})`])
-    panel.select = choice("panel-run", runs.length ? runs : [["", "none"]], (name) => {
-      state.run = name
-      again()
-    })
-    controls.append(make("label", {for: "panel-run"}, "run"), panel.select)
-  } else if (kind === "policy") {
-    const names = Object.keys(about.policies).filter((name) => name !== "run")
-    panel.select = choice("panel-policy", names.map((name) => [name, name]), (name) => {
-      state.policy = name
-      again()
-    })
-    controls.append(make("label", {for: "panel-policy"}, "policy"), panel.select)
-  }
+/** A choice of a panel for a part of the state; it changes others with it. */
+function chooser(panel, key, options, changes = {}) {
+  const id = `panel-${key}-choice`
+  panel.select = choice(id, options, (value) => {
+    Object.assign(state, {[key]: value, ...changes})
+    askAgain(panel.kind)
+  })
+  panel.controls.append(make("label", {for: id}, key), panel.select)
+}
+
+function askAgain(kind) {
+  toAddress()
+  askPanels([kind])
+}
+
+function makeControls() {
+  const names = Object.keys(about.policies).filter((name) => name !== "run")
+  const runs = about.runs.map(({name, learner}) => [name, `${name} (${learner})`])
+  chooser(panels.compressed, "method", about.methods.map((name) => [name, METHODS[name]]), {rank: null})
+  slider(panels.compressed, "rank", "rank", [0, 81])
+  slider(panels.search, "depth", "looks ahead", [1, 9], undefined, (depth) => `${depth} plies`)
+  slider(panels.mcts, "simulations", "simulations", [0, SIMULATIONS.length - 1], (number) => SIMULATIONS[number])
+  chooser(panels.run, "run", runs.length ? runs : [["", "none"]])
+  chooser(panels.policy, "policy", names.map((name) => [name, name]))
 }
 
 function makePanels() {
   for (const [kind, {title, chip}] of Object.entries(PANELS)) {
     const panel = {kind, request: null, waiting: null, board: null, answer: null, at: null, place: make("div", {}), notes: make("div", {class: "notes"})}
-    const controls = make("div", {class: "controls"})
+    panel.controls = make("div", {class: "controls"})
     panels[kind] = panel
     panel.wait = make("p", {class: "wait", role: "status"})
     panel.onBoard = make("button", {type: "button", class: "on-board", hidden: "", "aria-label": `${title}: show on the board`}, "On the board")
     panel.onBoard.addEventListener("click", () => setShow(kind))
     panel.card = make("section", {class: "card", id: `panel-${kind}`, "aria-labelledby": `title-${kind}`})
     const head = make("div", {class: "head"}, make("h3", {id: `title-${kind}`}, title), panel.onBoard)
-    panel.card.append(head, panel.place, controls, panel.wait, panel.notes)
+    panel.card.append(head, panel.place, panel.controls, panel.wait, panel.notes)
     find("maps").append(panel.card)
-    makeControls(panel, controls)
     const button = make("button", {type: "button", "aria-pressed": "false", id: `chip-${kind}`}, chip)
     panel.chip = button
     button.addEventListener("click", () => {
@@ -248,5 +254,6 @@ function makePanels() {
     })
     find("chips").append(button)
   }
+  makeControls()
   if (!about.runs.length) panels.run.chip.hidden = true
 }

@@ -10,6 +10,7 @@ const practice = (() => {
       find("play-title").scrollIntoView({block: "start"})
     },
   })
+  let isLoaded = false
   let wanted = null // number of the puzzle that a link names
   const EMPTY = {built: "", game: "No move of this game has lost value.", run: "This run loses nothing in its own games."}
 
@@ -21,6 +22,7 @@ const practice = (() => {
 
   async function load() {
     const source = sources.value
+    isLoaded = true
     place.setAttribute("aria-busy", "true")
     find("practice-trouble").textContent = ""
     try {
@@ -49,27 +51,26 @@ const practice = (() => {
     else place.open = true // which is told to open()
   }
 
-  /** Fill the list of sources when it is first opened. */
-  async function open() {
-    await explorer.ready
-    if (!place.open || sources.options.length) {
-      if (place.open && wanted !== null) {
-        sources.value = "built"
-        load()
-      }
-      return
-    }
-    const runs = about.runs.map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
-    for (const [value, text] of [["built", "The built-in puzzles"], ["game", "The mistakes of the game on the board"], ...runs]) {
-      sources.append(ttt.make("option", {value}, text))
-    }
+  /** Load the first puzzles, or those of a link. */
+  function open() {
+    if (!place.open || (isLoaded && wanted === null)) return
+    if (wanted !== null) sources.value = "built"
     load()
   }
 
-  explorer.keys.add("puzzle")
-  window.addEventListener("hashchange", (event) => follow(event.newURL))
-  place.addEventListener("toggle", open)
-  follow(location.href)
-  sources.addEventListener("change", load)
-  find("practice-again").addEventListener("click", load)
+  /** Fill the list of sources, and follow the address. */
+  function start() {
+    const runs = typeof offline !== "undefined" ? [] : about.runs.map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
+    for (const [value, text] of [["built", "The built-in puzzles"], ["game", "The mistakes of the game on the board"], ...runs]) {
+      sources.append(make("option", {value}, text))
+    }
+    window.addEventListener("hashchange", (event) => follow(event.newURL))
+    place.addEventListener("toggle", open)
+    sources.addEventListener("change", load)
+    find("practice-again").addEventListener("click", load)
+    follow(location.href)
+  }
+
+  FOREIGN.add("puzzle")
+  return {start}
 })()
