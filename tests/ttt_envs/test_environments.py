@@ -413,7 +413,6 @@ VECTOR = (MNKVectorEnv,)
         (VECTOR, {"copy": "no"}, ValueError),
         ((SingleEnv, MNKVectorEnv, TextEnv), {"oponent": "random"}, TypeError),
     ],
-    ids=str,
 )
 def test_invalid_arguments_are_refused(makers, settings, error):
     for make in makers:

@@ -108,7 +108,6 @@ def test_answers_name_columns_under_gravity(name):
         ("magic", Game()),
         (make_presentation("grid", Game()), Game(4, 4, 4)),
     ],
-    ids=str,
 )
 def test_presentations_refuse_games_that_they_cannot_show(name, game):
     with pytest.raises(ValueError, match="presentation"):

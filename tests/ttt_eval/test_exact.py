@@ -269,11 +269,7 @@ FAULTS = [
 
 
 @call
-@pytest.mark.parametrize(
-    "policy",
-    [Coin(), "randm", Short(None), *map(Faulty, FAULTS)],
-    ids=lambda policy: str(getattr(policy, "fault", policy)),
-)
+@pytest.mark.parametrize("policy", [Coin(), "randm", Short(None), *map(Faulty, FAULTS)])
 def test_what_is_no_policy_or_answers_no_distribution_is_refused(call, policy):
     with pytest.raises(ValueError, match=r"coin is not pure|did you mean 'random'|faulty:1"):
         call(policy)
