@@ -219,8 +219,8 @@ def test_evaluation_changes_nothing(make, game):
     learner, other = make.trained(game), make.trained(game)
     boards = plain.positions_of_random_play(game, 64)
     act(learner, boards, np.random.default_rng(0))
-    learner.values(boards)
-    learner.action_values(boards)
+    for values in (learner.values, learner.action_values):
+        assert values is None or len(values(boards)) == 64
     exploitability(game, learner)
     for one in (learner, other):  # and nothing in what it does next
         Trainer(one, "self", 8, batch=4, seed=1).run()
@@ -237,7 +237,8 @@ def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(ma
     before = match_outcome(game, learner, "random").value
     Trainer(Between(learner, sign), opponent, games, batch=32).run()
     value, perfect = (match_outcome(game, policy, "random").value for policy in (learner, "optimal"))
-    assert value > max(0.0, before) + 0.5 * perfect if sign == 1 else value < -0.2
+    gain = 0.5 if make.name in FORMS else 0.3
+    assert value > max(0.0, before) + gain * perfect if sign == 1 else value < -0.2
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_full_disk_keeps_the_last_checkpoint(tmp_path):
     command = [sys.executable, ROOT / "train.py", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, env=environment)
     assert done.returncode == 2
-    assert "checkpoint.npz cannot be written (File too large)" in " ".join(done.stderr.split())
+    assert "File too large" in done.stderr
     assert load_checkpoint(tmp_path)["training"]["counts"][3] > 0
     assert not list(tmp_path.glob("*.tmp"))
 

@@ -123,7 +123,7 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
             if sample is not None:
                 layer = sample[(sample >= first) & (sample < first + size)] - first
             for start in range(0, len(layer), BLOCK_SIZE):
-                yield self.folder, stones, layer[start : start + BLOCK_SIZE]
+                yield self.folder.absolute(), stones, layer[start : start + BLOCK_SIZE]
             first += size
 
 
