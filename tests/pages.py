@@ -171,7 +171,7 @@ def open_pages(browser, ignored=()):
     yield open_page
     for context in contexts:
         context.close()
-    assert faults == []
+    assert not faults, "; ".join(faults)
 
 
 def accessibility_faults(page):

@@ -359,7 +359,7 @@ def test_larger_games_are_reviewed_and_their_board_is_the_largest(open_page):
     page.wait_for_selector("#board .cell.hint")
 
 
-def test_boards_of_reports_open_with_their_rules(open_page):
+def test_boards_of_reports_open_with_their_rules(open_page, browser):
     for game, text in (
         (Game(4, 5, 3, 0.25, gravity=True, overlines=False), "...../...../...../..o.. x"),
         (Game(3, 4, 3, 0.25, overlines=False), "oo../x.../.... x"),
@@ -374,11 +374,8 @@ def test_boards_of_reports_open_with_their_rules(open_page):
             rules = [rule for rule in VARIANTS if page.is_checked(f"#{rule}")]
             assert rules == [rule for rule in VARIANTS if getattr(game, rule)]
             assert not page.is_visible("#notice")
-    with run_explorer("--open", "skip=0.25&moves=b2+&o=you&x=you") as (_, own):
-        page = open_page()
-        page.goto(own)
-        wait_for_text(page, "o to move, again: x is skipped")
-        page.goto("about:blank")
+    with run_explorer("--open", "skip=0.25&moves=b2+&o=you&x=you") as (_, own), open_pages(browser) as open_new:
+        wait_for_text(open_new(own), "o to move, again: x is skipped")
 
 
 CASES = {
