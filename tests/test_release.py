@@ -20,7 +20,7 @@ OTHERS = ("baselines", "ttt_eval", "learners")
 
 def checklist_block(word):
     """The only block of the checklist that contains a word."""
-    [text] = [block.text for block in blocks(ROOT / "docs" / "release" / "checklist.md") if word in block.text]
+    [text] = [block.text for block in blocks(ROOT / "docs" / "dev" / "release.md") if word in block.text]
     return text
 
 
