@@ -1,11 +1,12 @@
-"""Computes the page docs/ground-truth.md: ``python tools/ground_truth.py > docs/ground-truth.md``.
+"""Computes docs/ground-truth.md and docs/ground-truth.csv: ``python tools/ground_truth.py > docs/ground-truth.md``.
 
-Its text is in ``ground_truth.md.jinja``.
+The page's text is in ``ground_truth.md.jinja``; the CSV file has every number, a line for each game.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import shutil
 import sys
 import tomllib
@@ -38,10 +39,19 @@ MATCHED = 12
 """Maximum number of cells for evaluating policies."""
 MEMORY = 1 << 32
 """Maximum memory for positions of perfect play in bytes."""
+COUNTS = ("won_by_player_0", "won_by_player_1", "drawn", "classes", "games")
+COLUMNS = (
+    *("board", "win_length", "skip", "value", "win_draw_loss", "ends_after", "positions", "boards"),
+    *("won_by_first", "won_by_second", "drawn", "classes", "games", "first_moves"),
+    *("optimal_random", "random_optimal", "random_random", "exploitability_of_random"),
+)
+"""Columns of the CSV file."""
 
 
-def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> str:
-    """Return the page as Markdown; finished games are stored in the folder, and not computed again.
+def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> tuple[str, list[list[str]]]:
+    """Return the page as Markdown, and the rows of the CSV file.
+
+    Finished games are stored in the folder, and not computed again.
 
     Args:
         largest: maximum number of cells of a board to solve.
@@ -67,6 +77,7 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> st
     solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
     step = len(SKIPS)
     sections = [_section(games[i : i + step], solved[i : i + step]) for i in range(0, len(games), step)]
+    data = [_row(game, found) for game, found in zip(games, solved, strict=True)]
     rows = [[str(others[i]), *map(_digits, values[i : i + step])] for i in range(0, len(others), step)]
     proofs_table = [
         (f"{game.rows} x {game.columns}", game.win_length, winner) for game, winner in zip(proved, winners, strict=True)
@@ -74,7 +85,7 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> st
     template = Path(__file__).with_suffix(".md.jinja").read_text("utf-8")
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)  # Markdown
     page = environment.from_string(template)
-    return page.render(sections=sections, variants=rows, proofs=proofs_table).rstrip()
+    return page.render(sections=sections, variants=rows, proofs=proofs_table).rstrip(), data
 
 
 def _tell(done: int, total: int) -> None:
@@ -82,14 +93,18 @@ def _tell(done: int, total: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Compute and print the page."""
+    """Compute the page and print it, and write the CSV file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--largest", type=int, default=LARGEST, help="maximum number of cells of a board to solve")
     parser.add_argument("--no-proofs", action="store_true", help="leave out results of larger boards without skips")
     parser.add_argument("--out", type=Path, default=Path("runs", "ground-truth"), help="folder of stored results")
+    parser.add_argument("--data", type=Path, default=Path("docs", "ground-truth.csv"), help="CSV file of all numbers")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     options = parser.parse_args(arguments)
-    print(compute(options.largest, options.out, options.jobs, proofs=not options.no_proofs))
+    page, data = compute(options.largest, options.out, options.jobs, proofs=not options.no_proofs)
+    print(page)
+    with options.data.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *data])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -150,17 +165,25 @@ def _format_shares(result: Any) -> str:
 
 
 def _row(game: Game, facts: Mapping[str, Any]) -> list[str]:
+    """Return a game's line of the CSV file; an empty cell is a number that is not computed."""
     counts = facts["counts"]
     boards = counts["boards_not_over"] + counts["boards_over"]
-    names = ("won_by_player_0", "won_by_player_1", "drawn", "classes", "games")
+    moves = values_text(game, Boards.start(game).position(0), facts["moves"], best=facts["optimal"])
     return [
+        f"{game.rows} x {game.columns}",
+        str(game.win_length),
         f"{game.skip_chance:g}",
         _number(game, facts["value"]),
         "" if facts["outcome"] is None else _format_shares(facts["outcome"]),
         "" if facts["distance"] is None else f"{facts['distance']} plies",
-        *("" if count is None else f"{count:,}" for count in (counts["positions_not_over"], boards)),
-        *("" if counts[name] is None else f"{counts[name]:,}" for name in names),
+        *map(_count, (counts["positions_not_over"], boards, *(counts[name] for name in COUNTS))),
+        " / ".join(" ".join(line.split()) for line in moves.splitlines()),
+        *(facts["policies"] or [""] * 4),
     ]
+
+
+def _count(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
 
 
 def _number(game: Game, value: float) -> str:
@@ -178,18 +201,15 @@ def _digits(value: float) -> str:
 
 def _section(games: Sequence[Game], facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the template needs of one board at all skip chances."""
-    both, game = list(zip(games, facts, strict=True)), games[0]
-    start = Boards.start(game).position(0)
-    moves = (
-        f"skip {each.skip_chance:g}\n{values_text(each, start, fact['moves'], best=fact['optimal'])}"
-        for each, fact in both
-    )
+    counts = []
+    for found in (facts[0], facts[-1]):  # without skips, and with them
+        boards = found["counts"]["boards_not_over"] + found["counts"]["boards_over"]
+        counts += [_count(found["counts"]["positions_not_over"]), _count(boards)]
     return {
-        "game": game,
-        "size": f"--size {game.rows}x{game.columns} --win-length {game.win_length}",
-        "rows": [_row(each, fact) for each, fact in both],
-        "moves": "\n\n".join(moves),
-        "policies": [[f"{each.skip_chance:g}", *fact["policies"]] for each, fact in both if fact["policies"]],
+        "game": games[0],
+        "values": [_number(game, found["value"]) for game, found in zip(games, facts, strict=True)],
+        "counts": [*counts, _count(facts[0]["counts"]["games"])],
+        "random": [found["policies"][-1] for found in facts if found["policies"]],
     }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -27,7 +26,6 @@ from rich.console import Console
 
 from ttt_apps import cli
 from ttt_envs.core.files import read_json, write_atomically, write_json
-from ttt_eval.cost import processor
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -293,24 +291,17 @@ def result_rows(record: dict[str, Any]) -> list[tuple[str, str, str]]:
 def rows_by_head(page: str) -> dict[str, list[str]]:
     """Return the lines of the page's table by client, and of its list by environment."""
     rows: dict[str, list[str]] = {}
-    head = ""
     for line in page.splitlines():
         found = re.match(r"\| \*\*([^*]+)\*\*|- `([^`]+)`:", line)
-        head = (found[1] or found[2]) if found else head if line.startswith("|  |") else ""
-        if head:
-            rows.setdefault(head, []).append(line)
+        if found:
+            rows.setdefault(found[1] or found[2], []).append(line)
     return rows
 
 
 def results_table(records: dict[str, dict[str, Any]], page: str = "") -> str:
     """Return the generated part of the page; clients without a record keep their rows of the old ``page``."""
     old = rows_by_head(page)
-    lines = [
-        f"CPU: {processor()}, one thread a process; Python {platform.python_version()}.",
-        "",
-        "| client | what was run | steps/s | result |",
-        "|---|---|---|---|",
-    ]
+    lines = ["| client | tests |", "|---|---|"]
     for client in CLIENTS:
         if client.name not in records and client.name in old:
             lines += old[client.name]
@@ -319,10 +310,10 @@ def results_table(records: dict[str, dict[str, Any]], page: str = "") -> str:
         own = [f"{name} {record['versions'][name]}" for name in client.packages if name in record["versions"]]
         own += [f"{name} at {text}" for name, text in record.get("checkouts", {}).items() if text]
         head = f"**{client.name}**" + (f" ({', '.join(own)})" if own else "")
-        for what, speed, result in result_rows(record):
-            cells = (head, what, speed, result)
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-            head = ""
+        count = sum(case["tests"] for case in record["cases"])
+        problems = [f"{what} {result}".strip() for what, _, result in result_rows(record) if "**" in result]
+        cells = (head, "; ".join(problems) or f"passed ({count})")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "Beside them in their environments:", ""]
     for name in ENVIRONMENTS:
         of = next((records[c.name]["versions"] for c in CLIENTS if c.environment == name and c.name in records), None)

@@ -180,18 +180,22 @@ def test_tensorboard_has_the_measurements(tmp_path):
 # Tools
 
 
-def test_ground_truth_page_is_the_output_of_its_command(tmp_path, capsys):
-    page = (ROOT / "docs" / "ground-truth.md").read_text()
-    words = ["--largest", "9", "--no-proofs", "--out", str(tmp_path)]
-    ground_truth.main(words)
-    printed = capsys.readouterr().out
-    head, *sections = printed.split("\n## ")
-    assert page.startswith(head)
-    assert len(sections) == 7
-    assert all(section.strip() in page for section in sections)
+def compute_ground_truth(folder, capsys, *words):
+    """Lines of the page and of the CSV file that the tool makes."""
+    ground_truth.main([*words, "--out", str(folder / "results"), "--data", str(folder / "data.csv")])
+    return capsys.readouterr().out.splitlines(), (folder / "data.csv").read_text().splitlines()
+
+
+def test_ground_truth_is_the_output_of_its_command(tmp_path, capsys):
+    page, data = ((ROOT / "docs" / f"ground-truth.{kind}").read_text().splitlines() for kind in ("md", "csv"))
+    words = ("--largest", "9", "--no-proofs")
+    made = compute_ground_truth(tmp_path, capsys, *words)
+    assert [len(lines) > 25 for lines in made] == [True, False]
+    assert set(made[0]) <= set(page)
+    assert set(made[1]) <= set(data)
+    assert len(made[1]) == 1 + 4 * 6
     with mock.patch("ground_truth.solve", side_effect=AssertionError("it is stored")):
-        ground_truth.main(words)
-    assert capsys.readouterr().out == printed
+        assert compute_ground_truth(tmp_path, capsys, *words) == made
 
 
 def test_facts_of_a_board_solved_by_layers(tmp_path):
@@ -206,10 +210,10 @@ def test_facts_of_a_board_solved_by_layers(tmp_path):
 
 
 @pytest.mark.slow
-def test_ground_truth_page_up_to_16_cells_is_the_output_of_its_command(tmp_path, capsys):
-    page = (ROOT / "docs" / "ground-truth.md").read_text()
-    ground_truth.main(["--largest", "16", "--out", str(tmp_path), "--jobs", "2"])
-    assert all(section.strip() in page for section in capsys.readouterr().out.split("\n## "))
+def test_ground_truth_up_to_16_cells_is_the_output_of_its_command(tmp_path, capsys):
+    page, data = compute_ground_truth(tmp_path, capsys, "--largest", "16", "--jobs", "2")
+    assert set(page) <= set((ROOT / "docs" / "ground-truth.md").read_text().splitlines())
+    assert set(data) <= set((ROOT / "docs" / "ground-truth.csv").read_text().splitlines())
 
 
 @pytest.mark.needs("fastapi")
