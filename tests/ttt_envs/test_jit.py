@@ -190,4 +190,4 @@ def test_a_move_on_the_page_is_answered_while_another_thread_imports_numba(run):
         "print(reviewed['exact'], 'cell' in moved, 'numba' in sys.modules, flush=True)",
         "os._exit(0)",  # leaves the warm-up undone
     )
-    assert printed == ("now True False\n", "")
+    assert printed == ("soon True False\n", "")
