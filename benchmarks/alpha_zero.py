@@ -68,7 +68,7 @@ class Goal(NamedTuple):
     """A training to be measured, and the goal of the net alone."""
 
     unit: dict[str, Any]
-    most: float
+    bound: float
     """maximum exploitability"""
 
 
@@ -77,7 +77,7 @@ class Learned:
     """Measurements of a goal, by seed."""
 
     name: str
-    most: float
+    bound: float
     end: list[float]
     """exploitability"""
     games: list[float]
@@ -90,24 +90,24 @@ class Learned:
 
 def measure_training(name: str, rounds: int, seconds: float) -> Learned:
     """Measure one seed per round; the quick form plays fewer games."""
-    unit, most = GOALS[name]
+    unit, bound = GOALS[name]
     games = int(unit["games"] * min(1.0, seconds / FULL_SECONDS))
     results = [TrainingStudy().measure({**unit, "games": games, "seed": seed}) for seed in range(rounds)]
     curves = [TrainingCurve.from_result(result) for result in results]
-    reached = [curve.reach(most + ROUNDING) for curve in curves]
+    reached = [curve.reach(bound + ROUNDING) for curve in curves]
     ends, searched = [curve.end for curve in curves], [curve.searched for curve in curves]
-    return Learned(name, most, ends, [games for games, _ in reached], [cpu_s for _, cpu_s in reached], searched)
+    return Learned(name, bound, ends, [games for games, _ in reached], [cpu_s for _, cpu_s in reached], searched)
 
 
 def trainings_table(measured: list[Learned]) -> Table:
     headers = ("row", "at most", "seeds", "CPU s until then", "games", "at the end", "with search")
     table = Table(*headers, box=MARKDOWN)
     for row in measured:
-        met = [number for number, second in enumerate(row.seconds) if np.isfinite(second)]
-        since = [str(Spread.of(values[i] for i in met)) if met else "" for values in (row.seconds, row.games)]
+        solved = [number for number, second in enumerate(row.seconds) if np.isfinite(second)]
+        since = [str(Spread.of(values[i] for i in solved)) if solved else "" for values in (row.seconds, row.games)]
         searched = [value for value in row.searched if value is not None]
         ends = [str(Spread.of(values)) if values else "" for values in (row.end, searched)]
-        table.add_row(row.name, f"{row.most:g}", f"{len(met)} of {len(row.end)}", *since, *ends)
+        table.add_row(row.name, f"{row.bound:g}", f"{len(solved)} of {len(row.end)}", *since, *ends)
     return table
 
 

@@ -421,11 +421,6 @@ def is_quiet() -> bool:
     return os.environ.get(QUIET) == "1"
 
 
-def inherited_options() -> list[str]:
-    """Return the options that a started command inherits."""
-    return ["--quiet"] if is_quiet() else []
-
-
 def prepare_output() -> None:
     """Make standard output safe for any text: replace characters it cannot encode, and limit its width."""
     if hasattr(sys.stdout, "reconfigure"):

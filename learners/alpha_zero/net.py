@@ -139,8 +139,8 @@ class AlphaZeroConfig(LearnerConfig):
         """Return the maximum number of random opening moves."""
         if self.opening is not None:
             return min(self.opening, game.cells)
-        wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
-        return max(0, min(wanted, MAX_OPENING_PLIES))
+        longest = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
+        return max(0, min(longest, MAX_OPENING_PLIES))
 
 
 class AlphaZero(Checkpointable):

@@ -142,11 +142,6 @@ def position_keys(boards: Boards) -> UInt64Array:
     return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
 
 
-def from_position_keys(key: UInt64Array, game: AnyGame) -> Boards:
-    """Return the positions with the given keys uint64[B]: the inverse of :func:`position_keys`."""
-    return Boards(from_keys(key // np.uint64(2), game), (key % np.uint64(2)).astype(np.int8))
-
-
 def num_words(cells: int) -> int:
     """Return the number of 64-bit words of a key of so many cells: 1 up to 40 cells."""
     return 1 if cells <= MAX_CELLS_BASE_3 else 2 * -(-cells // 64)
