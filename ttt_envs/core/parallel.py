@@ -32,8 +32,10 @@ Result = TypeVar("Result")
 Block = Sequence[Any]
 """the arguments of one call"""
 
-MAX_ATTEMPTS = 2
-"""Maximum number of consecutive worker deaths, without a finished block in between."""
+MAX_ATTEMPTS = 3
+"""Maximum number of consecutive worker deaths, without a finished block in between.
+
+Two blocks that each kill their worker once may do so one after the other."""
 MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
 PARENT_CHECK_S = 0.5
