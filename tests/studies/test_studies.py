@@ -9,16 +9,17 @@ from commands import error_of, json_of, text_of
 from documents import ROOT
 from scipy.stats import spearmanr
 
-from learners.alpha_zero import AlphaZeroConfig
-from studies import STUDIES, estimators, imitation, learners, noise, svd, trainings, trees
+from studies import STUDIES, alpha_zero, estimators, imitation, learners, noise, svd, trees
 from ttt_apps import evaluate
 from ttt_apps.evaluate import reproduce
+from ttt_apps.sweep import sweep_units
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
 from ttt_eval.benchmark.scores import score_submission
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import wilson
+from ttt_eval.sweep import read_sweep
 
 IN_A_MOMENT = ("slides-tables", "tree-random")
 
@@ -139,19 +140,19 @@ def test_sampled_rates_of_a_net_agree_with_exact_ones():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Trainings
+# AlphaZero
 
 
 def test_a_threshold_is_reached_if_it_is_never_exceeded_later():
     for values, expected in (([0.5, 0.0, 0.3, 0.0, 0.0], 4), ([0.0, 0.0], 1), ([0.0, 0.5], np.inf)):
         marks = np.arange(1.0, len(values) + 1)
-        curve = trainings.TrainingCurve(100 * marks, marks, np.array(values), None)
-        assert curve.reach(trainings.ROUNDING) == (100 * expected, expected)
+        curve = alpha_zero.TrainingCurve(100 * marks, marks, np.array(values), None)
+        assert curve.reach(alpha_zero.ROUNDING) == (100 * expected, expected)
 
 
 def test_measurements_are_reproducible():
-    unit = {**trainings.training_unit("", "q-learning", Game(2, 3, 2), 6_000), "marks": (0.25, 1.0), "seed": 3}
-    curves = [trainings.TrainingStudy().measure(json.loads(json.dumps(unit))) for _ in range(2)]
+    unit = {**alpha_zero.training_unit("q-learning", Game(2, 3, 2), 6_000), "marks": (0.25, 1.0), "seed": 3}
+    curves = [alpha_zero.Learning().measure(json.loads(json.dumps(unit))) for _ in range(2)]
     assert curves[0]["games"] == curves[1]["games"]
     assert curves[0]["games"][-1] == 6_000
     assert curves[0]["exploitability"] == curves[1]["exploitability"]
@@ -160,16 +161,16 @@ def test_measurements_are_reproducible():
 
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_from_a_stored_run():
-    unit = trainings.training_unit("", trainings.NAME, trainings.SKIPS, 16, hidden=(8,), gradient_steps=2)
-    curve = trainings.TrainingStudy().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
+    unit = alpha_zero.training_unit(alpha_zero.NAME, alpha_zero.SKIPS, 16, hidden=(8,), gradient_steps=2)
+    curve = alpha_zero.Learning().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
     assert 0 < curve["searched"] < 0.5 * curve["exploitability"][0]
 
 
-def test_variants_differ_from_the_default():
-    default = AlphaZeroConfig()
-    for variant, changes in trainings.VARIANTS.items():
-        differs = any(getattr(default, name) != value for name, value in changes.items())
-        assert differs == (variant != trainings.DEFAULT), variant
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("alpha-zero-*.toml")), ids=lambda path: path.stem)
+def test_sweeps_have_valid_and_different_settings(path):
+    units = sweep_units(path, *read_sweep(path))
+    settings = {json.dumps({**unit["config"]["settings"], **unit["config"]["game"]}) for unit in units}
+    assert len(settings) == len({unit["row"] for unit in units}) > 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------
