@@ -4,7 +4,6 @@ STUDIES: dict[str, str] = {
     "svd-fig4": "studies.svd:Figure4",
     "svd-fig5": "studies.svd:Figure5",
     "svd-table1": "studies.svd:Table1",
-    "compression-methods": "studies.compression:Decompositions",
     "learners-optimizer": "studies.learners:Optimizer",
     "learners-cost": "studies.learners:Cost",
     "learners-naive": "studies.learners:AgainstNaive",

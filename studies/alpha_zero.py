@@ -250,6 +250,6 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
         runs = curves[game, learner]
         series += [Series("", getattr(run, by), run.exploitability, "-", index, 0.9) for run in runs]
         x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
-        series.append(Series(learner, x, y, f"{'osD'[index]}-", index, 1.8))
+        series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
     axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
     return Panel(series, axis, "exploitability, exact", game_name(game), scales=("log", "symlog"))

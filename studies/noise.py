@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from scipy.stats import rankdata
 
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.benchmark import find_task, score_policies
+from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.result_store import Unit
@@ -42,73 +43,65 @@ class NoiseOfGames(Study):
     """
 
     title = "What games say, beside exact scores"
-    left_out = "all but 2 pairs of task and seed, two of three agents, and all but the last checkpoint"
+    left_out = "all but three agents, and all but the last checkpoint"
 
     def units(self, quick: bool) -> list[Unit]:
-        """Return a unit for each task and seed that two submissions or more have, with a hash of their files.
-
-        Tasks without masks and those with several games are left out: their policies have no win rate in one game.
-        """
-        agents = {path.stem: _runs(path) for path in sorted(SUBMISSIONS.glob("*.npz"))[:: 3 if quick else 1]}
-        units: list[Unit] = []
-        for task, seed in sorted({key for runs in agents.values() for key in runs}):
-            own = [name for name, runs in agents.items() if (task, seed) in runs]
-            if len(own) > 1 and not find_task(task).hides_masks and len(find_task(task).games) == 1:
-                hashes = [hashlib.sha256((SUBMISSIONS / f"{name}.npz").read_bytes()).hexdigest() for name in own]
-                unit = {"task": task, "seed": seed, "agents": own, "sha256": hashes}
-                units.append({**unit, "checkpoints": int(quick)})
-        return units[:2] if quick else units
+        """Return a unit for each submission, with a hash of its file."""
+        paths = sorted(SUBMISSIONS.glob("*.npz"))[:: 5 if quick else 1]
+        hashes = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+        return [{"agent": agent, "sha256": sha256, "checkpoints": int(quick)} for agent, sha256 in hashes.items()]
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
-        """Measure the policies of all agents at the last ``checkpoints`` checkpoints of their runs, at all if it is 0.
+        """Measure the policies of an agent at the last ``checkpoints`` checkpoints of each run, at all if it is 0.
+
+        Tasks without masks and those with several games are left out: their policies have no win rate in one game.
 
         Returns:
-            For each policy ``steps``, ``score``, and by opponent the win rates in both seats.
+            For each policy ``task``, ``seed``, ``steps``, ``score``, and by opponent the win rates in both seats.
         """
-        task, rows = find_task(unit["task"]), list[dict[str, Any]]()
-        [game] = task.games
-        for agent in unit["agents"]:
-            with open_submission(SUBMISSIONS / f"{agent}.npz") as stored:
-                [run] = [run for run in stored.runs if (run.task, run.seed) == (task, unit["seed"])]
+        rows = []
+        with open_submission(SUBMISSIONS / f"{unit['agent']}.npz") as stored:
+            for run in stored.runs:
+                if run.task.hides_masks or len(run.task.games) > 1:
+                    continue
+                [game] = run.task.games
                 for steps in run.checkpoints[-unit["checkpoints"] :]:  # [-0:] are all
                     [policy] = stored.read_tables(run, steps)
-                    row: dict[str, Any] = {"steps": steps, "score": score_policies(task, [policy], steps).score}
+                    row: dict[str, Any] = {"task": run.task.name, "seed": run.seed, "steps": steps}
+                    row["score"] = score_policies(run.task, [policy], steps).score
                     for opponent in OPPONENTS:
-                        first, second = outcome(game, policy, opponent), outcome(game, opponent, policy)
-                        row[opponent] = [first.win, second.loss]
+                        row[opponent] = [outcome(game, policy, opponent).win, outcome(game, opponent, policy).loss]
                     rows.append(row)
         return rows
 
     def analyse(self, results: Results) -> Report:
-        """Report correlations and wrong comparisons by measure, and verdicts."""
+        """Report correlations and wrong comparisons by measure over tasks and seeds with two agents, and verdicts."""
+        agents: dict[tuple[str, int], dict[str, list[Any]]] = {}
+        for unit, rows in results:
+            for row in rows:
+                agents.setdefault((row["task"], row["seed"]), {}).setdefault(unit["agent"], []).append(row)
         rng = np.random.default_rng(0)
-        correlations: dict[str, list[float]] = {}
-        wrongs: dict[str, list[float]] = {}
-        for _, policies in results:
+        correlations, wrongs = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+        for _, by_agent in sorted(agents.items()):
+            policies = list(itertools.chain(*by_agent.values()))
             scores = np.array([row["score"] for row in policies]).round(9)
-            for name, values in win_rates(policies, rng).items():
-                correlations.setdefault(name, []).append(rank_correlation(values, scores))
+            for name, values in win_rates(policies, rng).items() if len(by_agent) > 1 else ():
+                correlations[name].append(rank_correlation(values, scores))
                 wrong = share_of_wrong(values, policies)
-                wrongs.setdefault(name, []).extend([] if wrong is None else [wrong])
+                wrongs[name] += [] if wrong is None else [wrong]
         correlation = {name: interval_from_seeds(values, bounds=(-1, 1)) for name, values in correlations.items()}
         wrong_share = {name: interval_from_seeds(values, bounds=(0, 1)) for name, values in wrongs.items()}
-        rows = [
-            Row(name, None, {"rank correlation": correlation[name], "wrong": wrong_share[name]}) for name in correlation
-        ]
         sampled, known = wrong_share[SAMPLED], wrong_share[EXACT_RATE]
-        claims = [
-            Claim(words, holds, {"": number})
-            for words, holds, number in (
-                (
-                    "The win rate over 100 games against random play orders policies as exact scores do: the rank "
-                    f"correlation is above {MIN_CORRELATION}",
-                    is_above([correlation[SAMPLED]], MIN_CORRELATION),
-                    correlation[SAMPLED],
-                ),
-                (f"A comparison by it picks the wrong one of two {RARELY}", is_within(sampled, 0, MAX_WRONG), sampled),
-                (f"An exact win rate against random play does so {RARELY}", is_within(known, 0, MAX_WRONG), known),
-            )
-        ]
+        verdicts = (
+            (
+                "The win rate over 100 games against random play orders policies as exact scores do: the rank "
+                f"correlation is above {MIN_CORRELATION}",
+                is_above([correlation[SAMPLED]], MIN_CORRELATION),
+                correlation[SAMPLED],
+            ),
+            (f"A comparison by it picks the wrong one of two {RARELY}", is_within(sampled, 0, MAX_WRONG), sampled),
+            (f"An exact win rate against random play does so {RARELY}", is_within(known, 0, MAX_WRONG), known),
+        )
         series = Series("", range(len(wrong_share)), wrong_share.values(), "o")
         label = "share of comparisons that pick the worse algorithm"
         figure = Figure(
@@ -116,13 +109,14 @@ class NoiseOfGames(Study):
             "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
             [Panel([series], label, places=list(wrong_share), limits=(0, None))],
         )
-        return Report(rows, claims, {"what-games-say": figure})
-
-
-def _runs(path: Path) -> set[tuple[str, int]]:
-    """Return the task and seed of each run of a submission."""
-    with open_submission(path) as stored:
-        return {(run.task.name, run.seed) for run in stored.runs}
+        return Report(
+            [
+                Row(name, None, {"rank correlation": correlation[name], "wrong": wrong_share[name]})
+                for name in correlation
+            ],
+            [Claim(words, holds, {"": number}) for words, holds, number in verdicts],
+            {"what-games-say": figure},
+        )
 
 
 def win_rates(rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> dict[str, Float64Array]:
