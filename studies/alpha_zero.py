@@ -223,7 +223,7 @@ class Learning(Study):
                 strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
             if learner != NAME:
                 net = curves[game, NAME]
-                strength["sooner"] = is_smaller(*([run.reach()[1] for run in side] for side in (runs, net)))
+                strength["sooner"] = is_smaller([run.reach()[1] for run in runs], [run.reach()[1] for run in net])
                 strength["better"] = is_smaller(ends, [run.end for run in net])
             rows.append(Row(f"{game_name(game)}: {learner}", None, cost, strength))
         claims = []

@@ -141,7 +141,8 @@ def _measure(unit: Unit) -> dict[str, Any]:
     """Do one unit of work of :func:`measure_ladder`."""
     game = Game.from_dict(unit["game"])
     if "players" in unit:
-        return play_pairing(game, *unit["players"], unit["games"], unit["seed"])
+        a, b = unit["players"]
+        return play_pairing(game, a, b, unit["games"], unit["seed"])
     if "graded" in unit:
         return strength(game, make_policy_once(game, unit["graded"]), ()).measures
     measure_move_costs(game, unit["costed"])  # compiled code is cached on disk and is not part of the cost

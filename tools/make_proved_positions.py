@@ -43,7 +43,7 @@ PLAYERS = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations
 QUICK = "quick"
 """Kind of the positions that are decided within 2 plies."""
 BLOCK = 25
-"""Number of candidates, or positions, in a block of work."""
+"""Number of candidates in a block of work."""
 
 
 @dataclass(frozen=True)
@@ -224,21 +224,17 @@ def prove_again(positions: Positions, sample: int | None = None, *, jobs: Jobs =
     if number < 1:
         raise ValueError(f"sample={sample} proves nothing: choose 1 or more positions")
     chosen = [positions.proven[total * i // number] for i in range(number)]
-    blocks = ((positions.game, chosen[start : start + BLOCK]) for start in range(0, number, BLOCK))
-    with closing(map_blocks(_first_difference, blocks, jobs)) as work:
-        for _, wrong in work:
-            if wrong:
-                raise ValueError(f"the results of moves differ from those stored in {wrong}: reinstall ttt_envs")
+    with closing(map_blocks(_prove_again, ((positions.game, stored.text) for stored in chosen), jobs)) as work:
+        for stored, moves in zip(chosen, results_in_order(work), strict=True):
+            if moves != stored.moves:
+                raise ValueError(f"the results of moves differ from those stored in {stored}: reinstall ttt_envs")
     return number
 
 
-def _first_difference(game: Game, proven: Sequence[ProvedPosition]) -> str:
-    """Return the first position with other results, found without a limit on the number of nodes, or ""."""
-    for stored in proven:
-        results = _results(game, from_text(stored.text, game), 1 << 40)
-        if results is None or results_to_letters(results) != stored.moves:
-            return str(stored)
-    return ""
+def _prove_again(game: Game, text: str) -> str:
+    """Return the letters of a position's results, found without a limit on the number of nodes."""
+    results = _results(game, from_text(text, game), 1 << 40)
+    return "" if results is None else results_to_letters(results)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from commands import error_of, json_of, text_of
 from documents import ROOT
-from scipy.stats import spearmanr
 
 from studies import STUDIES, alpha_zero, estimators, imitation, learners, noise, svd, trees
 from ttt_apps import evaluate
@@ -198,11 +197,6 @@ def test_verdicts_on_estimators(audits):
 
 
 def test_measures_of_noise():
-    rng = np.random.default_rng(0)
-    scores, values = rng.integers(4, size=12).astype(float), rng.integers(4, size=(3, 12)).astype(float)
-    expected = np.mean([spearmanr(row, scores).statistic for row in values])
-    assert noise.rank_correlation(values, scores) == pytest.approx(expected)
-    assert noise.rank_correlation(np.ones((1, 12)), scores) == 0
     rows = [{"steps": 10, "score": score} for score in (0.1, 0.5, 0.9)] + [{"steps": 500, "score": 0.0}]
     for rates, share in (([[1.0, 2, 3, 9]], 0), ([[3.0, 2, 1, 9]], 1), ([[2.0, 1, 3, 9], [1, 1, 1, 9]], 5 / 12)):
         assert noise.share_of_wrong(np.array(rates), rows) == pytest.approx(share)
