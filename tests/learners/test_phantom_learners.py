@@ -1,6 +1,5 @@
-"""Learners on phantom games: the same in both training loops, refusals by name, exact updates over views, and runs."""
+"""Learners on phantom games: the same in both training loops, refusals by name, and exact updates over views."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +12,9 @@ from learners.exact_pg import ExactPGConfig
 from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
 from learners.training import Trainer
-from ttt_apps import evaluate
-from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
+from ttt_envs import Game, PhantomGame, mnk_v0
 from ttt_envs.agents.specs import load_object
-from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.exact import evaluate_policy, exploitability, outcome, policy_gradient
+from ttt_eval.exact import evaluate_policy, exploitability, policy_gradient
 
 SMALL = PhantomGame(Game(2, 3, 2), "classic")
 
@@ -79,27 +76,3 @@ def test_regularized_updates_lower_exploitability(hidden, settings):
     training = ExactPGConfig(**settings).training(game, 150, batch=1, seed=0)
     training.run()
     assert exploitability(game, training.learner) < 0.3 * exploitability(game, "random")
-
-
-@pytest.mark.parametrize("name", tiny.cases_of_rules("hidden"))
-def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
-    run = tiny.train_run(name, tmp_path / "run", "--phantom=classic", "--exact-every=20")
-    game = game_from_dict(json.loads((run / "config.json").read_text())["game"])
-    assert game == PhantomGame(tiny.GAME, "classic")
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    measured = [row["exploitability"] for row in rows if "exploitability" in row]
-    assert len(measured) >= 2
-    capsys.readouterr()
-    evaluate.main(["exploitability", f"run:{run}", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["game"]["phantom"] == "classic"
-    assert found["exploitability"] == pytest.approx(measured[-1], abs=1e-12)
-    with pytest.raises(ValueError, match="by its rules"):
-        make_policy(f"run:{run}", tiny.GAME)
-
-
-@pytest.mark.filterwarnings("ignore:.*which it has never seen")
-def test_a_run_of_visible_stones_plays_by_views(tmp_path):
-    run = tiny.train_run("q-learning", tmp_path / "run")
-    game = PhantomGame(tiny.GAME, "abrupt")
-    assert -1 <= outcome(game, f"run:{run}", "win-or-block").value <= 1
