@@ -1,11 +1,9 @@
 """Learners on phantom games: the same in both training loops, refusals by name, and exact updates over views."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import tiny
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
@@ -14,7 +12,7 @@ from learners.q_learning import QLearningConfig
 from learners.training import Trainer
 from ttt_envs import Game, PhantomGame, mnk_v0
 from ttt_envs.agents.specs import load_object
-from ttt_eval.exact import evaluate_policy, exploitability, policy_gradient
+from ttt_eval.exact import exploitability
 
 SMALL = PhantomGame(Game(2, 3, 2), "classic")
 
@@ -51,28 +49,8 @@ def test_what_does_not_fit_hidden_stones_is_refused():
     Trainer(learner, "optimal:peeking=true", 20).run()
 
 
-@pytest.mark.parametrize("opponent", ["self", "random"])
-def test_exact_updates_are_those_of_the_policy_gradient(opponent):
-    game = PhantomGame(replace(SMALL.game, skip_chance=0.3))
-    config = ExactPGConfig(method="gradient", learning_rate=1.0, initial_std=1.0)
-    training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
-    learner = training.learner
-    before = learner.table.logits.copy()
-    exact = evaluate_policy(game, learner, None if opponent == "self" else opponent)
-    gradient = np.zeros(learner.table.logits.shape)
-    gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
-    expected = exact.seats[0].outcome.value if opponent == "self" else exact.outcome.value
-    training.run()
-    moved = np.where(learner.graph.legal, learner.table.logits - before, np.nan)
-    shifted = moved - np.nanmean(moved, axis=1, keepdims=True)
-    wanted = np.where(learner.graph.legal, gradient, np.nan)
-    assert_allclose(shifted, wanted - np.nanmean(wanted, axis=1, keepdims=True), atol=1e-12)
-    assert training.logged["value"] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("settings", [{"method": "magnetic-mirror-descent"}, {"method": "r-nad"}], ids=str)
-def test_regularized_updates_lower_exploitability(hidden, settings):
+def test_regularized_updates_lower_exploitability(hidden):
     game = PhantomGame(SMALL.game, hidden)
-    training = ExactPGConfig(**settings).training(game, 150, batch=1, seed=0)
+    training = ExactPGConfig(method="r-nad").training(game, 150, batch=1, seed=0)
     training.run()
     assert exploitability(game, training.learner) < 0.3 * exploitability(game, "random")
