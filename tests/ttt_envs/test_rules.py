@@ -282,23 +282,6 @@ def test_a_stone_in_the_air_is_no_position():
 # Facts known without us
 
 
-@pytest.mark.parametrize(
-    ("text", "winner"),
-    [
-        ("ooo/xx./... x", 0),
-        ("x.o/xo./x.o o", 1),
-        ("oxo/xxo/oox x", rules.DRAW),
-        *((text, None) for text in ("..o/o../o.. o", ".oo/o../... o")),  # lines end at the edge of the board
-        *((text, None) for text in ("..../...x/x.../.x.. o", "......o/o....../o...... o")),
-        ("oooo./...../...../...../..... x", 0),  # longer than the winning length
-    ],
-)
-def test_winners_of_positions(text, winner):
-    position = from_text(text)
-    rows = text.count("/") + 1
-    assert rules.winner(Game(rows, len(position.cells) // rows), position.cells) == winner
-
-
 def test_the_line_that_decided_is_shown():
     overline = from_text("ooooo/xxxx./...../...../..... x").cells
     assert winning_line_cells(Game(5, 5, 4, overlines=False), overline, 1) == [5, 6, 7, 8]
