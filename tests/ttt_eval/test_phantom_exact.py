@@ -35,8 +35,8 @@ def test_results_are_those_of_all_histories(game, misere):
     assert value == pytest.approx(expected[0] - expected[2], abs=1e-12)
     for responder in (0, 1):
         found = best_response(game, policies[1], responder)
-        assert abs(found.value - phantoms.best_response(game, state, responder, policies[1])) < 1e-12
-        least, most = phantoms.win_chances_of_best_responses(game, state, responder, policies[1])
+        value, least, most = phantoms.best_response(game, state, responder, policies[1])
+        assert abs(found.value - value) < 1e-12
         assert least - 1e-12 <= found.win <= most + 1e-12
 
 
@@ -128,7 +128,7 @@ def test_a_peeking_policy_sees_all_stones(hidden):
     expected = phantoms.play_out(game, state, (views, Sees(game)))
     assert_allclose(outcome(game, views, name), expected, rtol=0, atol=1e-12)
     for responder in (0, 1):
-        value = phantoms.best_response(game, state, responder, Sees(game))
+        value, _, _ = phantoms.best_response(game, state, responder, Sees(game))
         assert abs(best_response(game, name, responder).value - value) < 1e-12
     with pytest.raises(ValueError, match="no policy over views"):
         evaluate_policy(game, name, "random")
