@@ -250,7 +250,6 @@ def run_tests(client: Client, python: Path, wheel: Path, sources: Path) -> list[
         folder = Path(name)
         for part in ("tests/clients", "examples"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "tests" / "phantoms.py", folder / "tests")
         report = folder / "report.xml"
         words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}")
         kernels = CACHE / "numba" / client.environment / str(file_hash(wheel))
