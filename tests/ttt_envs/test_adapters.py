@@ -159,28 +159,6 @@ def test_keras_models_are_policies():
     assert_allclose(p, normalize(np.exp(PLANES @ weights + bias)), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("answer", "settings", "error"),
-    [
-        (lambda *_: 0, {}, ValueError),
-        (lambda *_: 6, {}, ValueError),
-        (lambda *_: 1.0, {}, TypeError),
-        (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
-        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
-        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
-        (lambda *_: np.zeros(6, int), {}, ValueError),
-        (lambda *_: 4, {"batch": True}, ValueError),
-        (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
-        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError),
-        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError),
-        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
-    ],
-)
-def test_invalid_outputs_are_refused(answer, settings, error):
-    with pytest.raises(error, match="lambda"):
-        as_policy(answer, GAME, **settings).probabilities(BOARDS)
-
-
 def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN where illegal counts as no mass."""
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
@@ -230,6 +208,18 @@ def test_objects_are_recognised_by_their_methods():
 @pytest.mark.parametrize(
     ("function", "settings", "error"),
     [
+        (lambda *_: 0, {}, ValueError),
+        (lambda *_: 6, {}, ValueError),
+        (lambda *_: 1.0, {}, TypeError),
+        (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
+        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
+        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
+        (lambda *_: np.zeros(6, int), {}, ValueError),
+        (lambda *_: 4, {"batch": True}, ValueError),
+        (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
+        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError),
+        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError),
+        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
         (4, {}, TypeError),
         (rising, {"returns": "scores"}, ValueError),
         (rising, {"batch": "all"}, ValueError),
@@ -241,9 +231,9 @@ def test_objects_are_recognised_by_their_methods():
         (Model((18,)), {}, ValueError),
     ],
 )
-def test_invalid_arguments_are_refused(function, settings, error):
+def test_invalid_functions_and_answers_are_refused(function, settings, error):
     with pytest.raises(error):
-        as_policy(function, GAME, **settings)
+        as_policy(function, GAME, **settings).probabilities(BOARDS)
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS)
