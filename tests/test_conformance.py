@@ -71,9 +71,15 @@ def case_of(name, game=None, marks=()):
     return pytest.param((name, game or tiny.GAME), id=f"{name}-{game}" if game else name, marks=marks)
 
 
+def marks_of(name, game):
+    """What a case needs; hooi, the slowest, has other rules in the second tier."""
+    needs = [pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else []
+    return [pytest.mark.more] if name == "hooi" and game.variants else needs
+
+
 CASES = [
     *(
-        case_of(name, game, [pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else [])
+        case_of(name, game, marks_of(name, game))
         for name in NAMES
         for game in [*GAMES, *VARIANTS]
         if supports(name, game)
