@@ -117,7 +117,7 @@ def test_the_mean_of_random_games_is_the_value_of_random_play(game):
     "game",
     [
         *(Game(skip_chance=skip) for skip in (0.0, 0.25, 0.9)),
-        *(Game(skip_chance=0.25, **rules) for rules in plain.COMBINATIONS[::4]),
+        *(pytest.param(Game(skip_chance=0.25, **rules), marks=pytest.mark.more) for rules in plain.COMBINATIONS[::4]),
     ],
     ids=str,
 )
@@ -163,7 +163,7 @@ def test_without_skips_a_double_threat_is_a_solved_loss():
     assert not searched(Game(4, 4, 3, 0.25), boards, 1, Nothing()).solved.any()
 
 
-@pytest.mark.parametrize("skip", [0.0, 0.25])
+@pytest.mark.parametrize("skip", [pytest.param(0.0, marks=pytest.mark.more), 0.25])
 def test_a_database_replaces_the_evaluator(skip, tmp_path, monkeypatch):
     game, leaf, asked = Game(skip_chance=skip), Noise(), []
     build(game, tmp_path, stones=5)

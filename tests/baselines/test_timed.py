@@ -405,7 +405,7 @@ def test_errors_in_the_thread_are_raised(monkeypatch):
         player.close()
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+@pytest.mark.parametrize("skip_chance", [0.0, pytest.param(0.25, marks=pytest.mark.more)])
 def test_a_timed_search_uses_its_endgame_database(skip_chance, tmp_path):
     game = Game(3, 3, 3, skip_chance)
     build(game, tmp_path, stones=4)
