@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from baselines.connect_four.bitboards import to_bits as to_column_bits
-from baselines.connect_four.solver import Solver
+from baselines.connect_four import Solver
+from baselines.connect_four import to_bits as to_column_bits
 from baselines.exact.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, inlined, int8, int64, kernel

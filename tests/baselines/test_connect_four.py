@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from baselines.connect_four import Solver, is_solvable
-from baselines.connect_four import solver as solving
-from baselines.connect_four.bitboards import Board, mirror, winning_cells
+from baselines.connect_four import Board, Solver, is_solvable, mirror, winning_cells
 from baselines.exact import Optimal, SearchedSolution, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -204,7 +202,7 @@ def test_limited_searches_bound_the_score(nodes):
 def test_interruptions_do_not_change_a_score(monkeypatch):
     (columns, score), *_ = scored_positions(["middle, 14 to 27 left"])
     position, calls = played(columns, CONNECT_FOUR), []
-    monkeypatch.setattr(solving, "SLICE", 1000)
+    monkeypatch.setattr("baselines.connect_four.SLICE", 1000)
     found = Solver(CONNECT_FOUR, progress=calls.append).score(position)
     assert found.score == score
     assert calls == [*range(1000, found.nodes, 1000), found.nodes]

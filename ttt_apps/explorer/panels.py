@@ -11,8 +11,7 @@ import numpy as np
 
 from baselines import proof_number
 from baselines.compression import Decomposition, decomposition, default_rank, largest_rank, make_grouping
-from baselines.connect_four import Solver, check_solvable, is_solvable, landing_cells
-from baselines.connect_four.bitboards import MAX_BITS
+from baselines.connect_four import MAX_BITS, Solver, check_solvable, is_solvable, landing_cells
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
