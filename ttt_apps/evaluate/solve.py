@@ -13,8 +13,7 @@ from baselines.exact import Work, solve
 from baselines.exact.count import MAX_COUNTED_CELLS
 from baselines.exact.layers import check_size, is_layered
 from baselines.exact.solve import is_searched
-from baselines.proof_number import prove
-from baselines.proof_number.prover import check_provable
+from baselines.proof_number import check_provable, prove
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_envs.core.jit import Float64Array

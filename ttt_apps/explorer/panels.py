@@ -124,7 +124,7 @@ class Panels:
             nodes *= CONNECT_FOUR_NODES
             values, undecided = self._connect_four_results(game, position, nodes)
         else:
-            results = Prover(game, nodes=nodes).partial_results(position)
+            results = Prover(game, nodes=nodes).results(position, shares=True)
             is_open = (results != TAKEN) & (results != UNDECIDED)
             values = np.where(is_open, results.astype(np.float64), np.nan)
             undecided = int(np.count_nonzero(results == UNDECIDED))
