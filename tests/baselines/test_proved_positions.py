@@ -68,8 +68,6 @@ def test_threats_decide_on_a_large_board():
 @pytest.mark.parametrize(
     ("game", "text", "message"),
     [
-        (Game(skip_chance=0.25), ".../.../... o", "skip_chance=0.25 leaves nothing to prove"),
-        (Game(5, 13, 5), "", "a board of 5 x 13 has 65 cells"),
         (Game(), "ooo/xx./... x", "a position to be proved is over"),
         (Game(), "o../.../... o", "a position to be proved comes from no game without skips"),
     ],
