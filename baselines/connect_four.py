@@ -56,12 +56,6 @@ def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
     return mine, (boards.cells != 0) @ bits
 
 
-def landing_cells(game: Game, position: Position) -> Int64Array:
-    """Return int64[columns]: the lowest empty cell of each column; negative if there is none."""
-    empty = (position.cells == 0).reshape(game.rows, game.columns).sum(axis=0)
-    return np.asarray((empty - 1) * game.columns + np.arange(game.columns) * (empty > 0), np.int64)
-
-
 @inlined
 def column_bits(board: Board, column: int) -> int:
     """Return the bits of the cells of a column."""
@@ -349,20 +343,20 @@ class Solver:
         """
         return self._score(*self.to_bits(position), nodes, ALL)
 
-    def scores(self, position: Position, *, nodes: int | None = None) -> list[Bounds | None]:
-        """Return for each column the score of a stone there, for the mover; None if the column is full.
+    def scores(self, position: Position, *, nodes: int | None = None) -> dict[int, Bounds]:
+        """Return the score of each move for the mover, by the cell of the stone, in the order of columns.
 
         Args:
             position: stones and mover.
-            nodes: maximum number of positions to visit for all columns together; None for no limit.
+            nodes: maximum number of positions to visit for all moves together; None for no limit.
 
         Raises:
             ValueError: as for :meth:`score`.
         """
         return self._bound_moves(*self.to_bits(position), nodes, ALL)
 
-    def values(self, mine: int, mask: int) -> list[int | None]:
-        """Return for each column the value of a stone there: 1 a win, 0 a draw, -1 a loss, None if the column is full.
+    def values(self, mine: int, mask: int) -> dict[int, int | None]:
+        """Return the value of each move for the mover, by the cell of the stone: 1 a win, 0 a draw, -1 a loss.
 
         It takes less time than :meth:`scores`.
 
@@ -370,7 +364,7 @@ class Solver:
             mine: stones of the mover, as bits (:meth:`to_bits`).
             mask: stones of both players.
         """
-        return [bounds and bounds.value for bounds in self._bound_moves(mine, mask, None, (-1, 1))]
+        return {cell: bounds.value for cell, bounds in self._bound_moves(mine, mask, None, (-1, 1)).items()}
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and number of stones."""
@@ -386,20 +380,22 @@ class Solver:
         mine, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(mine[0]), int(mask[0])
 
-    def _bound_moves(self, mine: int, mask: int, nodes: int | None, window: Window) -> list[Bounds | None]:
-        """Return for each column the score of a stone there, bounded as by :meth:`_score`; None if it is full."""
-        out: list[Bounds | None] = [None] * self.game.columns
-        height, before, wins = self.game.rows + 1, self.nodes, winning_cells(mine, self.board)
-        for column in sorted(range(len(out)), key=lambda column: abs(2 * column + 1 - len(out))):  # from the middle
-            move = (mask + (1 << column * height)) & ~mask & self.board.cells
+    def _bound_moves(self, mine: int, mask: int, nodes: int | None, window: Window) -> dict[int, Bounds]:
+        """Return the score of each move, by its cell, bounded as by :meth:`_score`."""
+        out: dict[int, Bounds] = {}
+        rows, columns, before, wins = self.game.rows, self.game.columns, self.nodes, winning_cells(mine, self.board)
+        for column in sorted(range(columns), key=lambda column: abs(2 * column + 1 - columns)):  # from the middle
+            lowest = column * (rows + 1)
+            move = (mask + (1 << lowest)) & ~mask & self.board.cells
+            cell = (lowest + rows - move.bit_length()) * columns + column
             if move & wins:
                 score = (self.game.cells + 1 - mask.bit_count()) // 2
-                out[column] = Bounds(score, score, 0)
+                out[cell] = Bounds(score, score, 0)
             elif move:
                 remaining = None if nodes is None else nodes - (self.nodes - before)
                 low, high, count = self._score(mine ^ mask, mask | move, remaining, (-window[1], -window[0]))
-                out[column] = Bounds(-high, -low, count)
-        return out
+                out[cell] = Bounds(-high, -low, count)
+        return dict(sorted(out.items(), key=lambda item: item[0] % columns))
 
     def _score(self, mine: int, mask: int, nodes: int | None, window: Window) -> Bounds:
         """Return the score of a position that is not over; one outside of the window is only bounded by it."""

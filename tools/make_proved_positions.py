@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.connect_four import Solver, landing_cells
+from baselines.connect_four import Solver
 from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover, check_provable
 from ttt_apps.versions import make_provenance
@@ -189,12 +189,10 @@ def _results(game: Game, position: Position, nodes: int) -> Int8Array | None:
         results = Prover(game, nodes).results(position)
         return None if (results == UNDECIDED).any() else results
     results = np.full(game.cells, TAKEN, np.int8)
-    bounds = Solver(game, memory=1 << 23).scores(position, nodes=nodes)
-    for cell, bound in zip(landing_cells(game, position), bounds, strict=True):
-        if bound is not None:
-            if bound.score is None:
-                return None
-            results[cell] = np.sign(bound.score)
+    for cell, bound in Solver(game, memory=1 << 23).scores(position, nodes=nodes).items():
+        if bound.score is None:
+            return None
+        results[cell] = np.sign(bound.score)
     return results
 
 

@@ -250,8 +250,7 @@ class SearchedSolution(Solution):
         for row, (own, mask) in enumerate(zip(*to_column_bits(self._solver.board, boards), strict=True)):
             with self._lock:
                 values = self._solver.values(int(own), int(mask))
-            for cell in np.flatnonzero(boards.legal(self.game)[row]):
-                out[row, cell] = values[cell % self.game.columns]
+            out[row, list(values)] = list(values.values())
         return out
 
     def distance(self, boards: Boards) -> Int64Array:
