@@ -118,7 +118,7 @@ def search_everything():
         search.variation(0)
     for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
         policy, batch = make_policy(f"expectiminimax:{spec}", skips), plain.positions_of_random_play(skips, 5)
-        policy.analyse_all(batch, rng)
+        policy.analyse(batch.position(0), rng)
         policy.probabilities(batch, rng)
     for game in (Game(), Game(4, 5, 4), Game(5, 6, 3)):
         prove(game)

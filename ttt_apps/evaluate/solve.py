@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from baselines.connect_four import Solver, landing_cells
+from baselines.connect_four import Solver
 from baselines.exact import Work, solve
 from baselines.exact.count import MAX_COUNTED_CELLS
 from baselines.exact.layers import check_size, is_layered
 from baselines.exact.solve import is_searched
-from baselines.proof_number import prove
-from baselines.proof_number.prover import check_provable
+from baselines.proof_number import check_provable, prove
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_envs.core.jit import Float64Array
@@ -87,12 +86,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         with cli.bar("searching") as bar:
             options = {} if memory is None else {"memory": memory}
             solver = Solver(game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **options)
-            bounds = solver.scores(position)
-        landing = landing_cells(game, position).tolist()
-        scores = {column: bound.low for column, bound in enumerate(bounds) if bound is not None}
+            scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
         best = max(scores.values())
         value, moves = float(np.sign(best)), np.full(game.cells, np.nan)
-        moves[[landing[column] for column in scores]] = np.sign(list(scores.values()))
+        moves[list(scores)] = np.sign(list(scores.values()))
         self._show(
             game,
             position,
@@ -102,7 +99,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             moves,
             np.flatnonzero(moves == value).tolist(),
             counts=None,
-            scores={COLUMNS[column]: score for column, score in scores.items()},
+            scores={COLUMNS[cell % game.columns]: score for cell, score in scores.items()},
         )
 
     def _show(
