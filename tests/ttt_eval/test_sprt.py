@@ -8,8 +8,7 @@ import pytest
 
 from ttt_envs import Game
 from ttt_eval.matches.luck import EXACT
-from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks
-from ttt_eval.matches.match_blocks import BLOCK, RESULT, describe_match
+from ttt_eval.matches.match import BLOCK, PAIRS_PER_SEED_BLOCK, RESULT, MatchSettings, describe_match, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, run_sprt

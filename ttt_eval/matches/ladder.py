@@ -34,8 +34,7 @@ from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.strength import strength, worst_positions
 from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import default_correction
-from ttt_eval.matches.match import play_pairs
-from ttt_eval.matches.match_blocks import RESULT
+from ttt_eval.matches.match import RESULT, play_pairs
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.tournament import DRAWS, rate_pairings

@@ -28,8 +28,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs, results_in_order
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_from_score, elo_to_dict, normalized_elo, score_from_elo
-from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import RESULT, describe_match, identify, play_matches
+from ttt_eval.matches.match import RESULT, MatchSettings, describe_match, identify, play_matches
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval, finite_or_none
 

@@ -18,8 +18,7 @@ from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.luck import OFF
-from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import COST, RESULT, PlayedBlock, describe_match, identify, play_matches
+from ttt_eval.matches.match import COST, RESULT, MatchSettings, PlayedBlock, describe_match, identify, play_matches
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import Interval
