@@ -36,11 +36,11 @@ _MAX_STEP = 2.0  # of a log strength, in one iteration
 
 
 def bradley_terry(
-    pentanomials: Int64Array | Float64Array,
+    pairings: Mapping[tuple[int, int], tuple[Float64Array, float]],
+    players: int,
     *,
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
-    precision: Float64Array | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Interval]:
@@ -53,13 +53,12 @@ def bradley_terry(
     seats and shared skips. Beyond a perfect score only the prior bounds them.
 
     Args:
-        pentanomials: int64[N, N, 5]: entry [i, j] counts the pairs in which i made 0, 1/2, 1, 3/2 and 2 points against
-            j; float64 for fractional pairs. Only one of [i, j] and [j, i] need be filled; both are added. All 0 where
-            two never met.
+        pairings: by the numbers (i, j) of two players, in either order: float64[5], the pairs of games in which i made
+            0, 1/2, 1, 3/2 and 2 points against j; and the number of independent pairs for each one counted, as of
+            :attr:`Score.precision`, which only the intervals depend on.
+        players: number N of players.
         anchor: player with rating 0; by default the mean of all is 0.
         known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
-        precision: float64[N, N]: number of independent pairs for each one counted, as of :attr:`Score.precision`, which
-            only the intervals depend on; 0 where not filled. None is 1 for all.
         draws: number of samples for the intervals.
         seed: of the samples.
 
@@ -71,11 +70,10 @@ def bradley_terry(
     """
     if anchor is not None and known is not None:
         raise ValueError(f"anchor={anchor} would move ratings that are known: choose one of anchor and known")
-    counts = np.asarray(pentanomials, np.float64)
-    counts = counts + counts.swapaxes(0, 1)[:, :, ::-1]
-    players = len(counts)
-    first, second = np.nonzero(np.triu(counts.sum(axis=2), 1))
-    weights = counts[first, second] + PRIOR  # float64[pairings, 5]
+    ordered = {(min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x) for (i, j), (pairs, x) in pairings.items()}
+    first, second = np.array(sorted(ordered)).T
+    weights = np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR  # float64[pairings, 5]
+    precision = np.array([ordered[pairing][1] for pairing in sorted(ordered)])
     held = {player: rating for player, rating in enumerate(known or ()) if rating is not None} or {anchor or 0: 0.0}
     _check_connected(first, second, list(held), players)
     ratings = np.zeros(players)
@@ -92,8 +90,7 @@ def bradley_terry(
     points = np.arange(5) / 4
     estimate = rate(weights @ points / games, np.zeros(len(free)))
     # normalized gamma variates are Dirichlet distributed
-    independent = 1.0 if precision is None else np.maximum(precision, precision.T)[first, second, None]
-    sampled = np.random.default_rng(seed).standard_gamma(weights * independent, (draws, *weights.shape))
+    sampled = np.random.default_rng(seed).standard_gamma(weights * precision[:, None], (draws, *weights.shape))
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     all_ratings = np.tile(ratings, (1 + draws, 1))
     all_ratings[:, free] = _PER_NAT * np.array([estimate, *(rate(sample, estimate) for sample in scores)])
@@ -101,21 +98,6 @@ def bradley_terry(
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
     ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
     return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
-
-
-def rate_pairings(
-    weights: Mapping[tuple[int, int], tuple[Float64Array, float]], players: int, **options: Any
-) -> list[Interval]:
-    """Return the ratings of players as :func:`bradley_terry`, of which ``options`` are.
-
-    Args:
-        weights: by pairing (i, j): the pentanomial of i against j, float64[5], and the precision of its pairs.
-        players: number of players.
-    """
-    counts, precision = np.zeros((players, players, 5)), np.zeros((players, players))
-    for pairing, (pentanomial, independent) in weights.items():
-        counts[pairing], precision[pairing] = pentanomial, independent
-    return bradley_terry(counts, precision=precision, **options)
 
 
 def _newton(
@@ -277,7 +259,7 @@ def run_tournament(
         seconds[i, j] += cpu_s
     anchor = None if settings.anchor is None else players.index(settings.anchor)
     weights = {pairing: (score.effective_pentanomial, score.precision) for pairing, score in scores.items()}
-    ratings = rate_pairings(weights, len(players), anchor=anchor, seed=settings.seed)
+    ratings = bradley_terry(weights, len(players), anchor=anchor, seed=settings.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = differences_within(game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
