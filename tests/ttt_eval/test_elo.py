@@ -91,24 +91,6 @@ def test_likelihood_of_superiority():
     assert found == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
 
 
-@pytest.mark.parametrize(
-    "shape", [[0.1, 0.2, 0.3, 0.2, 0.2], [0.02, 0.08, 0.8, 0.08, 0.02], [0.1, 0.05, 0.6, 0.05, 0.2]]
-)
-@pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_coverage_of_elo_intervals(shape, matches):
-    """Of few pairs that mostly draw, the pairs added at 0 and at 1 have a part in the variance: intervals are wider."""
-    rng, points = np.random.default_rng(1), np.arange(5) / 4
-    mean, z = float(shape @ points), float(norm.ppf(0.975))
-    truth, variance = elo_from_score(mean), float(shape @ (points - mean) ** 2)
-    for pairs in (50, 500):
-        found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
-        share = np.mean([one.low <= truth <= one.high for one in found])
-        added = z**2 / 4 * (mean**2 + (1 - mean) ** 2)  # to the sum of squares, by z**2 / 4 pairs at each end
-        expected = 1 - 2 * norm.sf(z * math.sqrt(1 + added / (pairs * variance)))
-        few_results = 0.008
-        assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / matches) + few_results)
-
-
 def fishtest_llr(results, elo0, elo1):
     """Return the LLR of fishtest, with logistic Elo and theta by bisection.
 

@@ -26,18 +26,14 @@ def rate(counts, players, **options):
     return bradley_terry(weights, players, **options)
 
 
-def simulate_pairs(ratings, pairs, rng, shared=0.0):
-    """Return simulated pentanomials by pairing; a share ``shared`` of the decided pairs is decided by the seats."""
+def simulate_pairs(ratings, pairs, rng):
+    """Return simulated pentanomials by pairing."""
     counts = {}
     for i, j in combinations(range(len(ratings)), 2):
         score = score_from_elo(ratings[i] - ratings[j])
         reach = min(score, 1 - score)  # of a game's chance to be drawn
         game = np.array([1 - score - reach / 2, reach, score - reach / 2])
-        both = np.convolve(game, game)
-        if shared:  # pairs in which either wins its game, as on a board on which the first player wins
-            room = min(both[0], both[4]) * shared
-            both += room * np.array([-1, 0, 2, 0, -1])
-        counts[i, j] = rng.multinomial(pairs, both)
+        counts[i, j] = rng.multinomial(pairs, np.convolve(game, game))
     return counts
 
 
@@ -110,15 +106,13 @@ def test_errors_of_ratings():
         rate(counts, 3, anchor=0, known=[0, None, 50])
 
 
-@pytest.mark.parametrize(
-    ("tournaments", "shared"), [(16, 0.0), *(pytest.param(400, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
-)
-def test_coverage_of_intervals(tournaments, shared):
+@pytest.mark.parametrize("tournaments", [16, pytest.param(400, marks=pytest.mark.slow)])
+def test_coverage_of_intervals(tournaments):
     rng = np.random.default_rng(4)
     truth = np.array([150.0, 60.0, 0.0, -210.0])
     inside = np.zeros(4)
     for _ in range(tournaments):
-        found = rate(simulate_pairs(truth, 100, rng, shared), 4, draws=SAMPLES, seed=int(rng.integers(2**32)))
+        found = rate(simulate_pairs(truth, 100, rng), 4, draws=SAMPLES, seed=int(rng.integers(2**32)))
         inside += [rating.low <= true <= rating.high for rating, true in zip(found, truth, strict=True)]
     # quantiles of so many samples are a little too narrow, as is a twentieth of them
     error = 4 * (0.95 * 0.05 / tournaments) ** 0.5
