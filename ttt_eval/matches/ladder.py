@@ -109,15 +109,14 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
         return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score")
 
     def weights(self) -> tuple[Float64Array, float]:
-        """Return pair counts by result, float64[5], and their precision, as :func:`bradley_terry` takes them.
+        """Return pair counts by result, float64[5], and their precision, as :meth:`Score.weights`.
 
         An exact result counts as so many pairs that it has no sampling error.
         """
         if self.exact:
             score = self.score().mean
             return _CERTAIN * np.array([1 - score, 0, 0, 0, score]), 1.0
-        played = self._played()
-        return played.effective_pentanomial, played.precision
+        return self._played().weights()
 
 
 def check_games(games: int, least: int) -> None:

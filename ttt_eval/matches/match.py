@@ -589,15 +589,6 @@ def identify(match: MatchSettings, players: Sequence[str]) -> dict[str, str]:
     return {spec: policy_identity(spec) for spec in players}
 
 
-class PlayedBlock(NamedTuple):
-    """A block of one of several matches."""
-
-    match: int
-    """number of the match"""
-    score: Score
-    cpu_s: float
-
-
 def play_matches(
     match: MatchSettings,
     players: Sequence[tuple[str, str]],
@@ -607,7 +598,7 @@ def play_matches(
     provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
-) -> Generator[tuple[int, PlayedBlock], None, None]:
+) -> Generator[tuple[int, Score, float], None, None]:
     """Play the blocks of matches that are not stored yet; the first ones of a longer match are the same.
 
     Args:
@@ -618,7 +609,7 @@ def play_matches(
         folder, provenance, jobs: as of :func:`ttt_eval.result_store.do_units`.
 
     Yields:
-        The number of a block, counted through all matches, and the block, as soon as it is available.
+        The number of a match, the score of its next block, and the CPU seconds of that, as soon as it is available.
     """
     settings = describe_match(match)
     settings["correction_identity"] = policy_identity(str(match.luck_correction))
@@ -631,9 +622,8 @@ def play_matches(
     ]
     play, files = partial(_play_unit, match, uuid4().hex), (RESULT, COST, "*.html")
     with closing(do_units(play, units, folder, provenance, jobs=jobs, other_files=files)) as results:
-        for number, result in results:
-            score = Score.from_record(result)
-            yield number, PlayedBlock(number // len(firsts), score, float(result["cpu_s"]))
+        for number, result in enumerate(results_in_order(results)):
+            yield number // len(firsts), Score.from_record(result), float(result["cpu_s"])
 
 
 def _play_unit(match: MatchSettings, name: str, unit: Unit) -> dict[str, Any]:

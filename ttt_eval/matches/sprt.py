@@ -25,7 +25,7 @@ import numpy as np
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.core.parallel import Jobs, results_in_order
+from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_from_score, elo_to_dict, normalized_elo, score_from_elo
 from ttt_eval.matches.match import RESULT, MatchSettings, describe_match, identify, play_matches
@@ -329,10 +329,9 @@ def run_sprt(
     a, b = str(match.a), str(match.b)
     identities = identify(match, (a, b))
     total, path = Score.empty(match.game), []
-    blocks = play_matches(match, [(a, b)], pairs, identities, folder, provenance, jobs=jobs)
-    with closing(blocks):
-        for block in results_in_order(blocks):
-            total += block.score
+    with closing(play_matches(match, [(a, b)], pairs, identities, folder, provenance, jobs=jobs)) as blocks:
+        for _, score, _ in blocks:
+            total += score
             decision = test.decide(total)
             path.append((total.games // 2, decision.llr))
             if progress is not None:

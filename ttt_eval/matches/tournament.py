@@ -18,7 +18,7 @@ from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.luck import OFF
-from ttt_eval.matches.match import COST, RESULT, MatchSettings, PlayedBlock, describe_match, identify, play_matches
+from ttt_eval.matches.match import COST, RESULT, MatchSettings, describe_match, identify, play_matches
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import Interval
@@ -55,7 +55,7 @@ def bradley_terry(
     Args:
         pairings: by the numbers (i, j) of two players, in either order: float64[5], the pairs of games in which i made
             0, 1/2, 1, 3/2 and 2 points against j; and the number of independent pairs for each one counted, as of
-            :attr:`Score.precision`, which only the intervals depend on.
+            :meth:`Score.weights`, which only the intervals depend on.
         players: number N of players.
         anchor: player with rating 0; by default the mean of all is 0.
         known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
@@ -234,7 +234,7 @@ def run_tournament(
         folder: folder of the blocks.
         provenance: JSON-ready: versions and code; the same at every call.
         jobs: the workers.
-        progress: called with the number of pairs of each finished block.
+        progress: called with the number of pairs of each finished block, in order.
 
     Raises:
         ValueError: an unknown policy, another process that works in the folder.
@@ -245,20 +245,16 @@ def run_tournament(
     names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]
     match = MatchSettings(game, *names[0], settings.seed, settings.openings, luck_correction=settings.luck_correction)
     identities = identify(match, players)
-    blocks: dict[int, PlayedBlock] = {}
-    with closing(play_matches(match, names, settings.pairs, identities, folder, provenance, jobs=jobs)) as results:
-        for number, block in results:
-            blocks[number] = block
-            if progress is not None:
-                progress(block.score.games // 2)
     scores, seconds = dict.fromkeys(pairings, Score.empty()), dict.fromkeys(pairings, 0.0)
-    for number in sorted(blocks):  # in order, so that the first forfeit does not depend on the workers
-        owner, score, cpu_s = blocks[number]
-        i, j = pairings[owner]
-        scores[i, j] += score if players[i] < players[j] else score.reversed()
-        seconds[i, j] += cpu_s
+    with closing(play_matches(match, names, settings.pairs, identities, folder, provenance, jobs=jobs)) as blocks:
+        for owner, score, cpu_s in blocks:
+            i, j = pairings[owner]
+            scores[i, j] += score if players[i] < players[j] else score.reversed()
+            seconds[i, j] += cpu_s
+            if progress is not None:
+                progress(score.games // 2)
     anchor = None if settings.anchor is None else players.index(settings.anchor)
-    weights = {pairing: (score.effective_pentanomial, score.precision) for pairing, score in scores.items()}
+    weights = {pairing: score.weights() for pairing, score in scores.items()}
     ratings = bradley_terry(weights, len(players), anchor=anchor, seed=settings.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = differences_within(game, players[best], players[second])
