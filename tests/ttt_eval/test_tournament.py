@@ -99,7 +99,7 @@ def test_rating_among_fixed_ratings():
 
 def test_errors_of_ratings():
     counts = {(0, 1): [0, 0, 5, 0, 0]}
-    with pytest.raises(ValueError, match="no games connect player 2 with player 0"):
+    with pytest.raises(ValueError, match="do not connect all players"):
         rate(counts, 3)
     assert len(rate(counts, 3, known=[0, None, 50])) == 3  # what is known connects
     with pytest.raises(ValueError, match="anchor=0 would move ratings that are known"):

@@ -105,14 +105,6 @@ class SPRT:
         ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
         return Decision(ratio, *self.bounds)
 
-    def fixed_pairs(self, variance: float) -> int:
-        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
-        score.
-        """
-        between = score_from_elo(self.elo1) - score_from_elo(self.elo0)
-        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
-        return math.ceil((wanted / between) ** 2 * variance)
-
 
 _NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
 
@@ -273,8 +265,10 @@ class SequentialMatch:
     @property
     def fixed_games(self) -> int | None:
         """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
-        variance = self.score.moments()[1]
-        return 2 * self.test.fixed_pairs(variance) if variance > 0 else None
+        test, variance = self.test, self.score.moments()[1]
+        errors = NORMAL.inv_cdf(1 - test.alpha) + NORMAL.inv_cdf(1 - test.beta)
+        difference = score_from_elo(test.elo1) - score_from_elo(test.elo0)
+        return 2 * math.ceil((errors / difference) ** 2 * variance) or None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""

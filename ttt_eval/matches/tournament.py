@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.core.files import write_json
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
@@ -75,12 +75,13 @@ def bradley_terry(
     weights = np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR  # float64[pairings, 5]
     precision = np.array([ordered[pairing][1] for pairing in sorted(ordered)])
     held = {player: rating for player, rating in enumerate(known or ()) if rating is not None} or {anchor or 0: 0.0}
-    _check_connected(first, second, list(held), players)
     ratings = np.zeros(players)
     ratings[list(held)] = list(held.values())
     free = np.setdiff1d(np.arange(players), list(held))
     signs = np.zeros((len(first), players))  # of the ratings in the difference of each pairing
     signs[np.arange(len(first)), first], signs[np.arange(len(first)), second] = 1, -1
+    if len(free) and np.linalg.matrix_rank(signs[:, free]) < len(free):
+        raise ValueError("games do not connect all players: ratings need some between all, by others too")
     known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
 
     def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
@@ -123,20 +124,6 @@ def _newton(
         if size < 1e-9:
             break
     return strengths
-
-
-def _check_connected(first: Int64Array, second: Int64Array, held: Sequence[int], players: int) -> None:
-    """Raise ValueError unless games connect all players, or ratings that are known."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    rows = np.append(first, held[:-1]).astype(np.int32)  # for SciPy 1.11
-    columns = np.append(second, held[1:]).astype(np.int32)
-    graph = coo_array((np.ones(len(rows)), (rows, columns)), (players, players))
-    count, labels = connected_components(graph, directed=False)
-    if count > 1:
-        alone = int(np.flatnonzero(labels != labels[0])[0])
-        raise ValueError(f"no games connect player {alone} with player 0: ratings need some between all, by others too")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
