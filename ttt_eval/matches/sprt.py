@@ -258,11 +258,6 @@ class SequentialMatch:
         return stopped_score(self.test, self.score, len(self.path))
 
     @property
-    def elo(self) -> Interval:
-        """Elo difference of the estimate."""
-        return Interval(*map(elo_from_score, self.estimate))
-
-    @property
     def fixed_games(self) -> int | None:
         """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
         test, variance = self.test, self.score.moments()[1]
@@ -272,7 +267,7 @@ class SequentialMatch:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        decision, score = self.decision, self.score
+        decision, score, estimate = self.decision, self.score, self.estimate
         return {
             **{"format": 1, "kind": "sprt"},
             **self.settings,
@@ -281,8 +276,8 @@ class SequentialMatch:
             **{"llr": decision.llr, "llr_low": decision.low, "llr_high": decision.high},
             **score.to_dict(),
             "pairs": score.pairs.tolist(),
-            "score": self.estimate._asdict(),
-            **elo_to_dict(score, self.elo),
+            "score": estimate._asdict(),
+            **elo_to_dict(score, Interval(*map(elo_from_score, estimate))),
             "normalized_elo": finite_or_none(normalized_elo(score)),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
