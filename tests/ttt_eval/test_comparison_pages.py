@@ -60,14 +60,11 @@ def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
 
 def tournament(players=("random", "win-or-block", "optimal"), scores=(LOST, LOST, EVEN), differences=None):
     met = dict(zip(((0, 1), (0, 2), (1, 2)), map(score_of, scores), strict=True))
-    counts = np.zeros((3, 3, 5), np.int64)
-    for pairing, score in met.items():
-        counts[pairing] = score.pentanomial
     settings = {
         "game": SKIP.to_dict(), "seed": 0, "openings": None, "openings_sha256": None, "games_per_pairing": 200,
         "block": 64, "anchor": None, "prior": 0.2, "draws": 100, "rated_by": {"choix": "0"}, "provenance": PROVENANCE,
     }  # fmt: skip
-    ratings = bradley_terry(counts, draws=100)
+    ratings = bradley_terry({pairing: (score.pentanomial, 1.0) for pairing, score in met.items()}, 3, draws=100)
     return Tournament(players, dict.fromkeys(players, ""), met, ratings, settings, differences).to_dict()
 
 
