@@ -33,10 +33,10 @@ WON, LOST, EVEN = (
     [[20, 5, 20], [5, 0, 5], [20, 5, 20]],
 )
 CONTENTS = {
-    "sprt": ("Course of the test|The games|Largest differences", 2, {"A - B"}),
-    "tournament": ("Ratings|Cross table|Neighbours|Largest differences of the best two", 1, {"3 random"}),
+    "sprt": ("Course of the test|The games|Largest differences", 1, {"LLR", "accepts 30 Elo"}),
+    "tournament": ("Ratings|Cross table|Neighbours|Largest differences of the best two", 0, set()),
     "ladder": (
-        "The ladder|Against each rung|The first move|Worst positions|Cost of its training", 2, {"optimal", "random"}
+        "The ladder|Against each rung|The first move|Worst positions|Cost of its training", 1, {"optimal", "random"}
     ),
     "sweep": ("Settings|Learning curves|Cost", 0, set()),
 }  # fmt: skip

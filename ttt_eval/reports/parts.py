@@ -139,15 +139,6 @@ def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: A
     return table(key, [(name, *(phase[cost] for cost in COST_KEYS)) for name, phase in phases.items()], (), **names)
 
 
-def intervals_figure(
-    rows: Sequence[plots.IntervalRow], x_label: str, caption: str, write: Callable[[float], str],
-    zero: float | None = None,
-) -> Figure:  # fmt: skip
-    """Return a figure of estimates with their intervals, one below the other; ``write`` formats its numbers."""
-    values = "; ".join(f"{row.name} {formats.format_interval(row.value, write)}" for row in rows)
-    return page.figure(plots.draw_intervals(rows, x_label, zero), f"{x_label}: {values}.", caption)
-
-
 def pareto_figure(points: Sequence[plots.IntervalRow], x_label: str, y_label: str, key: str) -> Figure:
     """Return a figure of value by cost with the Pareto front; ``key`` is that of its caption."""
     best = ", ".join(point.name for point in points if point.front) or "none"
