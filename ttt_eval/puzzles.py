@@ -172,9 +172,7 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
 # Sets
 
 
-def make_set(
-    seed: int = 0, shares: Sequence[tuple[Game, int]] = SHIPPED, *, progress: Callable[[float], None] | None = None
-) -> list[Puzzle]:
+def make_set(seed: int = 0, shares: Sequence[tuple[Game, int]] = SHIPPED) -> list[Puzzle]:
     """Return puzzles with natural moves as the built-in set has them: no two are symmetric, and levels are mixed.
 
     Exchanging all colours counts as a symmetry, and so does a different skip chance on the same board.
@@ -182,7 +180,6 @@ def make_set(
     Args:
         seed: seed of the games that give the positions.
         shares: games, with the number of puzzles of each.
-        progress: called with the share that is done.
 
     Raises:
         ValueError: a game with too few such positions.
@@ -199,8 +196,6 @@ def make_set(
         if len(chosen) < count:
             raise ValueError(f"{game} gives {len(chosen)} puzzles of {count}: ask for fewer, or choose another game")
         found += sorted(chosen, key=lambda one: (one.level, -one.loss))
-        if progress is not None:
-            progress((number + 1) / len(shares))
     return found
 
 

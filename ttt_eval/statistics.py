@@ -194,14 +194,6 @@ def is_within(value: Interval, low: float, high: float) -> bool | None:
     return True if low <= value.low and value.high <= high else None
 
 
-def is_certain(count: int, trials: int) -> bool | None:
-    """Return whether something always happens, from ``count`` of ``trials`` independent trials, by :func:`wilson`.
-
-    False after one exception; otherwise None, because no number of trials shows that there is none.
-    """
-    return is_within(wilson(count / trials, trials), 1 - 1e-12, 1.0) if trials else None
-
-
 def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether all verdicts hold; None if none fails and one is open."""
     verdicts = set(verdicts)
@@ -232,11 +224,3 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     seen = likely[counts[1], counts[0]]
     weights = np.exp(likely - likely.max())
     return float(weights[likely <= seen + 1e-7].sum() / weights.sum()) >= level
-
-
-def are_samples(counts: Iterable[Sequence[int]], probabilities: Iterable[Sequence[float]], level: float = 0.05) -> bool:
-    """Return whether :func:`is_sample` rejects no more samples than the 99.5% quantile expected by chance."""
-    from scipy.stats import binom
-
-    accepted = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]
-    return bool(accepted.count(False) <= binom.ppf(0.995, len(accepted), level))

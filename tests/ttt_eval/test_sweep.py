@@ -4,18 +4,8 @@ import json
 
 import pytest
 
+from ttt_eval import sweep
 from ttt_eval.statistics import interval_from_seeds
-from ttt_eval.sweep import (
-    MAX_RUNS,
-    RunResult,
-    aggregate_runs,
-    read_sweep,
-    setting_name,
-    table_rows,
-    to_command_line,
-    varied_options,
-    write_sweep,
-)
 
 WHOLE = """
 seeds = 2
@@ -31,7 +21,7 @@ games = 50
 
 def read(tmp_path, text):
     (tmp_path / "sweep.toml").write_text(text)
-    return read_sweep(tmp_path / "sweep.toml", refused=("seed",))
+    return sweep.read_sweep(tmp_path / "sweep.toml", refused=("seed",))
 
 
 def test_file_describes_all_combinations(tmp_path):
@@ -40,20 +30,20 @@ def test_file_describes_all_combinations(tmp_path):
     assert len(rows) == 8
     assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
     assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
-    assert varied_options(rows) == ["games", "epsilon", "layers", "learner"]
+    assert sweep.varied_options(rows) == ["games", "epsilon", "layers", "learner"]
     assert read(tmp_path, "") == ([{}], [0])
     assert read(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
 
 
 def test_setting_as_a_command_line():
     row = {"learner": "q-net", "layers": [8, 4], "self": True, "other": False, "epsilon": 0.1}
-    assert to_command_line(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
+    assert sweep.to_command_line(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"seeds = {seeds}" for seeds in ("", 0, "true", "[]", "[1, 1]", "[1, -1]", MAX_RUNS + 1)),
+        *(f"seeds = {seeds}" for seeds in ("", 0, "true", "[]", "[1, 1]", "[1, -1]", sweep.MAX_RUNS + 1)),
         "seed = 1",
         "fixed = 3",
         "fixed = {games = {a = 1}}",
@@ -77,16 +67,20 @@ def test_invalid_files_are_rejected(text, tmp_path):
 
 def test_runs_are_aggregated_over_seeds(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
-    runs = [RunResult(1, 0, {"regret": 0.2}), RunResult(0, 1, {"regret": 0.3}), RunResult(0, 0, {"regret": 0.1})]
-    lines = aggregate_runs(rows, runs)
+    runs = [
+        sweep.RunResult(1, 0, {"regret": 0.2}),
+        sweep.RunResult(0, 1, {"regret": 0.3}),
+        sweep.RunResult(0, 0, {"regret": 0.1}),
+    ]
+    lines = sweep.aggregate_runs(rows, runs)
     assert lines[0].numbers["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))
-    agree = aggregate_runs(rows[:1], [RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
+    agree = sweep.aggregate_runs(rows[:1], [sweep.RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
     assert agree[0].numbers["exploitability"] == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))  # its maximum is 1
-    head, first, second = table_rows(lines)
+    head, first, second = sweep.table_rows(lines)
     assert head == ["epsilon", "runs", "regret"]
     assert first == ["0.1", "2", "0.2000 (0.0000-1.4706)"]  # Student's t of two: 12.7062 deviations of the mean
     assert second == ["0.3", "1", "0.2000"]
-    write_sweep(tmp_path, "sweep.toml", {"code": "x"}, lines, [])
+    sweep.write_sweep(tmp_path, "sweep.toml", {"code": "x"}, lines, [])
     data = json.loads((tmp_path / "result.json").read_text())
     assert data["table"][1] == {"options": rows[1], "seeds": 1, "regret": {"mean": 0.2}}
     assert set(data["table"][0]["regret"]) == {"mean", "low", "high"}
@@ -102,5 +96,5 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     ],
 )
 def test_names_of_settings(rows, names):
-    options = varied_options(rows)
-    assert [setting_name(row, options) for row in rows] == names
+    options = sweep.varied_options(rows)
+    assert [sweep.setting_name(row, options) for row in rows] == names
