@@ -6,16 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports import plots
-from ttt_eval.reports.plots import (
-    LOSS,
-    WIN,
-    IntervalRow,
-    Line,
-    as_svg,
-    draw_curves,
-    draw_pareto_front,
-    save_picture,
-)
+from ttt_eval.reports.plots import LOSS, WIN, IntervalRow, Line, as_svg, draw_curves, draw_pareto_front, save_picture
 from ttt_eval.statistics import Interval
 
 LINES = [

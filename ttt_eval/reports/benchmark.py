@@ -12,7 +12,6 @@ from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import MAX_GROUPS, curves_figure
 from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 
 _score = partial(formats.format_interval, write=formats.three_digits)
@@ -39,7 +38,7 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         command: the command that writes the page, if it is shown.
     """
     entries, lines = comparison.entries, list[plots.Line]()
-    for one in entries[:MAX_GROUPS]:
+    for one in entries[: parts.MAX_GROUPS]:
         shares, low, high = zip(*one.profile, strict=True)
         lines.append(plots.Line(one.name, THRESHOLDS.tolist(), shares, low=low, high=high))
     cells = {
@@ -47,7 +46,7 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         for pair, value in comparison.improvement.items()
     }
     improvement = parts.cross_table("improvement", {one.name: one.name for one in entries}, cells)
-    profiles = curves_figure(
+    profiles = parts.curves_figure(
         lines, "score", "share of runs above it", page.words("profiles"), distances=False, x_scale="linear"
     )
     sections: dict[str, Parts] = {
@@ -154,11 +153,11 @@ def _task_means(comparison: Comparison) -> Table:
 
 
 def _cost(comparison: Comparison) -> Parts:
-    known = [
-        plots.IntervalRow(one.name, one.interquartile_mean, cost=one.submission.cpu_s or 0.0)
+    points = [
+        plots.IntervalRow(one.name, one.interquartile_mean, cost=one.submission.cpu_s)
         for one in comparison.entries
+        if one.submission.cpu_s
     ]
-    points = [point for point in known if point.cost]
     if not points:
         return [left_out("The CPU time of the runs is not known.")]
     front = pareto_front([point.value.mean for point in points], [point.cost for point in points])

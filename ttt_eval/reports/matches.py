@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from ttt_eval.matches.elo import likelihood_of_superiority
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import curves_figure
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Data, LadderResult, SprtResult, TournamentResult, read_score
 from ttt_eval.statistics import Interval
@@ -71,7 +71,7 @@ def _draw_path(result: SprtResult) -> Figure:
     for elo, bound, colour in (("elo1", result.llr_high, plots.WIN), ("elo0", result.llr_low, plots.LOSS)):
         lines.append(plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--"))
     caption = page.words("path", **elos)
-    return curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, x_scale="linear")
+    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, x_scale="linear")
 
 
 def tournament_report(result: TournamentResult) -> Report:
@@ -81,15 +81,10 @@ def tournament_report(result: TournamentResult) -> Report:
     players, names = [result.players[i] for i in order], {i: specs[i] for i in order}
     rates = {pair: score.rate("score") for pair, score in scores.items()}
     cells = {pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}") for pair, rate in rates.items()}
-    neighbours = [
-        (
-            f"{names[i]} against {names[j]}",
-            _elo(formats.elo_interval(rates[i, j])),
-            likelihood_of_superiority(scores[i, j]),
-            scores[i, j].games,
-        )
-        for i, j in pairwise(order)
-    ]
+    neighbours = []
+    for i, j in pairwise(order):
+        elo, score = _elo(formats.elo_interval(rates[i, j])), scores[i, j]
+        neighbours.append((f"{names[i]} against {names[j]}", elo, likelihood_of_superiority(score), score.games))
     ratings = [
         (f"{place} {player['spec']}", player["rating"], player["score"].mean, player["games"])
         for place, player in enumerate(players, 1)
@@ -132,10 +127,11 @@ def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str
 def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
     name, rating, cost, ladder, game = result.policy, result.rating, result.cost, result.ladder, result.game
-    rows = [plots.IntervalRow(name, rating, True, cost["cpu_s_per_move"] if cost else 0.0, result.front is True)]
+    own_cost = cost["cpu_s_per_move"] if cost else 0.0
+    rows = [plots.IntervalRow(f"{name} (placed)", rating, True, own_cost, result.front is True)]
     for rung in result.rungs:
-        value, own_cost = Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here") or 0.0
-        rows.append(plots.IntervalRow(rung["spec"], value, False, own_cost, rung.get("front") is True))
+        value, rung_cost = Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here") or 0.0
+        rows.append(plots.IntervalRow(rung["spec"], value, False, rung_cost, rung.get("front") is True))
     rows.sort(key=lambda row: -row.value.mean)
     measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
     place = _describe_place(rating, [row for row in rows[::-1] if not row.marked])
@@ -149,16 +145,9 @@ def ladder_report(result: LadderResult) -> Report:
         verdict += [f"{move} a move", f"{'' if result.front else 'not '}on the Pareto front"]
         points = [row._replace(cost=1e6 * row.cost) for row in rows if row.cost]
         costs = [parts.pareto_figure(points, "CPU of a move, us", "Elo", "ladder front")]
-    table = [
-        (
-            f"{place} {row.name}{' (placed)' if row.marked else ''}",
-            row.value,
-            row.cost or None,
-            "yes" if row.front else "",
-        )
-        for place, row in enumerate(rows, 1)
-    ]
-    against = []
+    table, against = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    for rank, row in enumerate(rows, 1):
+        table.append((f"{rank} {row.name}", row.value, row.cost or None, "yes" if row.front else ""))
     for one in result.results[::-1]:
         shares, games = (one["win"], one["draw"], one["loss"]), "exact" if result.exact else f"{one['games']:,}"
         against.append((result.rungs[one["rung"]]["spec"], *shares, one["score"], one["expected"], games, shares))

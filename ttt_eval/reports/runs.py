@@ -37,14 +37,13 @@ from ttt_eval.exact.strength import Strength, differences_within, first_choice, 
 from ttt_eval.matches.match import SampleGame, sample_game
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import MAX_GROUPS, curve_parts, curves_figure
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 from ttt_eval.sweep import to_command_line
 
 Row = Mapping[str, float]
-MAX_RUNS = MAX_GROUPS
+MAX_RUNS = parts.MAX_GROUPS
 """Maximum number of runs on a page: of curves that can be told apart."""
 OPPONENTS = ("random", "optimal")
 """Policies that every run meets, besides the other runs."""
@@ -52,7 +51,7 @@ MAX_MARKS, MAX_RATES, MAX_BOARDS = 200, 30, 5
 """Maximum number of marks in a plot, of marks between which results are counted (more would leave too few games between
 two), and of marks whose first move is shown."""
 MAX_CELLS_BY_MOVE = 36
-"""Maximum number of cells for showing a sample game move by move; on larger boards its stones are numbered."""
+"""Maximum number of cells for showing a sample game move by move; of larger boards the last position is shown."""
 MAX_VALUE_LENGTH = 60
 """Maximum length of the value of a setting, in characters."""
 SEATS = ("first", "second")
@@ -266,19 +265,17 @@ def _learning(run: RunResult) -> Parts:
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
+    marks = run.directory.read_choices(run.game)
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
-    marks = [(mark.games, mark.choices[0]) for mark in run.directory.read_choices(run.game)]
-    shown = [row["games"] for row in thin_out([{"games": games} for games, _ in marks], MAX_BOARDS)]
     boards = [
-        parts.choice_board(run.game, *one[:2], title=f"{games:,} games") for games, one in marks if games in shown
+        parts.choice_board(run.game, choice.position, choice.probabilities, title=f"{games:,} games")
+        for games, (choice, *_) in [marks[i] for i in log_spaced(np.array([mark.games for mark in marks]), MAX_BOARDS)]
     ]
-    table = (
-        parts.table("measured", lines, head=("games", *(metric(name).label for name in names))) if measured else None
-    )
+    head = ("games", *(metric(name).label for name in names))
     return [
         list(_curves(run, measured)) or None,
-        table or left_out(page.words("no measurements")),
+        parts.table("measured", lines, head=head) if measured else left_out(page.words("no measurements")),
         Boards(boards, "Its first move during training") if boards else None,
     ]
 
@@ -310,7 +307,7 @@ def _figure(
             plots.Line(labels[name], at, [row[name] for row in rows], colour)
             for name, colour in zip(names, colours, strict=False)
         ]
-        yield curves_figure(lines, x_label, y_label, caption, distances=not shares)
+        yield parts.curves_figure(lines, x_label, y_label, caption, distances=not shares)
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
@@ -376,10 +373,9 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     text = Text(f"{names}; after {len(played.plies)} moves {end}.{loss}")
     if game.cells <= MAX_CELLS_BY_MOVE:
         return [text, Boards(list(_plies(game, played, end)))]
-    order = {ply.action: count for count, ply in enumerate(played.plies, 1)}
-    skips = ", ".join(str(count) for count, ply in enumerate(played.plies, 1) if ply.skips)
-    lines = [page.words("numbered"), f"A turn was skipped after {skips}." if skips else ""]
-    return [text, Boards([Board(game, played.last.cells, lines, end, last=played.plies[-1].action, order=order)])]
+    moves = " ".join(coordinate(ply.action, game) + "+" * ply.skips for ply in played.plies)
+    last = Board(game, played.last.cells, [page.words("last position"), moves], end, last=played.plies[-1].action)
+    return [text, Boards([last])]
 
 
 def _plies(game: Game, played: SampleGame, end: str) -> Iterator[Board]:
@@ -478,33 +474,27 @@ def runs_report(result: RunsResult) -> Report:
     if len(runs) == 1:
         return run_report(runs[0])
     curves = read_curves([run.path for run in runs])
+    groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
     ranked = sorted(runs, key=lambda run: run.strength.exploitability if run.strength else float("inf"))
-    measured = [(run.name, run.strength) for run in ranked if run.strength]
+    measured = [(run.name, run.strength.exploitability) for run in ranked if run.strength]
     rows = list[page.Row]()
     for run in runs:
-        numbers = ["not computed"] * (len(LOSSES) + len(opponents))
+        numbers: list[str | Cell] = ["not computed"] * (len(LOSSES) + len(opponents))
         if run.strength is not None:
-            measures, scores = run.strength.measures, run.strength.results.values()
+            measures = run.strength.measures
             numbers = [formats.number(measures[name]) if name in measures else "not solved" for name in LOSSES]
-            numbers += [formats.number(one.score) for one in scores]
+            numbers += [Cell(*_describe_result(result)) for result in run.strength.results.values()]
         name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
         rows.append((name, *numbers, run.games, *run.cost))
     against = (f"score against {opponent}" for opponent in opponents)
     head = ("run", *LOSS_LABELS, *against, "games", "CPU of training", "peak memory", "wall time")
-    tables = [
-        parts.results_table(
-            "results of runs", [(name, one.results[opponent]) for name, one in measured], opponent=opponent
-        )
-        for opponent in opponents
-    ]
     solution = solve(visible(game)) if measured and has_regret(game) else None
     choices = [(run.name, first_choice(game, run.policy, solution=solution)) for run in runs if run.policy]
     boards = [parts.choice_board(game, *one[:2], one.best.tolist(), title=name) for name, one in choices]
     notes = [f"{note}." for curve in curves for note in curve.notes]
     sections: dict[str, Parts] = {
         "": [Text(page.words("runs", game=game)), *map(left_out, notes), parts.table("runs", rows, head=head)],
-        "Exact results": tables if measured else [],
-        "Learning curves": curve_parts([Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]),
+        "Learning curves": parts.curve_parts(groups),
         "Against each other": [_matrix(result)],
         "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
         f"Largest differences of {ranked[0].name} and {ranked[1].name}": _differences(game, *ranked[:2]),
@@ -515,9 +505,8 @@ def runs_report(result: RunsResult) -> Report:
     }
     verdict = page.words("unmeasured")
     if measured:
-        values = [f"exploitability {formats.number(one.exploitability)}" for _, one in measured[:2]]
-        least = measured[0][1].exploitability + VALUE_TOLERANCE
-        undecided = sum(one.exploitability <= least for _, one in measured[1:])
+        values = [f"exploitability {formats.number(value)}" for _, value in measured[:2]]
+        undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
         verdict = formats.describe_best([name for name, _ in measured], values, undecided)
     return Report(f"{len(runs)} runs side by side", verdict, [], sections)
 
@@ -527,10 +516,14 @@ def _matrix(result: RunsResult) -> Part:
     if not result.outcomes:
         runs = [f"run:{run.path}" for run in result.runs]
         return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
-    cells, names = {}, {i: run.name for i, run in enumerate(result.runs) if run.strength}
-    for pair, one in result.outcomes.items():
-        cells[pair] = one.score, formats.number(one.score), " / ".join(f"{part:.2f}" for part in one)
+    names = {i: run.name for i, run in enumerate(result.runs) if run.strength}
+    cells = {pair: (outcome.score, *_describe_result(outcome)) for pair, outcome in result.outcomes.items()}
     return parts.cross_table("matrix of runs", names, cells)
+
+
+def _describe_result(result: OutcomeProbabilities) -> tuple[str, str]:
+    """Return the score, and the shares of wins, draws and losses."""
+    return formats.number(result.score), " / ".join(f"{share:.2f}" for share in result)
 
 
 def _differences(game: AnyGame, a: RunResult, b: RunResult) -> Parts:
