@@ -10,7 +10,6 @@ import itertools
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from ttt_envs.core.checks import truncate
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.curve_summaries import Group, log_spaced, varied_labels
 from ttt_eval.curves import read_curves
@@ -64,44 +63,21 @@ COUNTS = ("wins", "draws", "losses")
 UNKNOWN = "not known"
 
 
-@dataclasses.dataclass(frozen=True)
-class RunResult:
-    """A run, finished or not, and its exact strength. Its files are read when they are used.
+class RunResult(NamedTuple):
+    """A run, finished or not, and its exact strength."""
 
-    Raises:
-        ValueError: when a file is read: no run, or a damaged file.
-    """
-
-    path: Path
+    directory: RunDirectory
+    config: Mapping[str, Any]
+    """its ``config.json``"""
+    game: AnyGame
+    policy: RunPolicy | None
+    """the policy that it learned; None before the first checkpoint"""
+    rows: Sequence[Row]
+    """its logged numbers"""
     strength: Strength | None = None
     """None if it is not computed: the page then shows the command for it"""
     name: str = ""
     """on a page of several runs"""
-
-    @cached_property
-    def directory(self) -> RunDirectory:
-        """Its files."""
-        return RunDirectory(self.path)
-
-    @cached_property
-    def config(self) -> Mapping[str, Any]:
-        """Its ``config.json``."""
-        return self.directory.read_config()
-
-    @cached_property
-    def game(self) -> AnyGame:
-        """The game of the training."""
-        return game_from_dict(self.config["game"])
-
-    @cached_property
-    def policy(self) -> RunPolicy | None:
-        """The policy that it learned; None before the first checkpoint."""
-        return RunPolicy(self.game, str(self.path)) if self.directory.checkpoint.is_file() else None
-
-    @cached_property
-    def rows(self) -> Sequence[Row]:
-        """Its logged numbers."""
-        return self.directory.read_metrics()
 
     @property
     def games(self) -> str:
@@ -134,6 +110,18 @@ class RunResult:
         return shlex.join(["python", "evaluate.py", name, self.directory.policy, *more, *options])
 
 
+def read_run(path: Path, strength: Strength | None = None, name: str = "") -> RunResult:
+    """Read a run, see :class:`RunResult`.
+
+    Raises:
+        ValueError: no run, or a damaged file.
+    """
+    directory = RunDirectory(path)
+    config, game = directory.read_config(), directory.read_game()
+    policy = RunPolicy(game, str(path)) if directory.checkpoint.is_file() else None
+    return RunResult(directory, config, game, policy, directory.read_metrics(), strength, name)
+
+
 class RunsResult(NamedTuple):
     """Runs of one game, compared."""
 
@@ -158,7 +146,7 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
     Raises:
         ValueError: no run, or one with a damaged file.
     """
-    return page.write_report(run / REPORT, run_report(RunResult(run, strength)))
+    return page.write_report(run / REPORT, run_report(read_run(run, strength)))
 
 
 def read_runs(
@@ -180,13 +168,13 @@ def read_runs(
     """
     game, names = read_common_game(paths), [path.resolve().name for path in paths]
     names = names if len(set(names)) == len(names) else list(map(str, paths))
-    runs = [RunResult(path, name=name) for path, name in zip(paths, names, strict=True)]
+    runs = [read_run(path, name=name) for path, name in zip(paths, names, strict=True)]
     pure = {
         i: run.policy for i, run in enumerate(runs) if run.policy and run.policy.pure and affordable(game, run.policy)
     }
     total, done = len(pure) * (len(pure) + 1) // 2, itertools.count(1)
     for i, policy in pure.items():
-        runs[i] = dataclasses.replace(runs[i], strength=strength(game, policy, opponents))
+        runs[i] = runs[i]._replace(strength=strength(game, policy, opponents))
         progress(next(done), total)
     players, outcomes = {i: cached(policy, game) for i, policy in pure.items()}, {}
     for i, j in itertools.combinations(players, 2):
@@ -435,12 +423,12 @@ def _settings(run: RunResult) -> Parts:
         "# repeat the training",
         _reproduce_command(run),
         "# continue from the last checkpoint, or to more games by --games N",
-        shlex.join(["python", "train.py", "--resume", str(run.path)]),
+        shlex.join(["python", "train.py", "--resume", str(run.directory)]),
         "# measure the strength",
         run.command("exploitability"),
         run.command("match", "win-or-block"),
     ]
-    files = [name for name in RUN_FILES if name != REPORT and (run.path / name).is_file()]
+    files = [name for name in RUN_FILES if name != REPORT and (run.directory.path / name).is_file()]
     return [
         Text("", commands, folded=page.words("commands of the run")),
         Text("", json.dumps(run.config, indent=2), folded=f"All settings, as {CONFIG} has them"),
@@ -461,7 +449,7 @@ def _reproduce_command(run: RunResult) -> str:
             row |= {f"no_{name}": True} if value is False else {name: value}
     options = to_command_line({name.replace("_", "-"): value for name, value in row.items()})
     words = ["train.py", "--learner", learner, *formats.game_options(run.game), *options]
-    return shlex.join(["python", *words, "--out", f"{run.path}-again"])
+    return shlex.join(["python", *words, "--out", f"{run.directory}-again"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -473,7 +461,7 @@ def runs_report(result: RunsResult) -> Report:
     game, runs, opponents = result.game, result.runs, result.opponents
     if len(runs) == 1:
         return run_report(runs[0])
-    curves = read_curves([run.path for run in runs])
+    curves = read_curves([run.directory.path for run in runs])
     groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
     ranked = sorted(runs, key=lambda run: run.strength.exploitability if run.strength else float("inf"))
     measured = [(run.name, run.strength.exploitability) for run in ranked if run.strength]
@@ -514,7 +502,7 @@ def runs_report(result: RunsResult) -> Report:
 def _matrix(result: RunsResult) -> Part:
     """Return the exact results of the runs against each other."""
     if not result.outcomes:
-        runs = [f"run:{run.path}" for run in result.runs]
+        runs = [f"run:{run.directory}" for run in result.runs]
         return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
     names = {i: run.name for i, run in enumerate(result.runs) if run.strength}
     cells = {pair: (outcome.score, *_describe_result(outcome)) for pair, outcome in result.outcomes.items()}
