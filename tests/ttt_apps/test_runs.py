@@ -62,7 +62,7 @@ def resume(folder, *more):
 @pytest.fixture(scope="module")
 def curves_drawn_once():
     """Curves of the same numbers are drawn once: drawing is most of what a tiny run costs."""
-    drawn, draw = {}, run_report.curves_figure
+    drawn, draw = {}, run_report.parts.curves_figure
 
     def embed(*arguments, **options):
         key = repr((arguments, options))
@@ -71,7 +71,7 @@ def curves_drawn_once():
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_report, "curves_figure", embed)
+        patch.setattr(run_report.parts, "curves_figure", embed)
         yield
 
 

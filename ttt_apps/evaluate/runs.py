@@ -13,8 +13,8 @@ from ttt_apps.runs import report_run
 from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
 from ttt_eval.curves import read_curves
 from ttt_eval.metrics import YAxis
-from ttt_eval.reports.curves import draw_summaries
 from ttt_eval.reports.page import write_report
+from ttt_eval.reports.parts import draw_summaries
 from ttt_eval.reports.plots import COLUMN_WIDTH, Scale, save_for_paper
 from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
 from ttt_eval.run_files import RunDirectory
