@@ -9,13 +9,13 @@ from commands import error_of, json_of, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.audit_rollouts import from_rollout_function, sb3_rollout_buffer
 from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.game import Position
 from ttt_eval.audit import ESTIMATORS, Auditor, AuditSettings, audit, make_estimator
-from ttt_eval.audit.adapters import from_rollout_function, sb3_rollout_buffer
 from ttt_eval.audit.episodes import Players, enumerate_episodes, sample_episodes
 from ttt_eval.audit.estimators import Batch
 from ttt_eval.exact import evaluate_policy

@@ -3,7 +3,7 @@
 An estimator is any function of a :class:`Batch` that returns float64[E, T]; entries without a decision are ignored. It
 treats every episode by itself, unless it has an attribute ``uses_groups`` that is true: then ``group_size`` consecutive
 episodes form a group. The arrays of CleanRL and Stable-Baselines3 have the same meaning, transposed: see
-:mod:`ttt_eval.audit.adapters`.
+examples/audit_rollouts.py.
 """
 
 from __future__ import annotations
