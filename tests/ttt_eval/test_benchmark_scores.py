@@ -13,7 +13,7 @@ from pages import check_in_browser, in_browser, read_page
 
 from ttt_apps import evaluate
 from ttt_envs import Game
-from ttt_eval.benchmark import TASKS, aggregates
+from ttt_eval.benchmark import TASKS, comparison
 from ttt_eval.benchmark.comparison import compare_submissions, to_json, write_csv
 from ttt_eval.benchmark.records import CheckpointScore, Cost, RunScore, SubmissionScores, read_scores, write_scores
 from ttt_eval.exact.dynamic_programming import outcome
@@ -47,9 +47,9 @@ matrices = arrays(np.float64, (3, 4), elements=st.floats(-1, 1))
 def test_aggregates_are_those_of_rliable(name):
     scores, means, lows, highs = RLIABLE[name]
     for measure, mean, low, high in zip(
-        (aggregates.mean, aggregates.interquartile_mean, aggregates.optimality_gap), means, lows, highs, strict=True
+        (comparison.mean, comparison.interquartile_mean, comparison.optimality_gap), means, lows, highs, strict=True
     ):
-        [found] = aggregates.bootstrap_intervals([scores], measure, count=20_000)
+        [found] = comparison.bootstrap_intervals([scores], measure, count=20_000)
         assert found.mean == pytest.approx(mean, abs=1e-9)
         assert found.low == pytest.approx(low, abs=0.006)
         assert found.high == pytest.approx(high, abs=0.006)
@@ -57,22 +57,22 @@ def test_aggregates_are_those_of_rliable(name):
 
 def test_profiles_and_improvements_are_those_of_rliable():
     def profile(scores):
-        return aggregates.performance_profile(scores, THRESHOLDS)
+        return comparison.performance_profile(scores, THRESHOLDS)
 
-    found = aggregates.bootstrap_intervals([A], profile, count=20_000)
+    found = comparison.bootstrap_intervals([A], profile, count=20_000)
     expected = [(26, 22, 29), (20, 16, 24), (16, 12, 20), (12, 8, 16)]  # of 30 runs
     np.testing.assert_allclose(found, np.array(expected) / 30, atol=1e-9)
-    [found] = aggregates.bootstrap_intervals([A, B], aggregates.probability_of_improvement, count=5_000)
+    [found] = comparison.bootstrap_intervals([A, B], comparison.probability_of_improvement, count=5_000)
     np.testing.assert_allclose(found, (0.4066666667, 0.26, 0.5666666667), atol=0.02)
     assert found.mean == pytest.approx(0.4066666667, abs=1e-9)
 
 
 @given(matrices, matrices)
 def test_improvements_of_two_sum_to_one(one, other):
-    both = [aggregates.probability_of_improvement(*pair) for pair in ((one, other), (other, one))]
+    both = [comparison.probability_of_improvement(*pair) for pair in ((one, other), (other, one))]
     assert sum(both) == pytest.approx(1)
-    assert aggregates.probability_of_improvement(one, one + 3) == 0
-    assert aggregates.probability_of_improvement(one, one) == pytest.approx(0.5)
+    assert comparison.probability_of_improvement(one, one + 3) == 0
+    assert comparison.probability_of_improvement(one, one) == pytest.approx(0.5)
 
 
 def submission(
@@ -138,7 +138,7 @@ def test_submissions_are_compared_on_common_tasks_and_seeds():
     text = " ".join(found.notes)
     assert "lacks are left out of the aggregates: chance-10, self-play, critic." in text
     assert "These have fewer than 5 seeds, which decide nothing: all submissions." in text
-    assert found.undecided() == ["one"]
+    assert found.undecided == ["one"]
 
 
 def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
@@ -181,12 +181,12 @@ def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
 def test_clear_leads_are_decided_and_equals_are_not():
     five = range(5)
     found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.5)])
-    assert found.undecided() == []
+    assert found.undecided == []
     assert describe_leader(found).startswith("a is best of 2: interquartile mean 0.670 (")
     found = compare_submissions([submission("b", seeds=five), submission("a", seeds=range(4), lift=0.5)])
-    assert found.undecided() == ["b"]
+    assert found.undecided == ["b"]
     found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five)])
-    assert found.undecided() == ["b"]
+    assert found.undecided == ["b"]
     assert describe_leader(found).startswith("Undecided: a came out first of 2")
     assert found.entries[0].axes["basics"].mean == pytest.approx(0.07)
     assert found.entries[0].axes["self-play"].mean == pytest.approx(0.32)
