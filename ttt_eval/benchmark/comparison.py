@@ -17,8 +17,8 @@ import numpy as np
 
 from ttt_envs.core import files
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.benchmark.records import MAX_SEED, SubmissionScores
-from ttt_eval.benchmark.tasks import TASKS, Axis, find_tasks
+from ttt_eval.benchmark.records import SubmissionScores
+from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from ttt_eval.statistics import Interval
 
 THRESHOLDS = np.linspace(0, 1, 51)
@@ -107,8 +107,8 @@ def compare_submissions(
         raise ValueError("no submission")
     if len(set(names)) < len(names):
         raise ValueError(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
-    places, scores, notes = _common_scores(submissions, [TASKS.index(task) for task in find_tasks(tasks) if tasks])
-    entries = [_make_entry(own, places, scores[own.name], seed) for own in submissions if own.name in scores]
+    chosen, scores, notes = _common_scores(submissions, [task.name for task in find_tasks(tasks) if tasks])
+    entries = [_make_entry(own, chosen, scores[own.name], seed) for own in submissions if own.name in scores]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     unranked = sorted((own for own in submissions if own.name not in scores), key=lambda own: own.name)
     improvement, undecided = {}, list[str]()
@@ -120,53 +120,49 @@ def compare_submissions(
         if entry is entries[0]:
             [lead] = bootstrap_intervals(pair, _lead, seed)
             undecided += [other.name] * (lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS)
-    names = tuple(TASKS[place].name for place in places)
-    return Comparison(names, entries, improvement, undecided, notes, unranked)
+    return Comparison(tuple(chosen), entries, improvement, undecided, notes, unranked)
 
 
 def _common_scores(
-    submissions: Sequence[SubmissionScores], chosen: Sequence[int]
-) -> tuple[list[int], dict[str, Float64Array], list[str]]:
+    submissions: Sequence[SubmissionScores], chosen: Sequence[str]
+) -> tuple[list[str], dict[str, Float64Array], list[str]]:
     """Return the tasks of aggregates, the scores float64[runs, tasks] of each ranked submission, and notes for readers.
 
-    Tasks are places in ``TASKS``: the ``chosen`` ones; without any those that all submissions have.
+    Tasks are the ``chosen`` ones; without any those that all submissions have.
     """
-    numbers = {task.name: place for place, task in enumerate(TASKS)}
-    tables = {submission.name: np.full((MAX_SEED + 1, len(TASKS)), np.nan) for submission in submissions}
+    tables: dict[str, dict[str, dict[int, float]]] = {submission.name: {} for submission in submissions}
     lengths: dict[str, tuple[int, str]] = {}
     for submission in submissions:
         for run in submission.runs:
-            tables[submission.name][run.seed, numbers[run.task]] = run.score
+            tables[submission.name].setdefault(run.task, {})[run.seed] = run.score
             steps, name = lengths.setdefault(run.task, (run.steps, submission.name))
             if run.steps != steps:  # more steps alone would give a better rank
                 raise ValueError(
                     f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and {steps:,} in "
                     f"{name}: compare runs of the same length only, such as quick ones among themselves"
                 )
-    has = np.stack([~np.isnan(table).all(axis=0) for table in tables.values()])
-    places = list(chosen) or np.flatnonzero(has.all(axis=0)).tolist()
-    if not places:
+    tasks = list(chosen) or [task.name for task in TASKS if all(task.name in table for table in tables.values())]
+    if not tasks:
         raise ValueError("the submissions have no task in common: run each of them on the same tasks, or choose some")
     notes, scores, incomplete = list[str](), dict[str, Float64Array](), list[str]()
-    missing = [task.name for place, task in enumerate(TASKS) if has[:, place].any() and place not in places]
+    missing = [task.name for task in TASKS if task.name in lengths and task.name not in tasks]
     if missing and not chosen:
         notes.append(f"Tasks that a submission lacks are left out of the aggregates: {', '.join(missing)}.")
-    if len(places) < len(TASKS):
-        notes.append(f"Aggregates are over {len(places)} of the {len(TASKS)} tasks.")
+    if len(tasks) < len(TASKS):
+        notes.append(f"Aggregates are over {len(tasks)} of the {len(TASKS)} tasks.")
     for submission in submissions:
-        name, runs = submission.name, ~np.isnan(tables[submission.name][:, places])
-        whole = runs.all(axis=1)
-        if not whole.any():
+        name, columns = submission.name, [tables[submission.name].get(task, {}) for task in tasks]
+        seeds = sorted(set.intersection(*map(set, columns)))
+        if not seeds:
             notes.append(f"{name} has no rank, because it has no seed in all of these tasks.")
             continue
-        if unused := np.flatnonzero(runs.any(axis=1) & ~whole).tolist():
+        if unused := sorted(set().union(*columns).difference(seeds)):
             notes.append(f"{name} has seed {', '.join(map(str, unused))} in some of these tasks alone: left out.")
-        if not all(run.complete for run in submission.runs if numbers[run.task] in places):
+        if not all(run.complete for run in submission.runs if run.task in tasks):
             incomplete.append(name)
-        scores[name] = tables[name][whole][:, places].copy()
+        scores[name] = np.array([[column[seed] for column in columns] for seed in seeds])
     if not scores:
-        names = ", ".join(TASKS[place].name for place in places)
-        raise ValueError(f"no submission has a seed in all of the tasks {names}: choose fewer or others")
+        raise ValueError(f"no submission has a seed in all of the tasks {', '.join(tasks)}: choose fewer or others")
     few = [name for name, of_runs in scores.items() if len(of_runs) < MIN_SEEDS]
     for words, group in (
         (f"These have fewer than {MIN_SEEDS} seeds, which decide nothing", few),
@@ -174,18 +170,16 @@ def _common_scores(
     ):
         if group:
             notes.append(f"{words}: {'all submissions' if len(group) == len(scores) > 1 else ', '.join(group)}.")
-    return places, scores, notes
+    return tasks, scores, notes
 
 
-def _make_entry(submission: SubmissionScores, places: Sequence[int], scores: Float64Array, seed: int) -> Entry:
-    axes = [TASKS[place].axes for place in places]
+def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Float64Array, seed: int) -> Entry:
+    axes = [find_task(task).axes for task in tasks]
     columns = {axis: [column for column, of_task in enumerate(axes) if axis in of_task] for axis in sum(axes, ())}
-    middle, average, gap = (
-        bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap)
-    )
     means = {axis: bootstrap_intervals([scores[:, which]], mean, seed)[0] for axis, which in columns.items()}
+    totals = (bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap))
     profile = bootstrap_intervals([scores], partial(performance_profile, thresholds=THRESHOLDS), seed)
-    return Entry(submission, scores, middle, average, gap, means, profile)
+    return Entry(submission, scores, *totals, means, profile)
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
