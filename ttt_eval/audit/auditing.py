@@ -213,15 +213,10 @@ class Auditor:
         visits = Visits(number // size, *at, episodes.weights[number], ratios[mask])
         blocks = None if episodes.exact else assign_blocks(len(mask) // size)
         positions = position_errors(visits, error, episodes.exact, len(mask))
-        return Audit(
-            chosen,
-            episodes.exact,
-            len(mask),
-            *advantage_errors(visits, error, self.game.cells, blocks),
-            *gradient_errors(visits, (estimates, exact), self._probabilities, size, blocks),
-            positions,
-            self._boards.take(positions.rows),
-        )
+        advantage, coverage = advantage_errors(visits, error, self.game.cells, blocks)
+        gradient, cosine, square = gradient_errors(visits, (estimates, exact), self._probabilities, size, blocks)
+        numbers = (advantage, coverage, gradient, cosine, square)
+        return Audit(chosen, episodes.exact, len(mask), *numbers, positions, self._boards.take(positions.rows))
 
     def _evaluate(self) -> PolicyEvaluation:
         game, settings, opponent = self.game, self.settings, self._players.opponent

@@ -177,9 +177,11 @@ def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Floa
     axes = [find_task(task).axes for task in tasks]
     columns = {axis: [column for column, of_task in enumerate(axes) if axis in of_task] for axis in sum(axes, ())}
     means = {axis: bootstrap_intervals([scores[:, which]], mean, seed)[0] for axis, which in columns.items()}
-    totals = (bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap))
+    middle, average, gap = (
+        bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap)
+    )
     profile = bootstrap_intervals([scores], partial(performance_profile, thresholds=THRESHOLDS), seed)
-    return Entry(submission, scores, *totals, means, profile)
+    return Entry(submission, scores, middle, average, gap, means, profile)
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
