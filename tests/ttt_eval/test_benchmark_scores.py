@@ -14,7 +14,7 @@ from pages import check_in_browser, in_browser, read_page
 from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_eval.benchmark import TASKS, comparison
-from ttt_eval.benchmark.comparison import compare_submissions, to_json, write_csv
+from ttt_eval.benchmark.comparison import compare_submissions, to_json
 from ttt_eval.benchmark.records import CheckpointScore, Cost, RunScore, SubmissionScores, read_scores, write_scores
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.reports.benchmark import describe_leader, find_reversals, write_benchmark
@@ -105,12 +105,10 @@ def test_scores_are_read(tmp_path):
         ({"version": "v0"}, "version"),
         ({"submissions": [1]}, r"submissions\[0\]"),
         ({"submission": {"runs": []}}, r"submissions\[0\].runs"),
-        ({"submission": {"setting": "all"}}, "setting"),
         ({"submission": {"name": "a" * 61}}, r"submissions\[0\].name"),
         ({"run": {"score": 1.5}}, "score"),
         ({"run": {"task": "none"}}, "there is no task 'none'"),
         ({"run": {"seed": 1}}, "two scores of the same run"),
-        ({"run": {"win_random": 2}}, "win_random"),
         ({"run": {"cost": {}}}, "cpu_s"),
     ],
 )
@@ -167,15 +165,9 @@ def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
     assert (lines[:2], lines[-2:]) == (["before", "<!-- bench report: full -->"], ["<!-- until here -->", "after"])
     assert "old" not in lines
     assert lines[3] == f"`python evaluate.py {' '.join(map(str, words[:-4]))} --markdown {board} --section full`"
-    assert [line.rpartition(" | ")[2] for line in lines if " | one | " in line] == ["2 |", "3 |"]
-    assert "| task | few | whole | part |" in lines
-    assert "| svd | 0.305 | 0.307 (n = 4) | - |" in lines
-    assert "| masks | - | - | 0.600 (n = 1) |" in lines
-    text = read_page(page).text()
-    assert "0.307 (n = 4)" in text
-    assert "A dash is a task without runs." in text
-    assert "--task svd random" in text
-    assert "has no section quick" in error_of(capsys, evaluate.main, *words, "--section", "quick")
+    assert {"| svd | 0.305 | 0.307 (n = 4) | - |", "| masks | - | - | 0.600 (n = 1) |"} <= set(lines)
+    assert "0.307 (n = 4)" in read_page(page).text()
+    error_of(capsys, evaluate.main, *words, "--section", "quick")
 
 
 def test_clear_leads_are_decided_and_equals_are_not():
@@ -261,19 +253,6 @@ def test_the_page_is_accessible_and_fits_at_any_width(page, browser, dark):
     check_in_browser(browser, [page], dark=dark)
 
 
-def test_comparisons_as_json_and_csv(tmp_path):
-    both = [submission("one", win_random=0.5), submission("two", lift=0.2)]
-    data = json.loads(json.dumps(to_json(compare_submissions(both)), allow_nan=False))
-    assert [one["submission"] for one in data["leaderboard"]] == ["two", "one"]
-    svd = data["leaderboard"][1]["tasks"]["svd"]
-    assert svd == {"scores": pytest.approx([0.1, 0.11, 0.12]), "win_random": 0.5}
-    assert len(data["probability_of_improvement"]) == 2
-    write_csv(tmp_path / "scores.csv", both)
-    lines = (tmp_path / "scores.csv").read_text().splitlines()
-    assert lines[0] == "submission,task,seed,steps,score,value,sha256"
-    assert len(lines) == 1 + 2 * 4 * 3
-
-
 def test_the_command_compares_folders_and_files(tmp_path, capsys):
     """Scores of a folder are those of its tables, which ``bench score`` writes into a file."""
     folder, file, page, board = (tmp_path / name for name in ("folder", "scores.json", "page.html", "board.md"))
@@ -290,6 +269,7 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
     assert by_folder == by_file
     first = by_folder["leaderboard"][0]
     assert first["tasks"]["random"]["win_random"] == pytest.approx(WIN_OR_BLOCK, abs=1e-3)
-    assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 1 + 2
+    lines = (tmp_path / "all.csv").read_text().splitlines()
+    assert (lines[0], len(lines)) == ("submission,task,seed,steps,score,value,sha256", 1 + 1 + 2)
     [last] = [line for line in board.read_text().splitlines() if line.startswith("| a\\|b | one | -1.000 ")]
     assert last.endswith(" | 2.0 s | 256 MiB | 1 |")
