@@ -102,7 +102,7 @@ def replace_section(text: str, section: str, content: str) -> str:
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
     values = [f"interquartile mean {_score(one.interquartile_mean)}" for one in comparison.entries[:2]]
-    return formats.describe_best([one.name for one in comparison.entries], values, len(comparison.undecided()))
+    return formats.describe_best([one.name for one in comparison.entries], values, len(comparison.undecided))
 
 
 def count_reversals(comparison: Comparison) -> tuple[int, int]:
