@@ -16,12 +16,11 @@ from processes import ROOT
 from baselines.exact import solve
 from learners.checkpoint import RunPolicy, load_checkpoint, save_arrays
 from ttt_apps import evaluate, train, versions
-from ttt_apps.metrics import RunLog
 from ttt_apps.train_options import batch_note, default_folder, parse_options
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Game, make_policy
 from ttt_envs.core.jit import kernel_folder
 from ttt_eval import exact
-from ttt_eval.run_files import EVENTS, METRICS, RunDirectory
+from ttt_eval.run_files import EVENTS, METRICS
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +57,6 @@ def test_the_revision_is_that_of_its_own_checkout(folder, own, tmp_path, monkeyp
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     monkeypatch.setattr(versions, "__file__", str(copy))
     assert versions.revision() == (head if own else None)
-
-
-def test_runs_carry_their_variant(tmp_path):
-    options = ["--size", "3x4", "--gravity", "--misere", "--games", "200", "--opponent", "random"]
-    train.main([*options, "--no-report", "--out", str(tmp_path)])
-    game = Game(3, 4, 3, gravity=True, misere=True)
-    policy = RunPolicy(game, str(tmp_path))
-    boards = Boards.from_positions([from_text("..../x.../o..o x", game)])
-    assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
-    with pytest.raises(ValueError, match=r"learned 3 x 4.*, and the game here is 3 x 4.*: play it on its own"):
-        RunPolicy(Game(3, 4, 3, gravity=True), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -155,12 +143,6 @@ def test_learner_of_one_seat_is_measured_in_that_seat(seat, tmp_path):
     players = [f"run:{tmp_path}", "random"][:: 1 if seat == "first" else -1]
     result = exact.outcome(Game(), *players)
     assert rows_of(tmp_path / "metrics.jsonl")[-1]["exact_win"] == (result.win if seat == "first" else result.loss)
-
-
-def test_damaged_lines_of_metrics_are_refused(tmp_path):
-    (tmp_path / METRICS).write_text('{"games": 1}\n')
-    with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged"):
-        RunLog(RunDirectory(tmp_path), Game(), 1, {"size": 100})
 
 
 def test_tensorboard_has_the_measurements(tmp_path):
