@@ -1,6 +1,6 @@
 """Exact values for the explorer: boards that are solved in a moment, stored tables, and databases of last layers.
 
-Up to 12 cells a game is solved while a move is drawn, up to 16 in less than a second. A table of 17 to 21 cells takes
+Up to 16 cells a game is solved in less than a second. A table of 17 to 21 cells takes
 seconds to minutes and up to gigabytes, so it is only read where ``evaluate.py solve`` has stored it. With gravity the
 bound is on the number of positions, so that 5 x 5 has tables. Connect Four without skips needs none: a search solves
 its positions.
@@ -22,8 +22,8 @@ from ttt_apps.explorer.policies import MAX_TABLE_CELLS
 from ttt_envs.game.game import Game
 from ttt_eval.reports.formats import game_options
 
-MAX_SOLUTIONS, MAX_MEDIUM, MAX_STORED = 24, 4, 2
-"""Maximum numbers of cached solutions: up to 12 cells, in memory (up to 42 MB each), and mapped from the disk."""
+MAX_SOLUTIONS = 6
+"""Maximum number of cached solutions, in memory (up to 42 MB each) or mapped from the disk."""
 MAX_COLOURINGS = 1 << 29
 """Maximum number of colourings of the columns of a table with gravity, which has fewer positions: 5 x 5 has as many."""
 MAX_CELLS_SEARCHED = 20
@@ -81,19 +81,19 @@ class Solutions:
 
     def __init__(self, databases: Path | None = None) -> None:
         self._databases = databases
-        self._small, self._medium, self._stored = LRUCache(MAX_SOLUTIONS), LRUCache(MAX_MEDIUM), LRUCache(MAX_STORED)
+        self._solutions = LRUCache(MAX_SOLUTIONS)
 
     def availability(self, game: Game) -> Availability:
-        """Return whether :meth:`get` has exact values of a whole game, and how soon."""
-        if game.cells <= MAX_TABLE_CELLS or game in self._medium:
-            return "now"
-        if game.cells <= _max_cells_in_memory(game):
-            return "soon"
-        if not _may_have_table(game):
-            return "none" if self._database(game) is None else "part"
-        if not (is_stored(game) or self._covers(game)):
-            return "table"
-        return "now" if game in self._stored else "soon"
+        """Return whether :meth:`get` has exact values of a whole game, and how soon.
+
+        A game of any size is solved ``soon``: the first solution in a process may wait for its compilation.
+        """
+        if game.cells > _max_cells_in_memory(game):
+            if not _may_have_table(game):
+                return "none" if self._database(game) is None else "part"
+            if not (is_stored(game) or self._covers(game)):
+                return "table"
+        return "now" if game in self._solutions else "soon"
 
     def get(self, game: Game) -> Solution:
         """Return the exact values of a game, or of its last positions: see :func:`first_stones`.
@@ -101,10 +101,8 @@ class Solutions:
         Raises:
             ValueError: there is neither a table nor a database of it; the message says how to make one.
         """
-        cache, make = self._stored, self._open
-        if game.cells <= _max_cells_in_memory(game):
-            cache, make = self._small if game.cells <= MAX_TABLE_CELLS else self._medium, _solve_in_memory
-        solution: Solution = cache.get(game, lambda: make(game))
+        make = _solve_in_memory if game.cells <= _max_cells_in_memory(game) else self._open
+        solution: Solution = self._solutions.get(game, lambda: make(game))
         return solution
 
     def _open(self, game: Game) -> Solution:

@@ -61,7 +61,7 @@ async function look() {
   }
 }
 
-/** Ask for what is known of the game: its exact values where they are known at once, or can be waited for. */
+/** Ask for what is known of the game: with its exact values where they are known at once, or are waited for. */
 async function review(mine, wait = false) {
   const body = lineOf(state)
   const answer = await ask("review", {...body, wait})
