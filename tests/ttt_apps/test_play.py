@@ -411,7 +411,8 @@ class Terminal:
             return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
 
 
-def test_terminal_with_invalid_input_resize_and_interrupt(tmp_path):
+@pytest.mark.parametrize("end", ["interrupt", "hang up"])
+def test_terminal_with_invalid_input_and_resize_that_is_interrupted_or_closed(end, tmp_path):
     log = tmp_path / "log.jsonl"
     terminal = Terminal("--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log))
     first = terminal.until("or help): ")
@@ -422,25 +423,17 @@ def test_terminal_with_invalid_input_resize_and_interrupt(tmp_path):
     terminal.resize(10, 20)
     terminal.type("d4\n")
     assert "  a b c d e f g" in terminal.until("or help): ")
-    terminal.type("\x03")
-    assert terminal.end() == 130
+    if end == "interrupt":
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert "Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in" in " ".join(terminal.shown.split())
+    else:
+        os.close(terminal.file)
+        os.waitpid(terminal.child, 0)
     assert "Traceback" not in terminal.shown
-    assert "Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in" in " ".join(terminal.shown.split())
     (left,) = read_games(log)
     assert coordinate(left.moves[0].action, left.game) == "d4"
     assert left.result is None
-
-
-def test_closed_terminal_saves_the_game(tmp_path):
-    log = tmp_path / "log.jsonl"
-    terminal = Terminal("--opponent", "random", "--log", str(log))
-    terminal.until("or help): ")
-    terminal.type("b2\n")
-    terminal.until("or help): ")
-    os.close(terminal.file)
-    os.waitpid(terminal.child, 0)
-    (left,) = read_games(log)
-    assert [left.moves[0].action, left.result] == [4, None]
 
 
 def test_pipe_gets_plain_text_and_may_be_closed():
