@@ -272,11 +272,7 @@ class Run:
         """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
         options, directory = self.options, self.directory
         saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
-        with (
-            self._open_log(sizes, training.done.games) as log,
-            bar("training") as update,
-            stop_requests() as stops,
-        ):
+        with self._open_log(sizes, training.done.games) as log, bar("training") as update, stop_requests() as stops:
 
             def save() -> None:
                 nonlocal saved_games, saved_at

@@ -122,8 +122,7 @@ def test_a_closed_pipe_ends_a_command_without_a_message():
 
 
 @pytest.mark.parametrize(
-    "encoding",
-    [{"PYTHONIOENCODING": "cp1252:strict"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    "encoding", [{"PYTHONIOENCODING": "cp1252:strict"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
 def test_letters_outside_the_encoding_are_replaced(encoding, tmp_path):
     (tmp_path / "names.py").write_text(

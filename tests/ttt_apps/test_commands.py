@@ -107,8 +107,7 @@ def test_a_submission_stays_in_its_default_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "noted"),
-    [(["--games=2000"], True), (["--games=2049"], False), (["--games=100", "--batch=100"], False)],
+    ("words", "noted"), [(["--games=2000"], True), (["--games=2049"], False), (["--games=100", "--batch=100"], False)]
 )
 def test_a_training_in_one_batch_is_noted(words, noted):
     """Its games do not learn from each other: no setting of its exploration makes a difference."""

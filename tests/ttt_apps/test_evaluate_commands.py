@@ -111,8 +111,7 @@ def test_solve_by_a_proof(capsys):
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["--size 5 --skip-chance 0.1", "--size 9", "--size 5 --misere", "--nodes 10", "--size 5 --threads 2"],
+    "words", ["--size 5 --skip-chance 0.1", "--size 9", "--size 5 --misere", "--nodes 10", "--size 5 --threads 2"]
 )
 def test_solve_refuses_a_game_before_anything_is_compiled(monkeypatch, capsys, words):
     monkeypatch.setattr(solve_command, "prove", lambda game, **limits: pytest.fail("it would compile now"))

@@ -58,12 +58,7 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
             cli.show(data, cli.rows_table(rows), json=self.json)
             return
         with cli.bar("building") as progress:
-            build(
-                game,
-                folder,
-                stones=self.stones,
-                work=Work(self.num_threads(), self.memory_bytes(), progress),
-            )
+            build(game, folder, stones=self.stones, work=Work(self.num_threads(), self.memory_bytes(), progress))
         facts = Folder.open(folder).facts()
         cli.show(facts, cli.facts_table(facts, title=f"{folder}, {game}"), json=self.json)
 
