@@ -421,11 +421,6 @@ def is_quiet() -> bool:
     return os.environ.get(QUIET) == "1"
 
 
-def inherited_options() -> list[str]:
-    """Return the options that a started command inherits."""
-    return ["--quiet"] if is_quiet() else []
-
-
 def prepare_output() -> None:
     """Make standard output safe for any text: replace characters it cannot encode, and limit its width."""
     if hasattr(sys.stdout, "reconfigure"):
@@ -614,9 +609,13 @@ def show(result: Any, *parts: Table | str, json: bool) -> None:
         print_output(part)
 
 
-def progress_bar() -> progress.Progress:
-    """Return a bar on standard error, which keeps standard output for results; tasks have a field ``text``."""
-    return progress.Progress(
+@contextmanager
+def bar(description: str) -> Iterator[Callable[..., None]]:
+    """Show a bar on standard error, which keeps standard output for results.
+
+    Yield a function that takes the completed work, the whole work (1 by default), and a text.
+    """
+    with progress.Progress(
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
@@ -627,13 +626,7 @@ def progress_bar() -> progress.Progress:
         console=Console(stderr=True, quiet=is_quiet()),  # older rich ends a disabled bar with a newline
         disable=is_quiet(),
         transient=True,  # a finished bar has nothing more to tell
-    )
-
-
-@contextmanager
-def bar(description: str) -> Iterator[Callable[..., None]]:
-    """Show a bar; yield a function that takes the completed work, the whole work (1 by default), and a text."""
-    with progress_bar() as shown:
+    ) as shown:
         task = shown.add_task(escape_unprintable(description), total=None, text="")
 
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:
