@@ -39,20 +39,10 @@ BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
 SAMPLED = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED = (
-    "out",
-    "overwrite",
-    "seed",
-    "sweep",
-    "resume",
-    "trust",
-    "cluster",
-    "jobs",
-    "threads",
-    "json",
-    "help",
-    "tyro-print-completion",
-    "tyro-write-completion",  # writes a file
-)
+    "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json", "help",
+    "tyro-print-completion", "tyro-write-completion",
+)  # fmt: skip
+"""Options that the file of a sweep cannot have: they are those of the command, or write files."""
 
 
 @dataclass(frozen=True)
