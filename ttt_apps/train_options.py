@@ -179,8 +179,8 @@ def default_options(
         games = config.self_play_games
         settings |= {name: value for name, value in config.self_play.items() if not (phantom and name == "backup")}
     batch = settings.pop("batch", config.batch)
-    whose: Literal["default", "report"] = "report" if source else "default"
-    usual = Options(learner=learner, games=games, batch=batch, opponent=config.opponent, settings=whose)
+    origin: Literal["default", "report"] = "report" if source else "default"
+    usual = Options(learner=learner, games=games, batch=batch, opponent=config.opponent, settings=origin)
     return usual, config(**settings)
 
 
