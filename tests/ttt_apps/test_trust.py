@@ -178,11 +178,9 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
     ("change", "word"),
     [
         ({"games": MISSING}, "`games`"),
-        ({"opponent": 5}, "opponent"),
         ({"games": "many"}, "`int`"),
         ({"settings": {"epsilon": "x"}}, "epsilon='x'"),
         ({"game": {"rows": 99}}, "config.json"),
-        ({"seat": "third"}, "seat"),
         ({"batch": 2}, "another game's"),
         ({"opponent": "randon"}, "did you mean 'random'?"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
