@@ -30,11 +30,11 @@ def address():
 
 @pytest.fixture
 def open_page(browser, address):
-    """Opens the page of a link, served or from its file, when it has drawn what it knows of the game."""
+    """Opens the page of a link, served, from its file or at an address, when it has drawn what it knows of the game."""
     with open_pages(browser, ignored=["status of 400"]) as open_new:  # what is refused says why on the page
 
         def open_page(link="", where="server", **settings):
-            base = address if where == "server" else WITHOUT
+            base = {"server": address, "file": WITHOUT}.get(where, where)
             page = open_new(f"{base}#{link}", own=base, **settings)
             page.wait_for_selector("#board[aria-busy=false] .cell")
             return page
@@ -375,8 +375,8 @@ def test_boards_of_reports_open_with_their_rules(open_page):
             assert rules == [rule for rule in VARIANTS if getattr(game, rule)]
             assert not page.is_visible("#notice")
     with run_explorer("--open", "skip=0.25&moves=b2+&o=you&x=you") as (_, own):
-        page = open_page()
-        page.goto(own)
+        base, _, link = own.partition("#")
+        page = open_page(link, base)
         wait_for_text(page, "o to move, again: x is skipped")
         page.goto("about:blank")
 
