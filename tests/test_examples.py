@@ -70,7 +70,7 @@ def test_every_example_is_tested_and_documented():
     [
         ("own_agent", (), 1),
         ("pettingzoo_drop_in", ("--games", 20), exploitability(Game(), "random")),
-        ("text_observations", ("--games", 10), 1),  # a player who is never blocked
+        ("text_observations", (), 1),  # a player who is never blocked
     ],
 )
 def test_scripts_end_with_the_exact_result(name, words, exploited, tmp_path):
