@@ -434,10 +434,6 @@ def test_scores_are_of_the_documented_form(copy, capsys, tmp_path):
     assert all(run.keys() == {"task", "seed", "score", "complete", "checkpoints", "cost"} for run in one["runs"])
     [last] = one["runs"][0]["checkpoints"]
     assert last.keys() == {"steps", "score", "value", "random", "best"}
-    main(["bench", "score", str(copy)])
-    shown = " ".join(capsys.readouterr().out.split())
-    mean = sum(run["score"] for run in one["runs"] if run["task"] == "critic") / 2
-    assert f"critic {mean:.4f}*" in shown  # not all checkpoints are there
 
 
 def text(content):
@@ -508,12 +504,10 @@ def claim(folder):
 
 HOSTILE = {  # arrays in place of others, None for no array; or what changes the folder
     "NaN": ({P: put(5, np.nan)}, "no distribution"),
-    "negative": ({P: put(5, -1)}, "no distribution"),
     "all illegal": ({P: put(slice(None), 1 / 9)}, "illegal moves"),
     "shares of nothing": ({P: lambda p: np.zeros(p.shape, np.uint8)}, "no distribution"),
     "values": ({V: put(0, 3)}, "needs values"),
     "too few": ({P: lambda p: p[:9]}, "needs probabilities"),
-    "too few values": ({V: lambda values: values[:9]}, "needs values"),
     "other type": ({P: lambda p: p > 0}, "needs probabilities"),
     "objects": ({P: np.array([{}])}, "cannot be read"),
     "bomb": ({P: np.zeros((1 << 22, 9))}, "unpacks to 301,"),
@@ -532,7 +526,6 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
     "many arrays": (many("{}", 20_001), "more than 20,000 arrays"),
     "many checkpoints": (many("chance-25/seed-0/steps-{:06d}/values", 21), "22 checkpoints"),
     "other steps": (renamed("steps-000200", "steps-900000"), "within 100,000 steps"),
-    "other skip": ({f"{TABLE}skip-0.1/probabilities": np.zeros(3)}, "no array of a submission"),
     "other task": (renamed("chance-25", "chance-26"), "chance-25"),
     "scored from others": (renamed("chance-25", "critic"), "is scored from those of chance-25"),
     "cost": ({RUN: text('{"cost": {"cpu_s": -1}}')}, "cpu_s"),

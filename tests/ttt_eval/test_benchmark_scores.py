@@ -5,9 +5,6 @@ import json
 import numpy as np
 import pytest
 from commands import json_of, text_of
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
 from pages import check_in_browser, in_browser, read_page
 
@@ -34,7 +31,6 @@ RLIABLE = {
     "a": (A, (0.5616333333, 0.57), (0.43153, 0.38363), (0.69167, 0.75031)),
     "b": (B, (0.6072666667, 0.5826875), (0.50267, 0.45975), (0.71503, 0.71744)),
 }
-matrices = arrays(np.float64, (3, 4), elements=st.floats(-1, 1))
 
 
 @pytest.mark.parametrize("name", RLIABLE)
@@ -53,14 +49,6 @@ def test_improvements_are_those_of_rliable():
     found = comparison.bootstrap_interval(comparison.probability_of_improvement, A, B, count=5_000)
     np.testing.assert_allclose(found, (0.4066666667, 0.26, 0.5666666667), atol=0.02)
     assert found.mean == pytest.approx(0.4066666667, abs=1e-9)
-
-
-@given(matrices, matrices)
-def test_improvements_of_two_sum_to_one(one, other):
-    both = [comparison.probability_of_improvement(*pair) for pair in ((one, other), (other, one))]
-    assert sum(both) == pytest.approx(1)
-    assert comparison.probability_of_improvement(one, one + 3) == 0
-    assert comparison.probability_of_improvement(one, one) == pytest.approx(0.5)
 
 
 def make_run(task, seed, score, steps=100, complete=True, cost=None):
@@ -94,9 +82,7 @@ def test_scores_are_read(tmp_path):
     ("change", "place"),
     [
         ({"version": "v0"}, "version"),
-        ({"submissions": [1]}, r"submissions\[0\]"),
         ({"submission": {"runs": []}}, r"submissions\[0\].runs"),
-        ({"submission": {"name": "a" * 61}}, r"submissions\[0\].name"),
         ({"run": {"score": 1.5}}, "score"),
         ({"run": {"task": "none"}}, "there is no task 'none'"),
         ({"run": {"seed": 1}}, "two scores of the same run"),
