@@ -126,7 +126,6 @@ class PolicyAgent:
 
     def __init__(self, spec: str, task: Task, seed: int) -> None:
         self.model = make_policy(spec, task.games[0])
-        self.hyperparameters: dict[str, Any] = {}
 
     def learn(self, env: TaskEnv, steps: int) -> None:
         """Take no step."""
@@ -332,22 +331,19 @@ class SB3Agent:
             self.model.learn(steps, reset_num_timesteps=False)
 
 
-def make_sb3_agent(name: str, algorithm: str, task: Task, seed: int) -> SB3Agent:
-    """Return an algorithm with its own default settings, but for the discount, which games do not have.
+def make_sb3_agent(config: Any, task: Task, seed: int) -> SB3Agent:
+    """Return the algorithm of a learner with its own default settings, but for the discount, which games do not have.
 
     Raises:
         ValueError: its package is not installed.
     """
-    return SB3Agent(load_algorithm(name, algorithm), task, seed, gamma=1.0)
+    return SB3Agent(load_algorithm(config.name, config.algorithm), task, seed, gamma=1.0)
 
 
 AGENTS: Mapping[str, MakeAgent] = {
     **{name: functools.partial(PolicyAgent, name) for name in ("random", "win-or-block")},
     **{name: functools.partial(LearnerAgent, name) for name in ("q-learning", "naive-mc", "q-net")},
     "alpha-zero": AlphaZeroAgent,
-    **{
-        config.name: functools.partial(make_sb3_agent, config.name, config.algorithm)
-        for config in (PPOConfig, DQNConfig, MaskablePPOConfig)
-    },
+    **{config.name: functools.partial(make_sb3_agent, config) for config in (PPOConfig, DQNConfig, MaskablePPOConfig)},
 }
 """Agents of this package by name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -86,10 +86,8 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
 
     def measure() -> Float64Array:
-        if task.measure == "illegal-moves":
-            random = [uniform_over_cells(game) for game in task.games]
-        else:
-            random = [make_policy("random", game) for game in task.games]
+        make = uniform_over_cells if task.measure == "illegal-moves" else partial(make_policy, "random")
+        random = [make(game) for game in task.games]
         return np.array([_measure(task, random, stage), _best(task, stage)])
 
     random, best = load_or_compute(name, content, (2,), measure, min_bytes=0).tolist()
