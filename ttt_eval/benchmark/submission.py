@@ -376,7 +376,7 @@ def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
     try:
         text = json.encode(content, enc_hook=str)
         json.decode(text, type=type(content))
-    except (ValueError, TypeError, OverflowError, RecursionError) as problem:  # such as of an integer of over 64 bits
+    except (ValueError, TypeError, OverflowError, RecursionError) as problem:  # such as of a key that is no text
         raise ValueError(f"the submission cannot be written: {problem}") from None
     if len(text) > MAX_TEXT_BYTES:
         raise ValueError(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
