@@ -6,6 +6,7 @@ from documents import ROOT
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, Policy, as_policy, make_policy
+from ttt_envs.agents.policy import PolicyWrapper
 from ttt_envs.game.boards import keys, to_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
@@ -36,7 +37,7 @@ def as_tables(task, policies):
 def random_policies(task):
     if task.measure == "illegal-moves":
         return [uniform_over_cells(task.games[0])]
-    random = [make_policy("random", game) for game in task.games]
+    random = [PolicyWrapper(make_policy("random", game)) for game in task.games]
     random[0].values = lambda boards: np.zeros(len(boards.mover))
     return random
 
@@ -50,8 +51,9 @@ def best_policies(task, steps):
         return optimal
     exact = evaluate_policy(task.games[0], optimal[0], opponent)
     table = dict(zip(keys(exact.boards.own_first()).tolist(), exact.values.tolist(), strict=True))
-    optimal[0].values = lambda boards: np.array([table.get(key, 0.0) for key in keys(boards.own_first()).tolist()])
-    return optimal
+    policy = PolicyWrapper(optimal[0])
+    policy.values = lambda boards: np.array([table.get(key, 0.0) for key in keys(boards.own_first()).tolist()])
+    return [policy]
 
 
 def check_ends_of_the_scale(task, convert=as_tables):

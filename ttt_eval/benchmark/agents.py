@@ -19,7 +19,7 @@ from learners.config import load_learner
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, RandomState, load_algorithm, sign_buffer
 from learners.training import Decisions, make_initial_rng, make_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
@@ -107,6 +107,7 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     policy = Unmasked(policy) if task.hides_masks else policy
     critic = getattr(agent, "critic", None)
     if critic is not None:
+        policy = PolicyWrapper(policy)  # the agent's own stays as it is
         policy.values = as_value_function(critic, game, **shown)
     return policy
 

@@ -177,7 +177,7 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
 
 def uniform_over_cells(game: Game) -> Policy:
     """Return a uniformly random action among all cells, legal or not."""
-    return as_policy(lambda observation: np.ones(game.cells), game, returns="probabilities")
+    return Unmasked(as_policy(lambda observation: np.ones(game.cells), game, returns="probabilities"))
 
 
 class Unmasked(Policy):
