@@ -38,7 +38,7 @@ from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
-    from ttt_envs.core.work import Threads
+    from ttt_envs.core.work import Threads, Work
     from ttt_envs.game.game import Game
     from ttt_envs.game.phantom import AnyGame
 
@@ -279,6 +279,12 @@ class ExactOptions(JsonOptions, GameOptions):
             raise UsageError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
         return None if self.memory is None else int(self.memory * 2**30)
 
+    def work(self, progress: Callable[[float], None]) -> Work:
+        """Return the limits of exact work."""
+        from ttt_envs.core.work import Work
+
+        return Work(memory=self.memory_bytes(), progress=progress)
+
 
 @dataclass(frozen=True)
 class WorkOptions:
@@ -440,8 +446,8 @@ def run_command(command: Callable[[], Any]) -> None:
         sys.path.append(os.getcwd())
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
-            warnings.simplefilter("always", OtherGameWarning)
-            warnings.showwarning = partial(_show_warning, warnings.showwarning, set())
+            warnings.simplefilter("module", OtherGameWarning)  # each text once
+            warnings.showwarning = partial(_show_warning, warnings.showwarning)
             command()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -501,15 +507,12 @@ def escape_unprintable(text: str, keep: str = "") -> str:
     return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
 
 
-def _show_warning(
-    show: Callable[..., object], notes: set[str], message: Warning | str, category: type[Warning], *rest: Any
-) -> None:
-    """Show a warning; once, and as a note, if it is about a run that plays another game."""
-    if not issubclass(category, OtherGameWarning):
-        show(message, category, *rest)
-    elif str(message) not in notes:
-        notes.add(str(message))
+def _show_warning(show: Callable[..., object], message: Warning | str, category: type[Warning], *rest: Any) -> None:
+    """Show a warning; as a note if it is about a run that plays another game."""
+    if issubclass(category, OtherGameWarning):
         warn(str(message))
+    else:
+        show(message, category, *rest)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -592,9 +595,7 @@ def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
 
 def facts_table(facts: Mapping[str, Any], title: str = "") -> Table:
     """Return a table of the names and the values of JSON-ready data, without missing values."""
-    rows = [
-        {"name": name.replace("_", " "), "": format_value(fact)} for name, fact in facts.items() if fact is not None
-    ]
+    rows = [{"name": key.replace("_", " "), "": format_value(fact)} for key, fact in facts.items() if fact is not None]
     table = rows_table(rows, title=title)
     table.show_header = False
     return table
@@ -615,18 +616,11 @@ def bar(description: str) -> Iterator[Callable[..., None]]:
 
     Yield a function that takes the completed work, the whole work (1 by default), and a text.
     """
-    with progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.TaskProgressColumn(),
-        progress.TextColumn("{task.fields[text]}", markup=False),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        console=Console(stderr=True, quiet=is_quiet()),  # older rich ends a disabled bar with a newline
-        disable=is_quiet(),
-        transient=True,  # a finished bar has nothing more to tell
-    ) as shown:
+    # older rich ends a disabled bar with a newline
+    console = Console(stderr=True, quiet=is_quiet())
+    name, text = (progress.TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[text]"))
+    columns = [name, *progress.Progress.get_default_columns()[1:], text]
+    with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as shown:
         task = shown.add_task(escape_unprintable(description), total=None, text="")
 
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:

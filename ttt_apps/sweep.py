@@ -13,7 +13,7 @@ from typing import Any
 import tyro
 
 from ttt_apps import cli
-from ttt_apps.runs import compared_policies, complete_run, new_run_config
+from ttt_apps.runs import compared_policies, new_run_config, report_run
 from ttt_apps.train_options import MEASURED, Options, batch_note, folder_name, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import make_provenance
@@ -30,12 +30,12 @@ from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.reports.sweep import write_sweep_curves
 from ttt_eval.result_store import Unit, collect_results
-from ttt_eval.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
+from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
-BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
-"""Files that a run on another machine sends back; the others are made here."""
+BROUGHT = tuple(name for name in RUN_FILES if name != REPORT)
+"""Files that a run on another machine sends back; the report, which names the folder, is made here."""
 SAMPLED = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED = (
@@ -94,9 +94,6 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 postprocess=partial(_write_files, runs),
                 progress=progress,
             )
-            for unit in units:
-                if sweeps.AGENT not in unit:
-                    complete_run(runs / unit["name"])
         results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
         lines = sweeps.aggregate_runs(rows, results)
         folders = [
@@ -222,4 +219,6 @@ def _write_files(runs: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     for name, content in result.get("files", {}).items():
         (runs / unit["name"]).mkdir(parents=True, exist_ok=True)
         write_atomically(runs / unit["name"] / name, lambda file, content=content: file.write(content))
+    if "files" in result and not unit["config"]["no_report"]:
+        report_run(runs / unit["name"])
     return result["numbers"]

@@ -47,7 +47,7 @@ def test_exact_results(capsys):
     assert data["first"]["win"] == pytest.approx(0.967811214, abs=1e-9)
     assert data["second"]["win"] == pytest.approx(0.777483833, abs=1e-9)
     assert data["mean"]["draw"] == pytest.approx((0.032188786 + 0.222516167) / 2, abs=1e-9)
-    text = text_of(capsys, "exact", "random", "optimal", "--chunk", "100")
+    text = text_of(capsys, "exact", "random", "optimal")
     assert all(number in text for number in ("0.222516", "-0.967811"))
 
 
@@ -420,8 +420,7 @@ def test_probe_without_skips_prints_values_and_distances(capsys, plain_folder):
 def test_verify_finds_wrong_hashes_and_wrong_entries(capsys, plain_folder):
     import hashlib
 
-    sample = json_of(capsys, "database", "verify", plain_folder, "--sample", "50", "--seed", "3")
-    assert (sample["checked"], sample["largest_difference"]) == (50, 0)
+    assert json_of(capsys, "database", "verify", plain_folder)["largest_difference"] == 0
     path, manifest = plain_folder / "06-layer.npy", plain_folder / "manifest.json"
     content = bytearray(path.read_bytes())
     content[-7] ^= 1

@@ -60,30 +60,28 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
                 book = book_from_games(
                     self.logs, plies=self.plies, minimum=self.minimum, player=self.player, tell=cli.warn
                 )
+            if not len(book.cells):
+                raise cli.UsageError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum")
+            book.write(self.out)
         else:
             cli.check_no_effect(self, "with --search", "minimum", "player")
-            book = self._make_from_search(self.search)
-        if not len(book.cells):
-            raise cli.UsageError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum or more logs")
-        book.write(self.out)
-        if self.search is not None:
-            shutil.rmtree(self._stored)
+            book = self._search(self.search)
         made_of = self.search or f"{book.games:,} games"
         cli.print_output(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
         cli.print_status(f"written: {self.out}")
 
-    @property
-    def _stored(self) -> Path:
-        """Folder of the results of a search until the book is written."""
-        return self.out.with_name(f"{self.out.name}.searched")
-
-    def _make_from_search(self, search: str) -> Book:
+    def _search(self, search: str) -> Book:
+        """Write the book of a search, whose results are stored in a folder until then."""
         game, workers = self.game_for(search), self.workers()
         provenance = {**make_provenance(), "player": policy_identity(search)}
-        with cli.report_interrupt(self._stored), cli.bar("searching") as progress:
-            return book_from_search(
-                game, search, self._stored, provenance, plies=self.plies, jobs=workers, progress=progress
+        folder = self.out.with_name(f"{self.out.name}.searched")
+        with cli.report_interrupt(folder), cli.bar("searching") as progress:
+            book = book_from_search(
+                game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress
             )
+        book.write(self.out)
+        shutil.rmtree(folder)
+        return book
 
 
 @dataclass(frozen=True)

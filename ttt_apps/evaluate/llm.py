@@ -24,7 +24,6 @@ from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.reports.results import RESULT
 
 DEFAULT_GAMES = 100
-MAX_GAMES = 10_000
 HIDDEN = ("pairs", "corrected", "moves", "blunders", "exact")
 """Keys of results of games or positions that are not printed with the others."""
 
@@ -58,11 +57,8 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     positions: Literal["all", "none"] = "none"
     """ask for the move in every reachable position; at temperature 0 the result has the exact exploitability"""
     illegal: Literal["ask", "lose", "random"] = "ask"
-    """what follows an illegal answer: ask again, a lost game, or a random move"""
-    max_asks: cli.Count = 3
-    """number of further questions in one turn after illegal answers, with --illegal ask; then the game is lost"""
-    hide_legal: tyro.conf.FlagCreatePairsOff[bool] = False
-    """do not list the legal moves in prompts"""
+    """what follows an illegal answer: up to three further questions and then a lost game, a lost game at once, or a
+    random move"""
     temperature: float = 0.0
     """temperature of the model"""
     max_tokens: cli.Count = 1024
@@ -90,8 +86,9 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             raise cli.UsageError(
                 f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
             )
-        game, games, every = self.game_for(self.opponent), self._num_games(), self.positions == "all"
-        settings = TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
+        game, every = self.game_for(self.opponent), self.positions == "all"
+        games = self.games or (0 if every else DEFAULT_GAMES)
+        settings = TextSettings(game, self.presentation, self.illegal, seed=self.seed)
         if not isinstance(fields := parse_json(self.fields), dict):
             raise cli.UsageError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
@@ -116,8 +113,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
-        result = {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()}
-        write_json(out / RESULT, result)
+        write_json(out / RESULT, {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()})
         new, used = result["new"], result["usage"]
         requested = (
             f"{new['answers']:,} answers were requested now ({new['prompt_tokens']:,} tokens of prompts, "
@@ -134,16 +130,12 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         ]
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
-        data = {"prompts": len(requests), "file": str(file)}
         if self.json:
-            cli.show(data, json=True)
+            cli.show({"prompts": len(requests), "file": str(file)}, json=True)
         cli.warn(
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "
             f"the same command again"
         )
-
-    def _num_games(self) -> int:
-        return self.games or (0 if self.positions == "all" else DEFAULT_GAMES)
 
 
 def _describe(usage: Mapping[str, int]) -> str:

@@ -22,9 +22,6 @@ from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW
 
-DEFAULT_TABLE_BYTES = 1 << 30
-"""Maximum size of the table of a proof, unless --memory allows another."""
-
 
 @dataclass(frozen=True)
 class Solve(cli.ThreadOptions, cli.ExactOptions):
@@ -60,6 +57,11 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             check_size(game)  # before a bar is drawn
             self._solve_by_layers(game, parse_position(self.position, game))
 
+    def _table_limit(self) -> dict[str, int]:
+        """Return the maximum memory of a table in bytes as an argument, if it is given."""
+        memory = self.memory_bytes()
+        return {} if memory is None else {"memory": memory}
+
     def _solve_by_layers(self, game: Game, position: Position) -> None:
         with cli.bar("solving") as progress:
             solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
@@ -76,10 +78,10 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
 
     def _search(self, game: Game, position: Position) -> None:
         """Solve a position of Connect Four by a search."""
-        memory = self.memory_bytes()
         with cli.bar("searching") as bar:
-            options = {} if memory is None else {"memory": memory}
-            solver = Solver(game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **options)
+            solver = Solver(
+                game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **self._table_limit()
+            )
             scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
         highest = max(scores.values())
         value, moves = float(np.sign(highest)), np.full(game.cells, np.nan)
@@ -114,23 +116,16 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
     def _prove(self, game: Game) -> None:
         check_provable(game)
         prove(Game(1, 3, 3))  # compile first, so that the seconds below measure the search alone
-        memory = self.memory_bytes()
         with cli.bar("searching") as bar:
             proof = prove(
                 game,
                 nodes=self.nodes,
-                memory=DEFAULT_TABLE_BYTES if memory is None else memory,
                 progress=lambda nodes: bar(nodes, self.nodes, f"{nodes:,} positions"),
+                **self._table_limit(),
             )
-        data = {
-            "game": game.to_dict(),
-            "position": None,
-            "method": "proof",
-            "value": {0: 1.0, DRAW: 0.0, None: None}[proof.winner],
-            "move": proof.move,
-            "nodes": proof.nodes,
-            "seconds": proof.seconds,
-        }
+        value = {0: 1.0, DRAW: 0.0, None: None}[proof.winner]
+        data = {"game": game.to_dict(), "position": None, "method": "proof", "value": value, "move": proof.move}
+        data |= {"nodes": proof.nodes, "seconds": proof.seconds}
         result = "undecided: allow more with --nodes"
         if proof.winner == 0 and proof.move is not None:
             result = f"the first player wins, for example by {coordinate(proof.move, game)}"
