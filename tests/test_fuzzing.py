@@ -331,7 +331,7 @@ TYPED = ["a1", "b2", "c3", "5", "0", "99", "-1", "help", "undo", "hint", "moves"
          "new", "quit", "yes", "no", "y", "n", "", "z9", "x" * 500, "\x00", "٣", "resign", "swap", "?"]  # fmt: skip
 COMMON = {"size": SIZES, "win-length": ["1", "2", "3", "3", "0", "-1", "9", "x", ""],
           "skip-chance": ["0", "0.25", "0.5", "1", "-0.1", "nan", "x", "1e-300", ""]}  # fmt: skip
-EXACT = {**COMMON, "memory": ["0.1", "0", "-1", "nan", "inf", "x", "1e400"], "no-cache": None, "json": None}
+EXACT = {**COMMON, "memory": ["0.1", "0", "-1", "nan", "inf", "x", "1e400"], "json": None}
 ASKED = {
     "match": (
         ["P", "P"],

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
@@ -30,7 +29,6 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_envs.core.files import closest_path
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.game.phantom import PhantomGame
@@ -262,10 +260,8 @@ class ReportOptions(JsonOptions):
 
 @dataclass(frozen=True)
 class ExactOptions(JsonOptions, GameOptions):
-    """Parameters of the game, and options of exact computations; :func:`parse` applies ``no_cache``."""
+    """Parameters of the game, and options of exact computations."""
 
-    no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
-    """solve again, and store no table of a solved game on disk"""
     memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
     """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
 
@@ -373,8 +369,6 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
             raise UsageError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
     if getattr(parsed, "trust", False):
         trust_files()
-    if getattr(parsed, "no_cache", False):
-        os.environ[CACHE_BYTES_VARIABLE] = "0"  # inherited by workers
     return parsed
 
 
@@ -447,7 +441,7 @@ def run_command(command: Callable[[], Any]) -> None:
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
             warnings.simplefilter("module", OtherGameWarning)  # each text once
-            warnings.showwarning = partial(_show_warning, warnings.showwarning)
+            warnings.showwarning = lambda message, *_: warn(str(message))
             command()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -505,14 +499,6 @@ def escape_unprintable(text: str, keep: str = "") -> str:
     Messages and tables quote names of files and texts in them, which may hold characters that a terminal obeys.
     """
     return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
-
-
-def _show_warning(show: Callable[..., object], message: Warning | str, category: type[Warning], *rest: Any) -> None:
-    """Show a warning; as a note if it is about a run that plays another game."""
-    if issubclass(category, OtherGameWarning):
-        warn(str(message))
-    else:
-        show(message, category, *rest)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -12,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.exact import solve
 from learners.checkpoint import build_config, new_config
 from learners.config import LearnerConfig
-from learners.training import Progress, TrainingLoop
+from learners.training import Progress, TrainingLoop, dense_first
 from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
 from ttt_apps.metrics import RunLog, open_log
 from ttt_apps.signals import stop_requests
@@ -29,7 +27,6 @@ from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 from ttt_eval.cost import Meter
 from ttt_eval.exact.estimate import affordable, check_measurable
-from ttt_eval.exact.policy_cache import CachedPolicy
 from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
@@ -77,21 +74,13 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     training = run.new_training(options)
     if options.exact_games(game):
         check_measurable(game)  # before an older run is replaced
-    new = not directory.path.exists()
     if note := batch_note(options, settings):
         warn(note)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
         directory.write_config(new_run_config(options, settings))
-        try:
-            run.train(training)
-        except (ValueError, TypeError, MemoryError):
-            if not directory.has_results():  # the run is refused
-                directory.clear()
-                if new:
-                    shutil.rmtree(directory.path, ignore_errors=True)
-            raise
+        run.train(training)
 
 
 def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
@@ -297,7 +286,7 @@ class Run:
                 return not stops
 
             done = training.run(
-                every=options.marks(),
+                every=options.log_every or dense_first(options.games),
                 callbacks=self._callbacks(training.marked, log),
                 log=write_line,
                 after_step=after_step,
@@ -374,14 +363,7 @@ class Run:
         if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
             with compile_at_once():
                 few = dataclasses.replace(self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2)
-                training = self.new_training(few)
-                training.run()
-            if self.options.exact_games(self.game):
-                tiny = Game(2, 2, 2)
-                solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
-                policy = make_policy("random", tiny)
-                with compile_at_once():
-                    strength(tiny, policy if training.learner.quick else CachedPolicy(policy, tiny), ["random"])
+                self.new_training(few).run()
         self.meter.end("compiling")
 
 

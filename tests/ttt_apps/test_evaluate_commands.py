@@ -69,8 +69,8 @@ def test_best_responses_on_a_board_too_large_to_solve(capsys):
 
 def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "1000000000")  # is put back when the test ends
-    data = json_of(capsys, "solve", "--skip-chance", "0.25", "--no-cache")
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
+    data = json_of(capsys, "solve", "--skip-chance", "0.25")
     corner, edge, centre = 11281 / 65536, 7285 / 65536, 5095 / 16384
     assert (data["value"], data["optimal"], data["distance"], data["method"]) == (centre, [4], None, "layers")
     assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
@@ -356,7 +356,6 @@ def test_book_from_games_and_by_a_search(tmp_path, capsys):
     book = read_book(path)
     assert f"{len(book.positions)} positions and {len(book.cells)} moves of 200 games" in text
     rows = json_of(capsys, "book", "show", path)["moves"]
-    assert [sum(row[name] for row in rows) for name in ("ucb", "softmax")] == pytest.approx([1, 1])
     assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 100
     text = text_of(capsys, "book", "show", path)
     assert all(" ".join(row["moves"]) in text for row in rows)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from baselines.opening_book import Book, choice_shares, read_book
+from baselines.opening_book import Book, read_book
 from ttt_apps import cli
 from ttt_apps.board import parse_position
 from ttt_apps.versions import make_provenance
@@ -76,9 +76,7 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
         provenance = {**make_provenance(), "player": policy_identity(search)}
         folder = self.out.with_name(f"{self.out.name}.searched")
         with cli.report_interrupt(folder), cli.bar("searching") as progress:
-            book = book_from_search(
-                game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress
-            )
+            book = book_from_search(game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress)
         book.write(self.out)
         shutil.rmtree(folder)
         return book
@@ -86,7 +84,7 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
 
 @dataclass(frozen=True)
 class ShowBook(cli.JsonOptions):
-    """Show the moves of a book in a position: results, values, and probabilities."""
+    """Show the moves of a book in a position, and their results or values."""
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
@@ -104,13 +102,10 @@ class ShowBook(cli.JsonOptions):
         (moves,) = book.moves(Boards.from_positions([position]))
         rows: list[dict[str, Any]] = []
         if moves is not None:
-            starts = np.array([0, len(moves.results)])
-            by_ucb, by_softmax = (choice_shares(kind, starts, moves.results) for kind in ("ucb", "softmax"))
             for index in np.argsort(-moves.scores, kind="stable").tolist():
                 row = {"moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()]}
                 row |= dict(zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True))
-                shares = {"ucb": float(by_ucb[index]), "softmax": float(by_softmax[index])}
-                rows.append({**row, "score": float(moves.scores[index]), **shares})
+                rows.append({**row, "score": float(moves.scores[index])})
         text = to_text(position, game)
         facts = {"game": game.to_dict(), "positions": len(book.positions), "plies": book.plies, "games": book.games}
         cli.show(

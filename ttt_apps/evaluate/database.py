@@ -47,15 +47,14 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
         game = self.game_for()
         needed = estimate(game, stones=self.stones)
         folder = cli.DATABASES / game.slug if self.folder is None else self.folder
-        cli.warn(
+        cost = (
             f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
             f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
         )
         if self.dry_run:
-            data = {"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}
-            rows = [{"stones": stones, "values": count} for stones, count in enumerate(needed.by_stones)]
-            cli.show(data, cli.rows_table(rows), json=self.json)
+            cli.show({"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}, cost, json=self.json)
             return
+        cli.warn(cost)
         with cli.bar("building") as progress:
             build(game, folder, stones=self.stones, work=Work(self.num_threads(), self.memory_bytes(), progress))
         facts = Folder.open(folder).facts()

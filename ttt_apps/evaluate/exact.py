@@ -68,21 +68,18 @@ class Exploitability(cli.PhantomOptions, cli.ExactOptions):
             "regret": regret,
             "regret_by_stones": losses,
         }
-        parts: list[Table | str] = [
+        facts = {
+            "exploitability (NashConv / 2)": f"{best.exploitability:.6f}",
+            "gain of a responder beyond perfect play": data["gains"],
+            "regret, the value lost by an average move playing itself": None if regret is None else f"{regret:.6f}",
+        }
+        cli.show(
+            data,
             _outcomes_table(f"best responses to {self.a}, exactly, {game}", "the responder moves", responses),
-            f"exploitability (NashConv / 2) {best.exploitability:.6f}",
-        ]
-        if best.gains is None or regret is None:
-            why = "the board is too large to solve" if isinstance(game, Game) else "perfect play is not known"
-            parts.append(f"{why}: no gains over perfect play, no regret")
-        else:
-            first, second = best.gains
-            parts += [
-                f"beyond perfect play a responder gains {first:.6f} moving first, {second:.6f} moving second",
-                f"regret, the value lost by an average move playing itself: {regret:.6f}",
-                cli.rows_table([row for row in losses if row["loss"] > 0], title="regret by stones on the board"),
-            ]
-        cli.show(data, *parts, json=self.json)
+            cli.facts_table(facts),
+            cli.rows_table([row for row in losses if row["loss"] > 0], title="regret by stones on the board"),
+            json=self.json,
+        )
 
 
 def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:

@@ -85,9 +85,5 @@ def _text(fact: Mapping[str, Any]) -> str:
 
 
 def _format_values(values: Mapping[str, Any]) -> str:
-    """Format values as in a spec string or on a command line."""
-    words = {name: " ".join(map(str, value)) if isinstance(value, tuple) else value for name, value in values.items()}
-    return "   ".join(
-        f"{name.replace('_', '-')}={word if isinstance(word, str) else str(word).lower()}"
-        for name, word in words.items()
-    )
+    """Format values as in a spec string."""
+    return "   ".join(f"{name.replace('_', '-')}={value}" for name, value in values.items())

@@ -97,14 +97,16 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         correction = cli.check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
-            cli.show(usage, _describe(usage), json=self.json)
+            cli.show(usage, cli.facts_table(usage, title="estimates, at most for answers"), json=self.json)
             return
         ask = make_ask(self.endpoint, sampling, self.concurrency) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
         if ask is not None:
-            cli.warn(_describe(usage))
+            cli.warn(
+                f"up to {usage['prompts']:,} prompts, without those with stored answers: --dry-run estimates tokens"
+            )
         with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(
@@ -114,12 +116,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
         write_json(out / RESULT, {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()})
-        new, used = result["new"], result["usage"]
-        requested = (
-            f"{new['answers']:,} answers were requested now ({new['prompt_tokens']:,} tokens of prompts, "
-            f"{new['completion_tokens']:,} of answers), of {used['answers']:,} used"
-        )
-        self.show_folder(out / RESULT, *_tables(result), requested)
+        self.show_folder(out / RESULT, *_tables(result), cli.facts_table(result["new"], title="requested by this call"))
 
     def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
         """Write the prompts without an answer to a file, as batch services read them."""
@@ -136,14 +133,6 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "
             f"the same command again"
         )
-
-
-def _describe(usage: Mapping[str, int]) -> str:
-    return (
-        f"{usage['prompts']:,} prompts, about {usage['prompt_tokens']:,} tokens of them and at most "
-        f"{usage['completion_tokens']:,} of answers; illegal answers add to that, stored answers and positions that "
-        f"are met again do not count"
-    )
 
 
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
