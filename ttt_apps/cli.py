@@ -111,6 +111,8 @@ def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
     )
 
 
+GameName = Literal["tic-tac-toe", "connect-four", "gomoku"]
+HiddenStones = Literal["no", "classic", "abrupt"]
 Count = Annotated[int, _whole_number()]
 """A whole number, which may be written 1e5."""
 Natural = Annotated[int, _whole_number(low=0)]
@@ -135,16 +137,14 @@ class TrustOptions:
 class GameOptions(TrustOptions):
     """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
 
-    preset: Annotated[
-        Literal["tic-tac-toe", "connect-four", "gomoku"] | None, tyro.conf.arg(name="game", help_behavior_hint="")
-    ] = None
+    preset: Annotated[GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")] = None
     """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC", help_behavior_hint="(default: 3)")] = None
     """edge of the board, or rows x columns, as in 5x6. evaluate.py and play.py take all options of the game that are
     not given from the run that they name"""
     win_length: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
-    skip_chance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="(default: 0)")] = None
+    skip_chance: Annotated[float | None, tyro.conf.arg(constructor=float, help_behavior_hint="(default: 0)")] = None
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
@@ -212,8 +212,7 @@ class PhantomOptions(GameOptions):
     """Parameters of the game, which may be a phantom game."""
 
     phantom: Annotated[
-        Literal["no", "classic", "abrupt"] | None,
-        tyro.conf.arg(metavar="{no,classic,abrupt}", help_behavior_hint="(default: no)"),
+        HiddenStones | None, tyro.conf.arg(constructor=HiddenStones, help_behavior_hint="(default: no)")
     ] = None
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
     (abrupt)"""
@@ -262,7 +261,7 @@ class ReportOptions(JsonOptions):
 class ExactOptions(JsonOptions, GameOptions):
     """Parameters of the game, and options of exact computations."""
 
-    memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
+    memory: Annotated[float | None, tyro.conf.arg(constructor=float, metavar="GIB", help_behavior_hint="")] = None
     """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
 
     def memory_bytes(self) -> int | None:

@@ -71,9 +71,9 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     settings.check_game(game)  # before any work
     if settings.loop:
         settings.check_opponent(options.opponent, game)
-    training = run.new_training(options)
     if options.exact_games(game):
-        check_measurable(game)  # before an older run is replaced
+        check_measurable(game)
+    training = run.new_training(options)
     if note := batch_note(options, settings):
         warn(note)
     directory.path.mkdir(parents=True, exist_ok=True)

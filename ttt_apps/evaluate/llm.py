@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -89,8 +90,11 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         game, every = self.game_for(self.opponent), self.positions == "all"
         games = self.games or (0 if every else DEFAULT_GAMES)
         settings = TextSettings(game, self.presentation, self.illegal, seed=self.seed)
-        if not isinstance(fields := parse_json(self.fields), dict):
-            raise cli.UsageError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
+        fields = None
+        with suppress(ValueError):
+            fields = parse_json(self.fields)
+        if not isinstance(fields, dict):
+            raise cli.UsageError(f"--fields {self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         opponent = make_policy(self.opponent or best, game)
