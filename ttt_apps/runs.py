@@ -140,10 +140,8 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             if REPORT in state.missing:
                 run.report()
         else:
-            more = f". Continue to more games with {directory.resume_command} --games {max(1, 2 * games)}"
             print_output(
-                f"{directory} is finished, all {games:,} games are played: nothing was done"
-                f"{more if run.settings.resumes else ''}"
+                f"{directory} is finished, all {games:,} games are played: nothing was done. --games N plays more"
             )
 
 
