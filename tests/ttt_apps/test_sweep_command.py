@@ -264,4 +264,4 @@ def test_the_end_of_a_process_is_explained(tmp_path, monkeypatch):
     run = RunDirectory(tmp_path / "run")
     config = {"games": 3, "game": Game().to_dict(), "learner": "q-learning", "settings": {}}
     with pytest.raises(ValueError, match=r"ended by SIGSEGV: something went wrong\. train\.py --resume"):
-        sweep.train_in_subprocess(config, run)
+        TRAIN_IN_SUBPROCESS(config, run)
