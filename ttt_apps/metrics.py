@@ -1,7 +1,4 @@
-"""Measurements of a run during training: lines of ``metrics.jsonl``, and the same as TensorBoard scalars.
-
-At exact marks, ``choices.jsonl`` stores snapshots of the policy.
-"""
+"""Measurements of a run during training: lines of ``metrics.jsonl``, and the same as TensorBoard scalars."""
 
 from __future__ import annotations
 
@@ -9,15 +6,12 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, Self
 
-from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
-from ttt_envs.game.phantom import AnyGame
-from ttt_eval.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, snapshot_line, take_snapshot
 from ttt_eval.run_files import RunDirectory
 
 RATES = ("wins", "draws", "losses")
@@ -25,37 +19,25 @@ RATES = ("wins", "draws", "losses")
 
 
 class RunLog:
-    """Writes a line for each mark, and at exact marks snapshots of the policy, few in a long run.
+    """Writes a line for each mark.
 
     Args:
         run: the run directory.
-        game: the game.
-        games: number of games of the whole run.
-        sizes: of a resumed run: bytes of ``metrics.jsonl`` (``size``) and ``choices.jsonl`` (``choices``) to keep; the
-            rest was not checkpointed.
+        size: of a resumed run: bytes of ``metrics.jsonl`` to keep; the rest was not checkpointed.
         done: number of games finished before; ``games_per_s`` counts later ones.
-        exact: whether there are exact marks.
 
     Raises:
         ValueError: a link in place of a file, or one that is damaged.
     """
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        game: AnyGame,
-        games: int,
-        sizes: Mapping[str, int],
-        *,
-        done: int = 0,
-        exact: bool = False,
-    ) -> None:
-        self._began, self._done, self._game, self._games = time.perf_counter(), done, game, games
+    def __init__(self, run: RunDirectory, size: int = 0, *, done: int = 0) -> None:
+        self._began, self._done = time.perf_counter(), done
         self._last: Mapping[str, float] = {}
-        self._files: dict[str, IO[bytes]] = {}
         self._events: _Events | None = None
         with ExitStack() as stack:
-            self._files["size"] = stack.enter_context(_open_lines(run.metrics, sizes.get("size", 0)))
+            self._file = stack.enter_context(open_to_write(run.metrics))
+            self._file.truncate(max(0, min(size, self._file.seek(0, os.SEEK_END))))
+            self._file.seek(0, os.SEEK_END)
             rows = run.read_metrics()
             if not all(row.keys() >= {*RATES} for row in rows):
                 raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
@@ -63,36 +45,20 @@ class RunLog:
                 self._events = stack.enter_context(closing(_Events(run.events)))
             for row in rows:
                 self._show(row)
-            if exact:
-                self._files["choices"] = stack.enter_context(_open_lines(run.choices, sizes.get("choices", 0)))
-                snapshots = run.read_choices(game)
-                self._due = next_due(games, snapshots[-1].games if snapshots else 0)
             self._stack = stack.pop_all()
 
     def write(self, games: int, measured: Mapping[str, float]) -> None:
         """Append a line of measurements."""
         rate = (games - self._done) / max(1e-9, time.perf_counter() - self._began)
         row = {"games": games, "games_per_s": rate, **measured}
-        self._append("size", json.dumps(row).encode() + b"\n")
+        self._file.write(json.dumps(row).encode() + b"\n")
+        self._file.flush()
         self._show(row)
 
-    def write_snapshot(self, games: int, learner: Policy) -> None:
-        """Append a snapshot if one is due, as at the end, and there is room for it."""
-        if games >= min(self._due, self._games):
-            self._due = next_due(self._games, games)
-            line = snapshot_line(self._game, take_snapshot(self._game, games, learner))
-            if self._files["choices"].tell() + len(line) <= MAX_SNAPSHOT_BYTES:
-                self._append("choices", line)
-
-    def sizes(self) -> dict[str, int]:
-        """Return the sizes of the files in bytes, as the argument, after flushing them to disk."""
-        for file in self._files.values():
-            os.fsync(file.fileno())
-        return {name: file.tell() for name, file in self._files.items()}
-
-    def _append(self, name: str, line: bytes) -> None:
-        self._files[name].write(line)
-        self._files[name].flush()
+    def size(self) -> int:
+        """Return the size of the file in bytes, as the argument, after flushing it to disk."""
+        os.fsync(self._file.fileno())
+        return self._file.tell()
 
     def _show(self, row: Mapping[str, float]) -> None:
         if self._events is not None:
@@ -108,15 +74,6 @@ class RunLog:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-
-@contextmanager
-def _open_lines(path: Path, size: int) -> Iterator[IO[bytes]]:
-    """Open a file of lines to append to it after its first ``size`` bytes."""
-    with open_to_write(path) as file:
-        file.truncate(max(0, min(size, file.seek(0, os.SEEK_END))))
-        file.seek(0, os.SEEK_END)
-        yield file
 
 
 class _Events:

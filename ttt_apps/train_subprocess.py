@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from ttt_envs.core.packages import subprocess_environment
-from ttt_eval.cost import ProcessFailed, Usage, measure_usage
+from ttt_eval.cost import Usage, measure_usage
 from ttt_eval.run_files import RunDirectory
 
 TRAIN = "from ttt_envs.core.packages import end_with_stdin; end_with_stdin(); from ttt_apps.train import main; main()"
@@ -46,8 +47,8 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:
         usage = measure_usage(command, subprocess_environment())
-    except ProcessFailed as problem:
-        last = problem.last_line.removeprefix("error: ")
-        raise ValueError(f"{run} {problem.ending}: {last}. {run.resume_command} prints all of its output") from None
+    except subprocess.CalledProcessError as problem:
+        problem.cmd, last = f"train.py --resume {run}", (problem.output.strip() or "it printed nothing").splitlines()[-1]
+        raise ValueError(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))
