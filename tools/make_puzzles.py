@@ -76,11 +76,13 @@ def game_positions(game: Game, seed: int) -> list[Position]:
     """Return the positions of games, the first of each symmetry class."""
     games: list[PlayedGame] = []
     play_pairs(game, PLAYER, PLAYER, PAIRS, seed=seed, log=games.extend)
-    positions: dict[bytes, Position] = {}
+    distinct, classes = dict[tuple[bytes, int], Position](), dict[bytes, Position]()
     for played in games:
         for position, _, _ in played.positions():
-            positions.setdefault(class_key(game, position), position)
-    return list(positions.values())
+            distinct.setdefault((position.cells.tobytes(), position.mover), position)
+    for position in distinct.values():
+        classes.setdefault(class_key(game, position), position)
+    return list(classes.values())
 
 
 def main(file: tyro.conf.Positional[Path], seed: int = 0) -> None:

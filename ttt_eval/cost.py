@@ -41,11 +41,12 @@ class Usage(NamedTuple):
             process = psutil.Process()
             times, memory = process.cpu_times(), process.memory_info()
             return cls(times.user, times.system, time.perf_counter(), getattr(memory, "peak_wset", memory.rss))
-        usage, peak = resource.getrusage(resource.RUSAGE_SELF), None
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        peak: re.Match[str] | None = None
         with suppress(OSError):  # getrusage may count the parent that started this program, /proc does not
             peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
-        memory = 1024 * int(peak[1]) if peak else _to_bytes(usage.ru_maxrss)
-        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), memory)
+        peak_bytes = 1024 * int(peak[1]) if peak else _to_bytes(usage.ru_maxrss)
+        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), peak_bytes)
 
 
 def _to_bytes(maximum: int) -> int:
@@ -67,7 +68,7 @@ class Meter:
     def end(self, phase: str) -> None:
         """End ``phase`` and begin the next."""
         last, now = self._last, Usage.now()
-        costs = self.phases.setdefault(phase, dict.fromkeys(COST_KEYS, 0))
+        costs = self.phases.setdefault(phase, dict.fromkeys(COST_KEYS, 0.0))
         for name, start, end in zip(COST_KEYS[:3], last, now, strict=False):
             costs[name] += end - start
         costs["peak_rss_bytes"] = max(now.peak_rss_bytes, costs["peak_rss_bytes"])

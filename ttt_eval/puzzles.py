@@ -175,7 +175,7 @@ def from_games(
     """
     seen: set[tuple[Game, bytes]] = set()
     for played in games:
-        game, names, mistakes = played.game, played.players, []
+        game, names, mistakes = played.game, played.players, list[tuple[Position, list[int], str, float]]()
         plies = [ply for ply in played.positions() if player in (None, names[ply[0].mover])]
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue

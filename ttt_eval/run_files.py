@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ DERIVED_FILES = (EVENTS, REPORT)
 
 
 _Phase = defstruct("_Phase", [(name, float) for name in COST_KEYS])
-_Cost = defstruct("_Cost", [("phases", dict[str, _Phase])])
+_Cost = defstruct("_Cost", [("phases", GenericAlias(dict, (str, _Phase)))])
 
 
 class RunState(NamedTuple):

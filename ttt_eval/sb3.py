@@ -126,7 +126,11 @@ class ExactEvalCallback(EventCallback):
     def _critic_error(self) -> dict[str, float]:
         """Return the error of the model's critic by name."""
         game, policy = refuse_hidden(self.game), self._policy(not hasattr(self.model.policy, "get_distribution"))
-        options = {"seat": self.seat, "discount": float(self.model.gamma), "observation": self.observation}
+        options: dict[str, Any] = {
+            "seat": self.seat,
+            "discount": float(self.model.gamma),
+            "observation": self.observation,
+        }
         return critic_error(game, policy, self.opponent, self.model, **options).to_dict()
 
     def _on_step(self) -> bool:

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ttt_envs import Game, as_policy, make_policy
-from ttt_envs.envs.config import game_keywords
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
@@ -105,16 +104,6 @@ def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
     output = capsys.readouterr().out
     assert f"Exact num_timesteps=256, exploitability={lines(tmp_path)[-1]['exploitability']:.4f}" in output
     assert "Eval num_timesteps=256" in output
-
-
-def test_evaluation_over_our_parallel_games():
-    from ttt_envs.sb3 import make_vec_env as make_our_vec_env
-
-    options = {**game_keywords(GAME), "opponent": "self", "illegal_action": "raise"}
-    measuring, games = callback(GAME, eval_freq=4), make_our_vec_env(n_envs=8, dtype="int8", **options)
-    model_of("maskable-ppo", games).learn(64, measuring)
-    assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
-    assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
 
 
 def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
