@@ -128,7 +128,7 @@ class ExactEvalCallback(EventCallback):
         game, policy = refuse_hidden(self.game), self._policy(not hasattr(self.model.policy, "get_distribution"))
         options: dict[str, Any] = {
             "seat": self.seat,
-            "discount": float(self.model.gamma),
+            "discount": float(getattr(self.model, "gamma", 1.0)),
             "observation": self.observation,
         }
         return critic_error(game, policy, self.opponent, self.model, **options).to_dict()
