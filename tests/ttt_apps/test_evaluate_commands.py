@@ -319,7 +319,7 @@ def runs(tmp_path_factory):
     for seed in range(3):
         tiny.train_run("q-learning", folder / f"seed{seed}", f"--seed={seed}")
     for games in (0, 10, 200):
-        record(folder / "mine.jsonl", tiny.GAME, "win-or-block", games, learner="mine")
+        record(folder / "mine", tiny.GAME, "win-or-block", games, learner="mine")
     return folder
 
 
@@ -343,7 +343,7 @@ def test_groups_axes_and_notes_of_a_plot(runs, capsys):
     data = json_of(capsys, "plot", runs, "--x", "steps", "--by", "seed")
     assert [group["settings"] for group in data["groups"][1:]] == [{"seed": seed} for seed in (1, 2)]
     evaluate.main(["plot", str(runs), "--y", "score"])
-    assert "mine.jsonl has no measurements of score" in capsys.readouterr().err
+    assert "mine has no measurements of score" in capsys.readouterr().err
     for words, word in ((("--out", "a.gif"), ".pdf"), (("--by", "sede"), "'seed'"), (("--width", "0"), "--width 0")):
         assert word in fails(capsys, "plot", runs, *words)
 

@@ -23,11 +23,10 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import STONES, coordinate
-from ttt_envs.game.game import Game
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
-from ttt_eval.curve_summaries import Group, log_spaced, varied_labels
-from ttt_eval.curves import read_curves
+from ttt_eval.curves import Group, log_spaced, read_curves, varied_labels
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome
 from ttt_eval.exact.estimate import affordable
@@ -38,7 +37,7 @@ from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
-from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
+from ttt_eval.run_files import FIRST, REPORT, RUN_FILES, RunDirectory
 from ttt_eval.sweep import to_command_line
 
 Row = Mapping[str, float]
@@ -253,12 +252,14 @@ def _learning(run: RunResult) -> Parts:
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
-    marks = run.directory.read_choices(run.game)
+    start = Position(np.zeros(run.game.cells, np.int8), 0)
+    moves = [f"{FIRST}{coordinate(cell, run.game)}" for cell in range(run.game.cells)]
+    marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
     boards = [
-        parts.choice_board(run.game, choice.position, choice.probabilities, title=f"{games:,} games")
-        for games, (choice, *_) in [marks[i] for i in log_spaced(np.array([mark.games for mark in marks]), MAX_BOARDS)]
+        parts.choice_board(run.game, start, np.array([row[name] for name in moves]), title=f"{row['games']:,.0f} games")
+        for row in marks
     ]
     head = ("games", *(metric(name).label for name in names))
     return [
