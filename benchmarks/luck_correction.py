@@ -88,7 +88,7 @@ def _games_of_tests(game: Game, a: str, b: str, luck_correction: str) -> str:
     """Return the median number of games of sequential tests, and their range."""
     games = []
     for seed in range(1, TESTS + 1):
-        match = MatchSettings(game, a, b, seed, luck_correction=luck_correction)
+        match = MatchSettings(game, (a, b), seed, luck_correction=luck_correction)
         with tempfile.TemporaryDirectory() as folder:
             games.append(run_sprt(match, SPRT(0, 20), Path(folder), {}, pairs=MOST_PAIRS).score.games)
     return f"{Spread.of(games)}{f' of at most {2 * MOST_PAIRS:,}' if max(games) == 2 * MOST_PAIRS else ''}"

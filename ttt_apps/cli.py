@@ -242,13 +242,12 @@ class ReportOptions(JsonOptions):
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
 
-    def show_folder(self, result: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
+    def show_folder(self, result: Path, *parts: Table | str) -> None:
         """Write the report page of a folder, and print its result: with ``json`` the file, else tables and sentences.
 
         Args:
             result: JSON file in the folder.
             parts: what to print without ``json``.
-            others: files that were written too.
         """
         from ttt_eval.reports.pages import write_page
 
@@ -257,7 +256,7 @@ class ReportOptions(JsonOptions):
             print(result.read_text("utf-8"), end="")
             return
         show(None, *parts, json=False)
-        print_status(f"written: {', '.join(map(str, [result, *others]))}{page}")
+        print_status(f"written: {result}{page}")
 
 
 @dataclass(frozen=True)

@@ -120,15 +120,12 @@ class LadderResult(GameResult, tag="ladder", kw_only=True):
     """against the rungs"""
     ladder: Data
     settings: Data
-    first_move: list[list[float]]
     worst_positions: list[Spot] = field(default_factory=list)
     exploitability: float | None = None
     regret: float | None = None
     misfit: float | None = None
     cost: Data | None = None
-    training: Data | None = None
     front: bool | None = None
-    pure: bool = False
     exact: bool = False
     processor: str = ""
 
