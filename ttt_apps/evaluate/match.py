@@ -153,7 +153,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
             None: f"undecided between {elo0:g} and {elo1:g} Elo: allow more with --games",
         }[result.decision.accepted]
         data = result.to_dict()
-        rating = {name: data[name] for name in ("elo", "likelihood_of_superiority", "fixed_games")}
+        rating = {name: data[name] for name in ("elo", "likelihood_of_superiority")}
         title = f"{' against '.join(self.players)}, {data['games']:,} games of {game}"
         tables = _score_tables(title, data, rating)
         self.show_folder(folder / RESULT, *tables, f"{verdict}; {_describe_decision(result.decision)}")

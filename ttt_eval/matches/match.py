@@ -47,8 +47,6 @@ MIN_BLOCK = 4
 
 MAX_FORFEITS = 8
 """Number of forfeits in the first games asked for moves, or in all games of a block, after which a match is aborted."""
-OUT_OF_TIME = "time"
-"""Reason of a loss on time."""
 
 RESULT = "result.json"
 BLOCK = 64
@@ -271,7 +269,7 @@ class TimedGames(Player):
         self.least_left = min(self.least_left, self.time_left)
         if self.time_left < 0:
             self.lost += 1
-            raise OutOfTimeError(OUT_OF_TIME)
+            raise OutOfTimeError("time")
         self.time_left += self.clock.increment
         return actions
 
@@ -423,7 +421,8 @@ class _Block:
                 actions[start:stop], start = problem.actions, stop + 1
                 forfeits[int(rows[stop])] = problem
                 count, total = len(self.forfeits) + len(forfeits), len(self.outcome)
-                if start == len(forfeits) == MAX_FORFEITS or count == total >= MAX_FORFEITS:
+                gives_up = start == len(forfeits) == MAX_FORFEITS or count == total >= MAX_FORFEITS
+                if gives_up and not isinstance(problem, OutOfTimeError):
                     raise ValueError(
                         f"{self.policies[who]} forfeited {count} games in a row, so the match is aborted: {problem}"
                     ) from None

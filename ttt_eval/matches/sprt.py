@@ -29,7 +29,7 @@ from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_from_score, elo_to_dict, score_from_elo
 from ttt_eval.matches.match import RESULT, MatchSettings, play_matches
 from ttt_eval.matches.score import Score
-from ttt_eval.statistics import NORMAL, Interval
+from ttt_eval.statistics import Interval
 
 MAX_LOOKS = 100
 """Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer."""
@@ -241,14 +241,6 @@ class SequentialMatch:
         """Score per game, nearly median unbiased, with its 95% interval; both allow for the early stop."""
         return stopped_score(self.test, self.score, len(self.path))
 
-    @property
-    def fixed_games(self) -> int | None:
-        """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
-        test, variance = self.test, self.score.moments()[1]
-        errors = NORMAL.inv_cdf(1 - test.alpha) + NORMAL.inv_cdf(1 - test.beta)
-        difference = score_from_elo(test.elo1) - score_from_elo(test.elo0)
-        return 2 * math.ceil((errors / difference) ** 2 * variance) or None
-
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         decision, score, estimate = self.decision, self.score, self.estimate
@@ -262,7 +254,6 @@ class SequentialMatch:
             "pairs": score.pairs.tolist(),
             "score": estimate._asdict(),
             **elo_to_dict(score, Interval(*map(elo_from_score, estimate))),
-            "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
         }

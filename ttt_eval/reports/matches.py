@@ -22,14 +22,12 @@ _elo = partial(formats.format_interval, write=formats.format_elo)
 
 def sprt_report(result: SprtResult) -> Report:
     """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
-    a, b, score, test, fixed = result.a, result.b, read_score(result.raw), result.test, result.fixed_games
+    a, b, score, test = result.a, result.b, read_score(result.raw), result.test
     elo, shares = formats.elo_interval(result.score), score.pentanomial / score.pentanomial.sum()
-    more = "" if fixed is None or fixed <= score.games else f", {fixed / score.games:.1f} times as many"
     tiles = [
         Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
-        Tile("a fixed test takes", f"{fixed:,}" if fixed else "any number", f"games for the same errors{more}"),
     ]
     options = {"alpha": test.alpha, "beta": test.beta, "games": result.most_games}
     again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)

@@ -80,7 +80,6 @@ class SprtResult(GameResult, tag="sprt", kw_only=True):
     llr_low: float
     llr_high: float
     likelihood: float = field(name="likelihood_of_superiority")
-    fixed_games: int | None = None
     path: Annotated[list[tuple[int, float]], Meta(min_length=1)]
     differences: list[Spot] | None = None
 
