@@ -194,12 +194,15 @@ class StatelessPlayer(Player):
     policy: Policy
     keys: UInt64Array
     """uint64[slots]"""
+    stones: Int64Array | None = None
+    """int64[slots]: current number of stones of each game, if it is tracked"""
 
     def act(
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
     ) -> Int64Array:
         """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
-        return act_in_episodes(self.policy, boards, self.keys[slots], np.count_nonzero(boards.cells, axis=1))
+        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones[slots]
+        return act_in_episodes(self.policy, boards, self.keys[slots], plies)
 
 
 @dataclass(frozen=True)
@@ -219,12 +222,12 @@ class DeduplicatedPolicy(Policy):
         return str(self.policy)
 
 
-def make_player(policy: Policy, keys: UInt64Array) -> Player:
+def make_player(policy: Policy, keys: UInt64Array, stones: Int64Array | None = None) -> Player:
     """Return the player of a policy in a match: its own stateful ``player()`` if it has one."""
     if policy.player is not None:
         return policy.player()
     distinct = policy.pure and not policy.has_own_act
-    return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys)
+    return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys, stones)
 
 
 class OutOfTimeError(Forfeit):
@@ -383,7 +386,7 @@ class _Block:
         self.outcome = np.full(2 * pairs, NOT_OVER, np.int8)
         self.rows_by_pairs = np.arange(2 * pairs).reshape(2, pairs).T.ravel()
         """int64[2 P]: the rows pair by pair, a first and then b first"""
-        self.players = [make_player(policy, action_keys) for policy in self.policies]
+        self.players = [make_player(policy, action_keys, self.stones) for policy in self.policies]
         if match.clock is not None:
             self.players = [TimedGames(player, match.clock, now) for player in self.players]
         generators = np.random.SeedSequence(match.seed, spawn_key=(seed_block, start))
