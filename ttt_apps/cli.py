@@ -239,12 +239,13 @@ class ReportOptions(JsonOptions):
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
 
-    def show_folder(self, result: Path, *parts: Table | str) -> None:
+    def show_folder(self, result: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
         """Write the report page of a folder, and print its result: with ``json`` the file, else tables and sentences.
 
         Args:
             result: JSON file in the folder.
             parts: what to print without ``json``.
+            others: files that were written too.
         """
         from ttt_eval.reports.pages import write_page
 
@@ -253,7 +254,7 @@ class ReportOptions(JsonOptions):
             print(result.read_text("utf-8"), end="")
             return
         show(None, *parts, json=False)
-        print_status(f"written: {result}{page}")
+        print_status(f"written: {', '.join(map(str, [result, *others]))}{page}")
 
 
 @dataclass(frozen=True)
