@@ -25,9 +25,8 @@ AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom
 
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z][\w-]*$")]
-"""of an option. A row becomes words of a command line, where a name such as ``out=x``, or a value such as ``--trust``,
-would be another option."""
-Word = Annotated[str, Meta(pattern="^(?!-)")] | int | float | bool
+"""of an option. A row becomes words of a command line, where a name such as ``out=x`` would be another option."""
+Word = str | int | float | bool
 Value = Word | list[Word]
 
 Row = dict[str, Any]
@@ -85,6 +84,10 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
                 row = {name: row[name] for name in AGENT_OPTIONS if name in row}
             if AGENT not in row or row not in rows:  # the options of learners do not distinguish agents
                 rows.append(row)
+    values = [value for row in rows for value in row.values()]
+    for word in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
+        if isinstance(word, str) and word.startswith("-"):  # a pattern in a union crashes Python at exit (msgspec 0.22)
+            raise ValueError(f"{path} has {word!r}, which would be an option: write a value that begins otherwise")
     for name in {name for row in rows for name in row} & set(refused):
         raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(row in rows[:index] for index, row in enumerate(rows)):
