@@ -14,16 +14,8 @@ def test_clients_environments_and_checkouts_match():
     assert {client.tests for client in run.CLIENTS} == set(FILES)
     assert {client.environment for client in run.CLIENTS} == set(run.ENVIRONMENTS)
     assert {name for client in run.CLIENTS for name in client.checkouts} == set(run.CHECKOUTS)
-
-
-def test_the_page_has_a_result_of_every_client():
-    text = run.PAGE.read_text()
-    table = text.partition(run.BEGIN)[2].partition(run.END)[0]
-    for client in run.CLIENTS:
-        [row] = [
-            line for line in table.splitlines() if line.startswith((f"| **{client.name}** ", f"| **{client.name}**("))
-        ]
-        assert "passed" in row or "failed" in row or "not run" in row
+    page = run.PAGE.read_text()
+    assert [client.name for client in run.CLIENTS if f"\n| **{client.name}**" not in page] == []
 
 
 REPORT = """<testsuites><testsuite>

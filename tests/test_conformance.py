@@ -318,7 +318,6 @@ def test_false_declarations_are_detected():
     game = Game(skip_chance=0.25)
     boards = with_both_colours(plain.positions_of_random_play(game, 64))
     for check in (check_symmetric, check_colour_blind):
-        for slope in (0.1, 1e-6):
-            with pytest.raises(ValueError, match="slanted is not"):
-                check(FalselyDeclared(slope), game, boards)
+        with pytest.raises(ValueError, match="slanted is not"):
+            check(FalselyDeclared(1e-6), game, boards)
         check(FalselyDeclared(1e-12), game, boards)

@@ -49,17 +49,8 @@ class Client:
 
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "newest": (
-        "pettingzoo",
-        "gymnasium",
-        "pygame-ce",
-        "stable-baselines3",
-        "sb3-contrib",
-        "tianshou>=2",
-        "torchrl",
-        "skrl",
-        "open_spiel",
-        "tyro",
-        "tensorboard",
+        *("pettingzoo", "gymnasium", "pygame-ce", "stable-baselines3", "sb3-contrib", "tianshou>=2", "torchrl", "skrl"),
+        *("open_spiel", "tyro", "tensorboard"),
     ),
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
     "rllib": ("ray[rllib]",),

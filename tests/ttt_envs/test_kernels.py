@@ -63,11 +63,9 @@ def play_games():
         rules_of["skip_chance"] = skip_chance
         for symmetry in ("none", "random"):
             env = mnk_v0.env(symmetry=symmetry, **rules_of)
-            for numbers in (int, np.int64):
-                env.reset(seed=0)
-                for _ in env.agent_iter():
-                    observation, _, terminated, _, _ = env.last()
-                    env.step(None if terminated else numbers(rng.choice(np.flatnonzero(observation["action_mask"]))))
+            env.reset(seed=0)
+            while env.legal_actions():
+                env.step(rng.choice(env.legal_actions()))
             for opponent, seat, illegal in product(("random", "win-or-block", "self"), SEATS, ("lose", "penalize")):
                 settings = {"opponent": opponent, "seat": seat, "illegal_action": illegal, "symmetry": symmetry}
                 single = SingleEnv(**settings, **rules_of)
@@ -213,28 +211,17 @@ needs_numpy_2 = pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0"
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
 
 
-OF_STORED_VALUES = {
+TWICE = {
     "baselines.exact.count._count_layer",
     *(f"baselines.exact.solution.{name}" for name in ("_look_up", "entry_value", "write_move_values")),
-    "ttt_envs.graph.numbering.sweep",
+    *("baselines.mcts.select.select_move", "baselines.mcts.simulate.simulate"),
+    "learners.alpha_zero.net._run_simulations",
+    *("learners.naive_mc.mc_update", "learners.q_learning.q_update"),
+    *(f"learners.q_table.{name}" for name in ("explore_rows", "insert_all", "write_action_values")),
+    *("ttt_envs.envs.kernels.write_bytes", "ttt_envs.game.rules.play_rows", "ttt_envs.graph.numbering.sweep"),
     "ttt_eval.exact.dynamic_programming._write_losses",
 }
-OF_WORDS = {
-    *(f"learners.{name}" for name in ("naive_mc.mc_update", "q_learning.q_update")),
-    *(f"learners.q_table.{name}" for name in ("explore_rows", "insert_all", "write_action_values")),
-}
-"""kernels that are compiled for each number of words of a key"""
-TWICE = (
-    OF_STORED_VALUES
-    | OF_WORDS
-    | {
-        "baselines.mcts.select.select_move",
-        "baselines.mcts.simulate.simulate",
-        "learners.alpha_zero.net._run_simulations",
-        "ttt_envs.envs.kernels.write_bytes",
-        "ttt_envs.game.rules.play_rows",
-    }
-)
+"""kernels of values stored as bytes or floats, of keys of any number of words, or with a part that may be left out"""
 
 
 @pytest.mark.parametrize(
@@ -249,9 +236,7 @@ TWICE = (
 def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh, parts):
     """Two halves first, so that two workers compile them at once, for all other tests.
 
-    A kernel with two signatures was called with two kinds of numbers, and is compiled twice. What reads values is, that
-    are stored as bytes or floats, or for boards of any size; so is what selects moves with or without Gumbel noise,
-    and what writes one plane or two.
+    A kernel with two signatures was called with two kinds of numbers, and is compiled twice.
     """
     counts = counted_after(fresh, *parts)
     assert len(counts) > 10
