@@ -140,7 +140,8 @@ def play_random_game(game, rng):
 
 
 @given(
-    plain.variants(7, skip=True) | st.sampled_from([*SHAPES, Game(8, 9, 5, 0.1), Game(9, 8, 4, torus=True)]),
+    plain.variants(7, skip=True)
+    | st.sampled_from([*SHAPES, Game(8, 9, 5, 0.1), Game(9, 8, 4, torus=True), Game(9, 9, 3)]),
     st.integers(0, 2**32),
 )
 @example(Game(9, 8, 4, gravity=True, torus=True, misere=True), 0)
