@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.agents.specs import Named
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs import Boards, Game
+from ttt_envs.agents import Named
+from ttt_envs.core import Float64Array
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from learners.base import Learner, Transition
-from learners.config import Fraction, LearnerConfig
-from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from learners import Fraction, Learner, LearnerConfig, Transition
+from ttt_envs import Boards, Game
+from ttt_envs.agents import best_shares, sample
+from ttt_envs.core import Float64Array, Int64Array
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,8 @@ class Favourite(Learner):
 
 
 if __name__ == "__main__":
-    from learners.training import Trainer, make_initial_rng
-    from ttt_eval.exact.dynamic_programming import outcome
+    from learners import Trainer, make_initial_rng
+    from ttt_eval.exact import outcome
 
     learner = FavouriteConfig().build(Game(), make_initial_rng(0))
     print(Trainer(learner, "random", games=2_000, batch=16).run())

@@ -8,6 +8,8 @@ from baselines.compression import Compressed
 from baselines.tables import Softmax, Table
 from ttt_eval.exact.strength import strength
 
+__all__ = ["compression_quality"]
+
 
 class CompressionQuality(NamedTuple):
     """Size and error of a compressed table, and the exact strength of its softmax policy."""
