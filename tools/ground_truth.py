@@ -72,7 +72,7 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> tu
         for kind, of_kind in (("solve", games), ("prove", proved), ("value", others))
         for game in of_kind
     ]
-    measure = partial(_measure, folder)
+    measure = partial(measure_unit, folder)
     facts = iter(collect_results(measure, units, folder, make_provenance(), jobs=jobs, progress=_tell))
     solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
     step = len(SKIPS)
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 # Computation
 
 
-def _measure(folder: Path, unit: Unit) -> Any:
+def measure_unit(folder: Path, unit: Unit) -> Any:
     """Compute the facts of one game, as JSON-ready data."""
     if "prove" in unit:
         return "the first player wins" if prove(Game.from_dict(unit["prove"])).winner == 0 else "a draw"

@@ -165,7 +165,7 @@ def test_learners_see_the_episodes_of_their_own_skip_chance(monkeypatch):
             skips.append(info["skip_chance"])
             return observation, info
 
-    monkeypatch.setattr(agent, "_begin", begun.append)
+    monkeypatch.setattr(agent, "begin", begun.append)
     agent.learn(Watched(task.make_env(0, **agent.env_options)), 100)
     assert begun == skips
     assert set(begun) == set(agent.learners) == {0.0, 0.5}
@@ -218,7 +218,7 @@ def test_self_play_shows_positions_and_the_sign_of_the_next_value():
         cells, over = np.zeros(9, np.int8), False
         while not over:
             mover, action = info["mover"], int(np.argmax(info["action_mask"]))
-            position = agent._boards(observation, info).position(0)
+            position = agent.boards(observation, info).position(0)
             assert (position.cells.tolist(), position.mover) == (cells.tolist(), mover)
             cells[action] = mover + 1
             observation, _, over, _, info = env.step(action)

@@ -235,7 +235,7 @@ def test_references_are_read_from_the_disk(tmp_path, monkeypatch):
     task = find_task("random")
     computed = references(task)
     references.cache_clear()
-    monkeypatch.setattr("ttt_eval.benchmark.scoring._measure", None)
+    monkeypatch.setattr("ttt_eval.benchmark.scoring.measure_task", None)
     assert references(task) == computed
     references.cache_clear()
 

@@ -36,6 +36,7 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
 
     def list_names() -> list[str]:
         """Return the public names, including those not yet imported."""
-        return sorted([*places, *(name for name in vars(sys.modules[package]) if name.startswith("__"))])
+        names = vars(sys.modules[package])
+        return sorted([*names["__all__"], *(name for name in names if name.startswith("__"))])
 
     return import_name, list_names, sorted(places)

@@ -59,15 +59,15 @@ class GameAgent:
             if over:
                 observation, info = env.reset()
                 skip = self._shown_skip_chance(observation)
-                self._begin(skip)
+                self.begin(skip)
             is_open = info["result"] == NOT_OVER  # else the opponent has won before the first move
-            action = self._choose(skip, self._boards(observation, info)) if is_open else 0
+            action = self._choose(skip, self.boards(observation, info)) if is_open else 0
             observation, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
             if over and is_open:
                 self._end(skip, info["seat"], float(reward))
 
-    def _begin(self, skip: float) -> None:
+    def begin(self, skip: float) -> None:
         """Begin a game, of the learner for a skip chance."""
 
     def _choose(self, skip: float, boards: Boards) -> int:
@@ -86,7 +86,7 @@ class GameAgent:
         shown = float(observation[2 * self._task.games[0].cells])  # float32, so it is not exactly one of them
         return min(skips, key=lambda skip: abs(skip - shown))
 
-    def _boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
+    def boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
         """Return the position in which the agent moves, a batch of one."""
         cells = self._task.games[0].cells
         mover = info["mover"] if self._task.opponent == SELF else info["seat"]
@@ -159,7 +159,8 @@ class AlphaZeroAgent(GameAgent):
         self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
         self._rng = make_rng(seed, 2)
 
-    def _begin(self, skip: float) -> None:
+    def begin(self, skip: float) -> None:
+        """Begin an episode with this skip chance."""
         key, learner = self._rng.integers(2**64, size=1, dtype=np.uint64), self.learners[skip]
         self._game = SelfPlayGames(self._config, learner.game, learner, key)
 

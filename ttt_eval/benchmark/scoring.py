@@ -81,7 +81,7 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
     stage = task.stage(task.steps if steps is None else steps)
-    return TaskScore(_measure(task, policies, stage), references(task, stage))
+    return TaskScore(measure_task(task, policies, stage), references(task, stage))
 
 
 def combine_scores(task: Task, scores: Sequence[float]) -> float:
@@ -104,7 +104,7 @@ def references(task: Task, stage: int = 0) -> References:
     def measure() -> Float64Array:
         is_masked = task.measure != "illegal-moves"
         random = [make_policy("random", game) if is_masked else UniformOverCells() for game in task.games]
-        return np.array([_measure(task, random, stage), _best(task, stage)])
+        return np.array([measure_task(task, random, stage), _best(task, stage)])
 
     return References(*map(float, load_or_compute(name, content, (2,), measure, min_bytes=0)))
 
@@ -113,7 +113,7 @@ def references(task: Task, stage: int = 0) -> References:
 # Measures
 
 
-def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
+def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
     """Return the measure of ``policies``, one for each game."""
     pairs, opponent = list(zip(task.games, policies, strict=True)), task.stages[stage][0]
     if task.measure in ("value", "illegal-moves"):
