@@ -144,7 +144,7 @@ bench-submissions: $(VENV)/.dev
 	for agent in $(subst :,-,$(BENCH_AGENTS)); do cp runs/bench-submissions/$$agent/submission.npz \
 		benchmarks/submissions/$$agent.npz || exit 1; done
 	$(BIN)/python evaluate.py bench report benchmarks/submissions/*.npz --task random chance-25 self-play masks \
-		--out runs/bench-submissions.html --markdown docs/benchmark/leaderboard.md --section quick
+		--out runs/bench-submissions.html
 
 bench-scores: $(VENV)/.dev
 	mkdir -p benchmarks/scores
