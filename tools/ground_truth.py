@@ -201,15 +201,11 @@ def _digits(value: float) -> str:
 
 def _section(games: Sequence[Game], facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the template needs of one board at all skip chances."""
-    counts = []
-    for found in (facts[0], facts[-1]):  # without skips, and with them
-        boards = found["counts"]["boards_not_over"] + found["counts"]["boards_over"]
-        counts += [_count(found["counts"]["positions_not_over"]), _count(boards)]
+    positions = [found["counts"]["positions_not_over"] for found in (facts[0], facts[-1])]  # without and with skips
     return {
         "game": games[0],
         "values": [_number(game, found["value"]) for game, found in zip(games, facts, strict=True)],
-        "counts": [*counts, _count(facts[0]["counts"]["games"])],
-        "random": [found["policies"][-1] for found in facts if found["policies"]],
+        "counts": [_count(number) for number in (*positions, facts[0]["counts"]["games"])],
     }
 
 
