@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 from ttt_envs.core.names import public_names
 
 if TYPE_CHECKING:
-    from ttt_eval.audit.adapters import from_rollout_function as from_rollout_function
-    from ttt_eval.audit.adapters import sb3_rollout_buffer as sb3_rollout_buffer
     from ttt_eval.audit.auditing import Audit as Audit
     from ttt_eval.audit.auditing import Auditor as Auditor
     from ttt_eval.audit.auditing import AuditSettings as AuditSettings
     from ttt_eval.audit.auditing import audit as audit
     from ttt_eval.audit.episodes import TooManyGroups as TooManyGroups
-    from ttt_eval.audit.errors import AdvantageErrors as AdvantageErrors
     from ttt_eval.audit.errors import Errors as Errors
-    from ttt_eval.audit.errors import GradientErrors as GradientErrors
     from ttt_eval.audit.errors import PositionErrors as PositionErrors
     from ttt_eval.audit.estimators import ESTIMATORS as ESTIMATORS
     from ttt_eval.audit.estimators import Batch as Batch

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from ttt_envs.core.names import public_names
 
 if TYPE_CHECKING:
-    from ttt_eval.benchmark.aggregates import bootstrap_intervals as bootstrap_intervals
-    from ttt_eval.benchmark.aggregates import interquartile_mean as interquartile_mean
-    from ttt_eval.benchmark.scoring import References as References
+    from ttt_eval.benchmark.comparison import bootstrap_intervals as bootstrap_intervals
+    from ttt_eval.benchmark.comparison import interquartile_mean as interquartile_mean
     from ttt_eval.benchmark.scoring import TaskScore as TaskScore
     from ttt_eval.benchmark.scoring import combine_scores as combine_scores
     from ttt_eval.benchmark.scoring import references as references

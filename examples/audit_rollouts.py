@@ -1,7 +1,12 @@
-"""Estimators of other libraries, unchanged, as functions for an audit.
+"""Advantage estimators of other libraries, unchanged, as functions for an audit.
 
 CleanRL and Stable-Baselines3 keep rollouts of parallel environments in arrays [steps, environments]. Here every
 environment plays one episode. Steps after its end begin other episodes, whose entries an audit ignores.
+
+    pip install stable-baselines3
+    python evaluate.py audit gae:lam=0.95 examples.audit_rollouts:sb3_rollout_buffer
+
+The file is examples/audit_rollouts.py.
 """
 
 from __future__ import annotations
@@ -11,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.jit import Float64Array
-from ttt_eval.audit.estimators import Batch
+from ttt_envs.core import Float64Array
+from ttt_eval.audit import Batch
 
 
 def to_rollout(batch: Batch) -> tuple[Float64Array, ...]:
@@ -58,10 +63,8 @@ def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> Float64Array:
         batch: the episodes.
         lam: its ``gae_lambda``.
     """
-    from ttt_envs.core.packages import avoid_triton_crash
-
-    avoid_triton_crash()
     import torch
+    import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
     from gymnasium import spaces
     from stable_baselines3.common.buffers import RolloutBuffer
 
