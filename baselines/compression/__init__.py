@@ -17,24 +17,24 @@ reconstructing the table. With skips, each mover's half is decomposed separately
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from baselines.compression.decomposition import Compressed, Decomposition, decompose, decomposition, split_errors
+from baselines.compression.grouping import Method, make_grouping
+from baselines.compression.policy import HOOI, HOSVD, HOSVD2, SVD, TT
+from baselines.compression.ranks import default_rank, largest_rank
 
-from ttt_envs.core.names import public_names
-
-if TYPE_CHECKING:
-    from baselines.compression.decomposition import Compressed as Compressed
-    from baselines.compression.decomposition import Decomposition as Decomposition
-    from baselines.compression.decomposition import decompose as decompose
-    from baselines.compression.decomposition import decomposition as decomposition
-    from baselines.compression.decomposition import split_errors as split_errors
-    from baselines.compression.grouping import Method as Method
-    from baselines.compression.grouping import make_grouping as make_grouping
-    from baselines.compression.policy import HOOI as HOOI
-    from baselines.compression.policy import HOSVD as HOSVD
-    from baselines.compression.policy import HOSVD2 as HOSVD2
-    from baselines.compression.policy import SVD as SVD
-    from baselines.compression.policy import TT as TT
-    from baselines.compression.ranks import default_rank as default_rank
-    from baselines.compression.ranks import largest_rank as largest_rank
-
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+__all__ = [
+    "HOOI",
+    "HOSVD",
+    "HOSVD2",
+    "SVD",
+    "TT",
+    "Compressed",
+    "Decomposition",
+    "Method",
+    "decompose",
+    "decomposition",
+    "default_rank",
+    "largest_rank",
+    "make_grouping",
+    "split_errors",
+]

@@ -7,21 +7,22 @@ searches read them, :mod:`~baselines.exact.verify` checks them, and :mod:`~basel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from baselines.exact.layers import MAX_SOLVER_CELLS, build, estimate, open_layers
+from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution
+from baselines.exact.solve import Optimal, solve
+from baselines.exact.tablebase import Tablebase
+from ttt_envs.core.work import Work
 
-from ttt_envs.core.names import public_names
-
-if TYPE_CHECKING:
-    from baselines.exact.layers import MAX_SOLVER_CELLS as MAX_SOLVER_CELLS
-    from baselines.exact.layers import build as build
-    from baselines.exact.layers import estimate as estimate
-    from baselines.exact.layers import open_layers as open_layers
-    from baselines.exact.solution import LayeredSolution as LayeredSolution
-    from baselines.exact.solution import SearchedSolution as SearchedSolution
-    from baselines.exact.solution import Solution as Solution
-    from baselines.exact.solve import Optimal as Optimal
-    from baselines.exact.solve import solve as solve
-    from baselines.exact.tablebase import Tablebase as Tablebase
-    from ttt_envs.core.work import Work as Work
-
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+__all__ = [
+    "MAX_SOLVER_CELLS",
+    "LayeredSolution",
+    "Optimal",
+    "SearchedSolution",
+    "Solution",
+    "Tablebase",
+    "Work",
+    "build",
+    "estimate",
+    "open_layers",
+    "solve",
+]

@@ -38,21 +38,23 @@ search is the same in one run or in many, alone or in a batch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from baselines.mcts.gumbel import GumbelResult, check_gumbel, gumbel_search
+from baselines.mcts.policy import MCTS
+from baselines.mcts.search import FusedEvaluator, MCTSSearch
+from baselines.mcts.select import SelectionParams
+from baselines.mcts.simulate import backup, forced_moves_of_rows, simulate
+from baselines.mcts.tree import Tree
 
-from ttt_envs.core.names import public_names
-
-if TYPE_CHECKING:
-    from baselines.mcts.gumbel import GumbelResult as GumbelResult
-    from baselines.mcts.gumbel import check_gumbel as check_gumbel
-    from baselines.mcts.gumbel import gumbel_search as gumbel_search
-    from baselines.mcts.policy import MCTS as MCTS
-    from baselines.mcts.search import FusedEvaluator as FusedEvaluator
-    from baselines.mcts.search import MCTSSearch as MCTSSearch
-    from baselines.mcts.select import SelectionParams as SelectionParams
-    from baselines.mcts.simulate import backup as backup
-    from baselines.mcts.simulate import forced_moves_of_rows as forced_moves_of_rows
-    from baselines.mcts.simulate import simulate as simulate
-    from baselines.mcts.tree import Tree as Tree
-
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+__all__ = [
+    "MCTS",
+    "FusedEvaluator",
+    "GumbelResult",
+    "MCTSSearch",
+    "SelectionParams",
+    "Tree",
+    "backup",
+    "check_gumbel",
+    "forced_moves_of_rows",
+    "gumbel_search",
+    "simulate",
+]

@@ -15,7 +15,8 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
 
     The public names are those that its ``__init__.py`` imports under ``if TYPE_CHECKING:``, one a line, as
     ``from module import name as name``: the list for type checkers is the list at run time. Importing compiled code
-    takes half a second, which printing help or registering environments does not need.
+    takes half a second, which printing help or registering environments does not need. A package with a module and
+    a public function of one name imports its names at once instead.
 
     Args:
         package: its ``__name__``.
