@@ -17,9 +17,8 @@ from collections import Counter
 import gymnasium
 import numpy as np
 
-from ttt_envs import Game, as_policy
+from ttt_envs import Game, as_policy, cell_at
 from ttt_envs.envs import Scene, text
-from ttt_envs.game import cell_at
 from ttt_eval.exact import cached, exploitability, match_outcome
 
 GAME = Game(3, 3, 3)

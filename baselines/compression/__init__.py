@@ -17,24 +17,13 @@ reconstructing the table. With skips, each mover's half is decomposed separately
 
 from __future__ import annotations
 
-from baselines.compression.decomposition import Compressed, Decomposition, decompose, decomposition, split_errors
-from baselines.compression.grouping import Method, make_grouping
+from baselines.compression.decomposition import Compressed as Compressed
+from baselines.compression.decomposition import Decomposition as Decomposition
+from baselines.compression.decomposition import decompose, decomposition, split_errors
+from baselines.compression.grouping import Method as Method
+from baselines.compression.grouping import make_grouping
 from baselines.compression.policy import HOOI, HOSVD, HOSVD2, SVD, TT
-from baselines.compression.ranks import default_rank, largest_rank
+from baselines.compression.ranks import default_rank as default_rank
+from baselines.compression.ranks import largest_rank as largest_rank
 
-__all__ = [
-    "HOOI",
-    "HOSVD",
-    "HOSVD2",
-    "SVD",
-    "TT",
-    "Compressed",
-    "Decomposition",
-    "Method",
-    "decompose",
-    "decomposition",
-    "default_rank",
-    "largest_rank",
-    "make_grouping",
-    "split_errors",
-]
+__all__ = ["HOOI", "HOSVD", "HOSVD2", "SVD", "TT", "decompose", "decomposition", "make_grouping", "split_errors"]

@@ -7,22 +7,13 @@ searches read them, :mod:`~baselines.exact.verify` checks them, and :mod:`~basel
 
 from __future__ import annotations
 
-from baselines.exact.layers import MAX_SOLVER_CELLS, build, estimate, open_layers
-from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution
+from baselines.exact.layers import MAX_SOLVER_CELLS as MAX_SOLVER_CELLS
+from baselines.exact.layers import build, estimate, open_layers
+from baselines.exact.solution import LayeredSolution as LayeredSolution
+from baselines.exact.solution import SearchedSolution as SearchedSolution
+from baselines.exact.solution import Solution
 from baselines.exact.solve import Optimal, solve
 from baselines.exact.tablebase import Tablebase
 from ttt_envs.core.work import Work
 
-__all__ = [
-    "MAX_SOLVER_CELLS",
-    "LayeredSolution",
-    "Optimal",
-    "SearchedSolution",
-    "Solution",
-    "Tablebase",
-    "Work",
-    "build",
-    "estimate",
-    "open_layers",
-    "solve",
-]
+__all__ = ["Optimal", "Solution", "Tablebase", "Work", "build", "estimate", "open_layers", "solve"]

@@ -38,23 +38,16 @@ search is the same in one run or in many, alone or in a batch.
 
 from __future__ import annotations
 
-from baselines.mcts.gumbel import GumbelResult, check_gumbel, gumbel_search
+from baselines.mcts.gumbel import GumbelResult as GumbelResult
+from baselines.mcts.gumbel import check_gumbel as check_gumbel
+from baselines.mcts.gumbel import gumbel_search
 from baselines.mcts.policy import MCTS
-from baselines.mcts.search import FusedEvaluator, MCTSSearch
-from baselines.mcts.select import SelectionParams
-from baselines.mcts.simulate import backup, forced_moves_of_rows, simulate
-from baselines.mcts.tree import Tree
+from baselines.mcts.search import FusedEvaluator as FusedEvaluator
+from baselines.mcts.search import MCTSSearch
+from baselines.mcts.select import SelectionParams as SelectionParams
+from baselines.mcts.simulate import backup as backup
+from baselines.mcts.simulate import forced_moves_of_rows as forced_moves_of_rows
+from baselines.mcts.simulate import simulate as simulate
+from baselines.mcts.tree import Tree as Tree
 
-__all__ = [
-    "MCTS",
-    "FusedEvaluator",
-    "GumbelResult",
-    "MCTSSearch",
-    "SelectionParams",
-    "Tree",
-    "backup",
-    "check_gumbel",
-    "forced_moves_of_rows",
-    "gumbel_search",
-    "simulate",
-]
+__all__ = ["MCTS", "MCTSSearch", "gumbel_search"]

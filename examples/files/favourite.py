@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learners import Fraction, Learner, LearnerConfig, Transition
-from ttt_envs import Boards, Game
-from ttt_envs.agents import best_shares, sample
-from ttt_envs.core import Float64Array, Int64Array
+from ttt_envs import Boards, Game, best_shares, sample
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,12 @@ class Favourite(Learner):
         self.game = game
         self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
         """float64[B, cells]: equal shares for the legal cells of highest mean reward."""
         means = self.rewards / np.maximum(self.counts, 1.0)
         return best_shares(np.where(boards.cells == 0, means, np.nan))
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+    def explore(self, boards: Boards, rng: np.random.Generator) -> NDArray[np.int64]:
         """int64[B]: the same, but with probability epsilon any legal move."""
         empty = (boards.cells == 0).astype(np.float64)
         anywhere = empty / empty.sum(axis=1, keepdims=True)

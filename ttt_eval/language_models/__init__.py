@@ -6,12 +6,7 @@ from anywhere: from an endpoint, a batch service, or a program of one's own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from ttt_eval.language_models.dataset import make_rows
+from ttt_eval.language_models.player import TextSettings
 
-from ttt_envs.core.names import public_names
-
-if TYPE_CHECKING:
-    from ttt_eval.language_models.dataset import make_rows as make_rows
-    from ttt_eval.language_models.player import TextSettings as TextSettings
-
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
+__all__ = ["TextSettings", "make_rows"]
