@@ -118,10 +118,6 @@ class RunDirectory:
         """Return whether there is a run in the directory."""
         return is_run(self.path)
 
-    def has_results(self) -> bool:
-        """Return whether the run has stored a part of its training: a checkpoint or a metric."""
-        return self.checkpoint.exists() or (self.metrics.is_file() and self.metrics.stat().st_size > 0)
-
     def read_config(self) -> dict[str, Any]:
         """Return ``config.json``: the game, the learner and its settings.
 

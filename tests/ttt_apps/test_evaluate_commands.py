@@ -47,7 +47,7 @@ def test_exact_results(capsys):
     assert data["first"]["win"] == pytest.approx(0.967811214, abs=1e-9)
     assert data["second"]["win"] == pytest.approx(0.777483833, abs=1e-9)
     assert data["mean"]["draw"] == pytest.approx((0.032188786 + 0.222516167) / 2, abs=1e-9)
-    text = text_of(capsys, "exact", "random", "optimal", "--chunk", "100")
+    text = text_of(capsys, "exact", "random", "optimal")
     assert all(number in text for number in ("0.222516", "-0.967811"))
 
 
@@ -69,8 +69,8 @@ def test_best_responses_on_a_board_too_large_to_solve(capsys):
 
 def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "1000000000")  # is put back when the test ends
-    data = json_of(capsys, "solve", "--skip-chance", "0.25", "--no-cache")
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
+    data = json_of(capsys, "solve", "--skip-chance", "0.25")
     corner, edge, centre = 11281 / 65536, 7285 / 65536, 5095 / 16384
     assert (data["value"], data["optimal"], data["distance"], data["method"]) == (centre, [4], None, "layers")
     assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
@@ -356,7 +356,6 @@ def test_book_from_games_and_by_a_search(tmp_path, capsys):
     book = read_book(path)
     assert f"{len(book.positions)} positions and {len(book.cells)} moves of 200 games" in text
     rows = json_of(capsys, "book", "show", path)["moves"]
-    assert [sum(row[name] for row in rows) for name in ("ucb", "softmax")] == pytest.approx([1, 1])
     assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 100
     text = text_of(capsys, "book", "show", path)
     assert all(" ".join(row["moves"]) in text for row in rows)
@@ -420,8 +419,7 @@ def test_probe_without_skips_prints_values_and_distances(capsys, plain_folder):
 def test_verify_finds_wrong_hashes_and_wrong_entries(capsys, plain_folder):
     import hashlib
 
-    sample = json_of(capsys, "database", "verify", plain_folder, "--sample", "50", "--seed", "3")
-    assert (sample["checked"], sample["largest_difference"]) == (50, 0)
+    assert json_of(capsys, "database", "verify", plain_folder)["largest_difference"] == 0
     path, manifest = plain_folder / "06-layer.npy", plain_folder / "manifest.json"
     content = bytearray(path.read_bytes())
     content[-7] ^= 1

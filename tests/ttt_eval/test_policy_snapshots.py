@@ -10,7 +10,7 @@ import tiny
 from baselines.exact import solve
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from ttt_apps import train
-from ttt_apps.metrics import RunLog
+from ttt_apps.metrics import open_log
 from ttt_envs import Boards, Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import check_opening, to_text
@@ -112,8 +112,9 @@ def test_decreasing_games_and_links_are_rejected(tmp_path):
         read_choices(tmp_path, Game(2, 2, 2))
     (tmp_path / CHOICES).unlink()
     (tmp_path / CHOICES).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ValueError, match="is a link"):
-        RunLog(RunDirectory(tmp_path), Game(2, 2, 2), 100, {}, exact=True)
+    log = open_log(RunDirectory(tmp_path), Game(2, 2, 2), 100, {}, exact=True)
+    with pytest.raises(ValueError, match="is a link"), log:
+        pass
 
 
 def test_snapshots_of_a_run_are_those_of_its_learner(tmp_path):

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 from ttt_envs.core.names import public_names
 
 if TYPE_CHECKING:
-    from ttt_eval.benchmark.comparison import bootstrap_intervals as bootstrap_intervals
+    from ttt_eval.benchmark.comparison import bootstrap_interval as bootstrap_interval
     from ttt_eval.benchmark.comparison import interquartile_mean as interquartile_mean
-    from ttt_eval.benchmark.scoring import TaskScore as TaskScore
-    from ttt_eval.benchmark.scoring import combine_scores as combine_scores
-    from ttt_eval.benchmark.scoring import references as references
     from ttt_eval.benchmark.scoring import score_policies as score_policies
     from ttt_eval.benchmark.tasks import TASKS as TASKS
-    from ttt_eval.benchmark.tasks import VERSION as VERSION
     from ttt_eval.benchmark.tasks import Task as Task
     from ttt_eval.benchmark.tasks import find_task as find_task
-    from ttt_eval.benchmark.tasks import find_tasks as find_tasks
 
 __getattr__, __dir__, __all__ = public_names(__name__, __file__)
