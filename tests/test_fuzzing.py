@@ -136,7 +136,6 @@ def read_all(run):
             RunDirectory.read_metrics,
             RunDirectory.read_training,
             RunDirectory.read_game,
-            lambda directory: directory.read_choices(tiny.GAME),
         )
         for read in readers:
             with one_line_errors():
@@ -169,7 +168,7 @@ def damage_zip(path, rng):
     return damage.damaged_zip(path.read_bytes(), rng)
 
 
-JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl")
+JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl")
 DAMAGES = {
     damage_bytes: ("*.json", "*.jsonl", "*.npz"),
     damage_json: JSON_FILES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
 from ttt_eval import sweep as sweeps
-from ttt_eval.cost import ProcessFailed, Usage, measure_usage
+from ttt_eval.cost import Usage, measure_usage
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
@@ -249,8 +250,11 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:
         usage = measure_usage(command, subprocess_environment())
-    except ProcessFailed as problem:
-        last = problem.last_line.removeprefix("error: ")
-        raise ValueError(f"{run} {problem.ending}: {last}. {run.resume_command} prints all of its output") from None
+    except subprocess.CalledProcessError as problem:
+        problem.cmd, last = (
+            f"train.py --resume {run}",
+            (problem.output.strip() or "it printed nothing").splitlines()[-1],
+        )
+        raise ValueError(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))

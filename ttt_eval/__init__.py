@@ -8,7 +8,6 @@ from ttt_envs.core.names import public_names
 
 if TYPE_CHECKING:
     from ttt_eval.credit import TurnReward as TurnReward
-    from ttt_eval.credit import game_credit as game_credit
     from ttt_eval.credit import opponent_credit as opponent_credit
     from ttt_eval.credit import optimal_credit as optimal_credit
     from ttt_eval.curves import record as record
