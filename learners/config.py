@@ -163,7 +163,7 @@ class LearnerConfig:
         return Trainer(build(), parse_pool(spec, build) or spec, games, batch=options["batch"], seed=seed, seat=seat)
 
 
-_named: set[str] = set()
+named: set[str] = set()
 """Classes that the caller of this process has named: files may name the same ones."""
 
 
@@ -181,10 +181,10 @@ def load_learner(name: str) -> type[LearnerConfig]:
         return kind
     if ":" not in name:
         raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
-    if isinstance(name, FromFile) and name not in _named and not trusted():
+    if isinstance(name, FromFile) and name not in named and not trusted():
         why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
         raise ValueError(f"{why}: if you trust its author, {TRUSTING}")
-    _named.add(name)
+    named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
         raise ValueError(f"{name} is no class of a learner's settings: derive it from one in learners.config")

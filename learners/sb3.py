@@ -283,7 +283,7 @@ class SB3Training(TrainingLoop):
         self._random_state = RandomState(config.threads)
         with self._random_state:
             model = algorithm("MlpPolicy", env, seed=initial, learning_rate=self._learning_rate, **arguments)
-        self._model = model
+        self.model = model
         env._seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()  # not model's
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         if hasattr(model, "exploration_schedule"):
@@ -310,13 +310,13 @@ class SB3Training(TrainingLoop):
             ValueError: the net has diverged.
         """
         with self._random_state:
-            self._model.learn(self._positions, self._count, reset_num_timesteps=False, log_interval=None)
-        self.steps = self._model.num_timesteps
-        values = {key.partition("/")[2]: float(value) for key, value in self._model.logger.name_to_value.items()}
+            self.model.learn(self._positions, self.count, reset_num_timesteps=False, log_interval=None)
+        self.steps = self.model.num_timesteps
+        values = {key.partition("/")[2]: float(value) for key, value in self.model.logger.name_to_value.items()}
         self.logged = {name: value for name, value in values.items() if math.isfinite(value)}
         self._store()
 
-    def _count(self, step: Mapping[str, Any], _: object) -> bool:
+    def count(self, step: Mapping[str, Any], _: object) -> bool:
         """Take a step of the games: count those that end, in self-play for player_0, and set the discounts."""
         over, rewards = step["dones"], step["rewards"].astype(np.float64)
         if self._self_play:
@@ -329,7 +329,7 @@ class SB3Training(TrainingLoop):
 
     def _store(self) -> None:
         """Hand the weights to the learner."""
-        weights = self._model.policy.state_dict().items()
+        weights = self.model.policy.state_dict().items()
         arrays = {name: tensor.detach().numpy().copy() for name, tensor in weights}
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")

@@ -141,7 +141,7 @@ class SelfPlayGames:
         return TrainingExamples(
             np.concatenate([ply.boards.own_first() for ply in self.plies])[by_game],
             np.concatenate([ply.policy for ply in self.plies])[by_game],
-            np.concatenate(_td_lambda_targets(self.plies, results, self.config.td_lambda))[by_game],
+            np.concatenate(td_lambda_targets(self.plies, results, self.config.td_lambda))[by_game],
             results,
         )
 
@@ -180,7 +180,7 @@ def _normalise(weights: np.ndarray[Any, Any]) -> Float64Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
+def td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
     """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
     Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's value plus

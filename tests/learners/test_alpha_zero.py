@@ -11,7 +11,7 @@ from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, self_play
-from learners.alpha_zero.self_play import Ply, SelfPlay, TrainingExamples, _td_lambda_targets, play_block, play_games
+from learners.alpha_zero.self_play import Ply, SelfPlay, TrainingExamples, play_block, play_games, td_lambda_targets
 from learners.base import concatenate, one_ply_ahead
 from learners.mlp import ADAM
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -48,12 +48,12 @@ def ply(mover, value, random=False):
 def test_td_lambda_targets_by_hand():
     """player_1 moves twice and wins: -1 to player_0."""
     plies, result = [ply(0, 0.2), ply(1, 0.4), ply(1, -0.6)], np.array([-1.0])
-    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
-    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
-    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
+    assert_allclose(np.ravel(td_lambda_targets(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
+    assert_allclose(np.ravel(td_lambda_targets(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
+    assert_allclose(np.ravel(td_lambda_targets(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
     plies[1] = ply(1, 0.4, random=True)  # nothing comes back through it: its value is the search's
-    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.1, 0.4, 0.2], atol=1e-7)
-    assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-0.4, 0.4, 1], atol=1e-7)
+    assert_allclose(np.ravel(td_lambda_targets(plies, result, 0.5)), [-0.1, 0.4, 0.2], atol=1e-7)
+    assert_allclose(np.ravel(td_lambda_targets(plies, result, 1.0)), [-0.4, 0.4, 1], atol=1e-7)
     assert_array_equal(result, [-1])
 
 

@@ -183,7 +183,7 @@ def test_divergence_is_reported():
 
     training = CONFIGS["sb3-dqn"].training(GAME, 100, batch=16, seed=0, opponent="random")
     with torch.no_grad():
-        training._model.policy.q_net.q_net[0].bias[0] = np.nan
+        training.model.policy.q_net.q_net[0].bias[0] = np.nan
     with pytest.raises(ValueError, match=r"sb3-dqn diverged after \d+ games"):
         training.step()
 
@@ -197,7 +197,7 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance):
     training = CONFIGS["sb3-maskable-ppo"].training(
         Game(skip_chance=skip_chance), 60, batch=16, seed=1, opponent="self"
     )
-    count, signs = training._count, set()
+    count, signs = training.count, set()
 
     def watch(step, rest):
         before = step["self"]._last_obs.reshape(-1, 2, 9).copy()
@@ -211,7 +211,7 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance):
         signs.update(discount.tolist())
         return goes_on
 
-    training._count = watch
+    training.count = watch
     done = training.run()
     assert signs == ({0, 1, -1} if skip_chance else {0, -1})
     assert done.games == done.wins + done.draws + done.losses > 50

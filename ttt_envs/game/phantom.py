@@ -92,7 +92,7 @@ def refuse_hidden(game: AnyGame) -> Game:
     if isinstance(game, PhantomGame):
         raise ValueError(
             f"{game}: the opponent's stones are hidden, and what was called needs to see them: choose its visible "
-            f"game, PhantomGame.game, or what docs/phantom.md lists, such as evaluate.py exact and exploitability"
+            f"game, PhantomGame.game, or what docs/rules.md lists, such as evaluate.py exact and exploitability"
         )
     return game
 
@@ -145,7 +145,7 @@ def check_variants(
     why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
     known = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
-        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
+        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/rules.md"
         advice = f"{advice}, or the visible game, PhantomGame.game{hint}"
     else:
         advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
