@@ -74,8 +74,6 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         )
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
-    if settings.loop:
-        settings.check_opponent(options.opponent, game)
     training = run.new_training(options)
     if options.exact_games(game):
         check_measurable(game)  # before an older run is replaced
@@ -139,7 +137,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
             resumed = [*state.config.get("resumed", []), here]
             directory.write_config({**state.config, "games": games, "resumed": resumed})
-            run.train(training, state.sizes if training.continues else {})
+            run.train(training, state.sizes if training.continues_log else {})
         elif state.missing:
             print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
             run.print_report(run.complete(state))

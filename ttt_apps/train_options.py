@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners.config import TEACHER, LearnerConfig, load_learner
-from learners.pool import NAME as POOL
-from learners.training import Marks, check_counts, dense_first
+from learners.training import POOL, Marks, check_counts, dense_first
 from ttt_apps import cli
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame

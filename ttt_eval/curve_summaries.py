@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from learners.config import TEACHER
-from learners.pool import NAME as POOL
+from learners.training import POOL
 from ttt_envs.core import files
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array

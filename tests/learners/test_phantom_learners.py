@@ -1,12 +1,11 @@
 """Learners on phantom games: the same in both training loops, refusals by name, exact updates over views, and runs."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import tiny
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
@@ -17,7 +16,7 @@ from ttt_apps import evaluate
 from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.exact import evaluate_policy, exploitability, outcome, policy_gradient
+from ttt_eval.exact import exploitability, outcome
 
 SMALL = PhantomGame(Game(2, 3, 2), "classic")
 
@@ -40,10 +39,6 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         QLearningConfig(backup="negamax").training(SMALL, 10, batch=2, seed=0)
     with pytest.raises(ValueError, match="values='afterstate' needs to know what a move does"):
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
-    config = load_object(LEARNERS["sb3-dqn"])()
-    config.check_opponent("random", SMALL)
-    with pytest.raises(ValueError, match="or a policy as opponent"):
-        config.check_opponent("self", SMALL)
     with pytest.raises(ValueError, match="fictitious-play needs best responses over views"):
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
     with pytest.raises(ValueError, match="optimal:peeking=true is no function"):
@@ -52,25 +47,6 @@ def test_what_does_not_fit_hidden_stones_is_refused():
     with pytest.raises(ValueError, match="needs to see hidden stones"):
         train_in(mnk_v0.env(size=(2, 3), win_length=2, phantom="classic"), learner, "optimal:peeking=true", 1)
     Trainer(learner, "optimal:peeking=true", 20).run()
-
-
-@pytest.mark.parametrize("opponent", ["self", "random"])
-def test_exact_updates_are_those_of_the_policy_gradient(opponent):
-    game = PhantomGame(replace(SMALL.game, skip_chance=0.3))
-    config = ExactPGConfig(method="gradient", learning_rate=1.0, initial_std=1.0)
-    training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
-    learner = training.learner
-    before = learner.table.logits.copy()
-    exact = evaluate_policy(game, learner, None if opponent == "self" else opponent)
-    gradient = np.zeros(learner.table.logits.shape)
-    gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
-    expected = exact.seats[0].outcome.value if opponent == "self" else exact.outcome.value
-    training.run()
-    moved = np.where(learner.graph.legal, learner.table.logits - before, np.nan)
-    shifted = moved - np.nanmean(moved, axis=1, keepdims=True)
-    wanted = np.where(learner.graph.legal, gradient, np.nan)
-    assert_allclose(shifted, wanted - np.nanmean(wanted, axis=1, keepdims=True), atol=1e-12)
-    assert training.logged["value"] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("settings", [{"method": "magnetic-mirror-descent"}, {"method": "r-nad"}], ids=str)

@@ -11,7 +11,6 @@ from numpy.testing import assert_array_equal
 
 from learners.base import one_ply_ahead
 from learners.mlp import TFNet, line_states
-from learners.q_learning import QLearningConfig
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.rules import chance_outcomes
 
@@ -55,32 +54,6 @@ def test_legal_moves_in_tensorflow_are_those_of_the_rules(game):
     boards = plain.positions_of_random_play(game, 64)
     net = TFNet("a test", {}, (), 0.1)
     assert_array_equal(net.legal_moves(game, boards.cells), boards.legal(game))
-
-
-def test_a_learner_of_the_standard_game_alone_refuses_others():
-    class Standard(QLearningConfig):
-        variants = ()
-
-    with pytest.raises(ValueError, match=r"q-learning does not support gravity of the game 4 x 4.* does not list it"):
-        Standard().training(GRAVITY, 10, batch=2, seed=0)
-    Standard().training(Game(), 10, batch=2, seed=0)
-
-
-@pytest.mark.needs("tensorflow")
-def test_searches_guided_by_a_run_play_by_its_rules(tmp_path):
-    game = replace(tiny.GAME, gravity=True, misere=True)
-    run = tiny.train_run("alpha-zero", tmp_path / "run", "--gravity", "--misere")
-    boards = plain.positions_of_random_play(game, 60)
-    exact = make_policy("optimal", game)
-    for spec in (f"alpha-zero:path={run},simulations=64", f"mcts:simulations=64,rollout=(run:{run})"):
-        policy = make_policy(spec, game)
-        p = policy.probabilities(boards)
-        assert (p[~boards.legal(game)] == 0).all()
-        np.testing.assert_allclose(p.sum(axis=1), 1)
-        last = np.count_nonzero(boards.cells, axis=1) >= 4  # two plies to the end, which 64 simulations solve
-        np.testing.assert_allclose(policy.values(boards)[last], exact.values(boards)[last], atol=1e-9)
-    with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
-        make_policy(f"alpha-zero:path={run}", tiny.GAME)
 
 
 @pytest.mark.parametrize("name", tiny.cases_of_rules("gravity", "misere"))
