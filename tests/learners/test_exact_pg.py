@@ -15,7 +15,7 @@ from ttt_eval.exact.dynamic_programming import best_response, exploitability
 
 METHODS = sorted(get_args(Method))
 SMALL = Game(2, 3, 2, 0.25)
-GAMES = [SMALL, Game(3, 3, 3), Game(2, 3, 2, 0.25, misere=True)]
+GAMES = [SMALL, Game(3, 3, 3), Game(2, 3, 2, 0.25, misere=True), PhantomGame(SMALL, "abrupt"), PhantomGame(Game())]
 
 
 def trained(game, games, opponent="self", seat="alternate", batch=1, **settings):

@@ -45,40 +45,34 @@ def stored_numbers(pool):
     return sorted({int(name.partition(".")[0]) for name in pool.state if "." in name})
 
 
-def pool_of(games):
-    """After so many games, with copies that play their own number."""
+def make_pool():
     pool = Pool(GAME, every=5, size=3)
     pool.build = Constant
-    for first in range(games):
-        pool.begin(first, first, first, Constant(first // 5))
     return pool
 
 
-def shares(pool, game, draws=600):
-    """Return the frequency of each copy in games of this number."""
-    count, keys = np.full(draws, game), np.random.default_rng(0).integers(0, 1 << 63, draws, dtype=np.uint64)
-    moves = pool.act_in_games(Boards.start(GAME, draws), count, keys, np.zeros(draws, np.int64))
-    return np.bincount(moves, minlength=9) / draws
-
-
-@pytest.mark.parametrize(("games", "copies"), [(5, [0]), (6, [0, 1]), (11, [0, 1, 2]), (20, [1, 2, 3])])
-def test_a_game_meets_one_of_the_newest_snapshots_at_its_start(games, copies):
-    expected, found = np.bincount(copies, minlength=9) / len(copies), shares(pool_of(games), games - 1)
-    assert_allclose(found, expected, atol=5 * np.sqrt(0.25 / 600))
-    assert (found[expected == 0] == 0).all()
-
-
-def test_snapshots_stay_while_a_game_may_need_them_also_in_a_restored_pool():
-    pool, other = pool_of(10), Pool(GAME, every=5, size=3)
-    other.build = Constant
-    other.state = pool.state
-    before = shares(pool, 9)
-    for each in (pool, other):
-        each.begin(10, 40, 9, Constant(2))
-        assert (shares(each, 9) == before).all()
-        each.begin(41, 41, 41, Constant(9))
-        assert stored_numbers(each) == [6, 7, 8]
-    plain.assert_same_arrays(pool.state, other.state)
+@pytest.mark.parametrize("at", [1, 6, 20])
+def test_games_meet_the_copies_of_a_list(at):
+    """Game g meets, all alike, one of the newest of the copies made before it; also of a pool restored at ``at``."""
+    pool, copies, shown, start = make_pool(), [], {}, Boards.start(GAME, 600)
+    keys = np.random.default_rng(0).integers(0, 1 << 63, 600, dtype=np.uint64)
+    for first in range(40):
+        if first == at:
+            other = make_pool()
+            other.state = pool.state
+            plain.assert_same_arrays(pool.state, other.state)
+            pool = other
+        if first % 5 == 0:
+            copies.append(first // 5)
+        oldest = max(0, first - 8)
+        pool.begin(first, first, oldest, Constant(first // 5))
+        shown[first] = np.bincount(copies[-3:], minlength=9) / len(copies[-3:])
+        for game in (oldest, first):
+            moves = pool.act_in_games(start, np.full(600, game), keys, np.zeros(600, np.int64))
+            shares = np.bincount(moves, minlength=9) / 600
+            assert_allclose(shares, shown[game], atol=5 * np.sqrt(0.25 / 600))
+            assert (shares[shown[game] == 0] == 0).all()
+    assert len(stored_numbers(pool)) <= 5
 
 
 @pytest.mark.parametrize("arguments", ["every=0", "size=two", "age=3"])

@@ -1,17 +1,13 @@
-"""Learners on games of other rules: legal moves, targets of last moves, and results better than random play's."""
-
-import json
-from dataclasses import replace
+"""Values one ply ahead, lines and guided searches by other rules; test_learner_conformance.py has the learners."""
 
 import numpy as np
 import plain
 import pytest
-import tiny
 from numpy.testing import assert_array_equal
 
 from learners.base import one_ply_ahead
 from learners.mlp import TFNet, line_states
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.rules import chance_outcomes
 
 GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
@@ -54,16 +50,3 @@ def test_legal_moves_in_tensorflow_are_those_of_the_rules(game):
     boards = plain.positions_of_random_play(game, 64)
     net = TFNet("a test", {}, (), 0.1)
     assert_array_equal(net.legal_moves(game, boards.cells), boards.legal(game))
-
-
-@pytest.mark.parametrize("name", tiny.cases_of_rules("gravity", "misere"))
-def test_a_run_has_the_rules_of_its_game(name, tmp_path):
-    game = replace(tiny.GAME, gravity=True, misere=True)
-    run = tiny.train_run(name, tmp_path / "run", "--gravity", "--misere")
-    assert Game.from_dict(json.loads((run / "config.json").read_text())["game"]) == game
-    boards = plain.positions_of_random_play(game, 60)
-    p = make_policy(f"run:{run}", game).probabilities(boards)
-    assert (p[~boards.legal(game)] == 0).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
-        make_policy(f"run:{run}", tiny.GAME)
