@@ -127,8 +127,9 @@ def test_tables_are_those_of_a_dictionary(config, game):
 
 def test_monte_carlo_forgets_games_that_are_never_finished():
     learner, boards = NaiveMCConfig().build(Game(1, 3, 2), np.random.default_rng(0)), Boards.start(Game(1, 3, 2))
+    move = Transition(np.zeros(1, int), boards, np.ones(1, int), np.zeros(1), np.ones(1), boards, np.full(1, -1))
     for _ in range(10):  # more often than a game has moves
-        learner.update(Transition(np.zeros(1, int), boards, *np.array([[1], [0.0], [1.0]]), boards, np.full(1, -1)))
+        learner.update(move)
     assert learner.table.size == 0  # nothing is learned before the end of the game
     assert learner.state["lengths"].max() <= 3
 
