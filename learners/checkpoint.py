@@ -77,9 +77,8 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
     Raises:
         OSError: it cannot be written; a checkpoint before it is still there.
     """
-    save_arrays(
-        run / CHECKPOINT, {f"{part}.{key}": array for part, arrays in parts.items() for key, array in arrays.items()}
-    )
+    named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+    save_arrays(run / CHECKPOINT, named)
 
 
 def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
