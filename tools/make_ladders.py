@@ -19,7 +19,7 @@ from msgspec import convert
 
 from ttt_apps.evaluate.ladder import rung_row
 from ttt_apps.versions import make_provenance
-from ttt_envs.core.files import subfolder, write_json
+from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
@@ -118,7 +118,7 @@ def measure_ladder(
         )  # fmt: skip
 
     found = collect(units, folder, jobs, 0)
-    costs = collect(cost_units, subfolder(folder, "costs"), 1, len(units))
+    costs = collect(cost_units, folder / "costs", 1, len(units))
     results, graded = found[: len(pairings)], dict(zip(plan.graded, found[len(pairings) :], strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
     ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))

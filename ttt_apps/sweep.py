@@ -19,7 +19,7 @@ from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, parse_spec, trusted
-from ttt_envs.core.files import read_bounded, subfolder, write_atomically
+from ttt_envs.core.files import read_bounded, write_atomically
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
@@ -91,7 +91,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
-        runs = subfolder(folder, RUNS)
+        runs = folder / RUNS
         work = partial(train_unit, None if isinstance(workers, str) else str(runs.absolute()), provenance)
         with cli.report_interrupt(folder), cli.bar("training runs") as progress:
             numbers = collect_results(
@@ -197,7 +197,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
             "numbers": measure_policy(game, make_policy(FromFile(unit[sweeps.AGENT]), game), FromFile(unit["opponent"]))
         }
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
-        run = RunDirectory(subfolder(Path(folder), unit["name"]))
+        run = RunDirectory(Path(folder, unit["name"]))
         packages = {name: version for name, version in provenance.items() if name != "code"}
         config = {**unit["config"], "versions": packages}
         train_in_subprocess(config, run)

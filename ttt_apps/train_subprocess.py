@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from ttt_envs.core.packages import subprocess_environment
+from ttt_envs.core.packages import ROOT
 from ttt_eval.cost import ProcessFailed, Usage, measure_usage
 from ttt_eval.run_files import RunDirectory
-
-TRAIN = "from ttt_envs.core.packages import end_with_stdin; end_with_stdin(); from ttt_apps.train import main; main()"
-"""Code of a process that trains: a killed command leaves no process behind that holds the lock of a run."""
 
 
 def measure_training(config: dict[str, Any]) -> Usage:
@@ -42,10 +40,14 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     stored, asked = run.read_config(), json.loads(json.dumps(config))
     if any(stored.get(name) != value for name, value in asked.items() if name != "no_report"):  # changes no result
         raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
+    # it ends with this process, so that a killed command leaves nobody behind who holds the lock of the run
+    code = f"from ttt_envs.core import packages; packages.end_with_process({os.getpid()}); "
+    code += "from ttt_apps.train import main; main()"
     # a crash in machine code prints where it happened
-    command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
+    command = [sys.executable, "-X", "faulthandler", "-c", code, "--resume", str(run)]
     try:
-        usage = measure_usage(command, subprocess_environment())
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # of these packages, also in a checkout
+        usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except ProcessFailed as problem:
         last = problem.last_line.removeprefix("error: ")
         raise ValueError(f"{run} {problem.ending}: {last}. {run.resume_command} prints all of its output") from None

@@ -136,8 +136,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     Peak memory is at least that of this process where children inherit it. Windows keeps no usage of ended processes:
     there the process is polled every :data:`POLL_S`, and usage after the last poll is missing.
 
-    An interrupt of this process stops the new one. If this process is killed, the standard input of the new one ends:
-    see :func:`ttt_envs.core.packages.end_with_stdin`.
+    An interrupt of this process stops the new one.
 
     Raises:
         ProcessFailed: the process failed.
@@ -145,7 +144,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     began = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
         ) as process:
             try:
                 user, system, peak = _wait_for_usage(process)

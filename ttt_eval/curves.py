@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, convert, to_builtins
 
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.files import open_to_read, parse_json, path_hint, read_bounded, write_atomically
+from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import is_number
@@ -201,8 +201,7 @@ def _expand_path(path: Path) -> list[Path]:
     if path.is_file() or RunDirectory(path).exists():
         return [path]
     if not path.is_dir():
-        hint = path_hint(path, "name run directories, or files of curves.record")
-        raise ValueError(f"there is no run and no file {path}: {hint}")
+        raise ValueError(f"there is no run and no file {path}: name run directories, or files of curves.record")
     inside = [each for folder in (path, path / "runs") if folder.is_dir() for each in sorted(folder.iterdir())]
     found = [each for each in inside if RunDirectory(each).exists() or _is_record(each)]
     if not found:

@@ -83,7 +83,7 @@ def do_units(
                 data = postprocess(units[missing[number]], result)
                 line = _line(names[missing[number]], data)
                 content = line.encode() + b"\n"
-                replace_tail(file, folder / UNITS, size, content, durable=False)
+                replace_tail(file, folder / UNITS, size, content)
                 size += len(content)
                 yield missing[number], json.loads(line)["result"]
 
@@ -180,10 +180,10 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     kept = {}
     for line in lines:
         try:
-            data = parse_json(line, nan=True)
+            data = json.loads(line)
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
             if line == _line(name, result):
                 kept[name] = result
-        except (ValueError, KeyError, TypeError):  # an incomplete line of a killed writer
+        except (ValueError, KeyError, TypeError, RecursionError):  # an incomplete line of a killed writer
             continue
     return kept

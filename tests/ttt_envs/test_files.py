@@ -60,7 +60,17 @@ def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [b"{", b"\xff", "[" * 100_000, "[" * 100_000 + "]" * 100_000, "9" * 10_000, "[NaN]", "-Infinity", "[-1e999]"],
+    [
+        b"{",
+        b"\xff",
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        "9" * 10_000,
+        "[NaN]",
+        "-Infinity",
+        "[-1e999]",
+        '"\\ud800"',
+    ],
     ids=lambda text: str(text[:9]),
 )
 def test_invalid_json_is_refused(text, tmp_path):
@@ -76,7 +86,6 @@ def test_json_is_read_as_it_was_written(tmp_path):
     data = {"a": [1.5, -2, None, True, "[[[" * 99], "b": [[[[[[]]]]]] * 999, "c": 10**50}
     write_json(tmp_path / "file", data)
     assert read_json(tmp_path / "file") == data == json.loads((tmp_path / "file").read_text())
-    assert parse_json("[Infinity, -1e999]", nan=True) == [float("inf"), -float("inf")]
 
 
 def test_write_errors_name_the_file(tmp_path):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import read_bounded, subfolder, write_atomically
+from ttt_envs.core.files import read_bounded, write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.policy_table import tabulate
@@ -162,7 +162,7 @@ def run_benchmark(
 
     Raises:
         ValueError: another process works in the folder, it has the submission of another agent or runs of other steps
-            or provenance, or a link, a finished run was changed, or the agent fails to be one.
+            or provenance, a finished run was changed, or the agent fails to be one.
     """
     units = settings.units()
     encode_record(submission)  # refuses what cannot be read again before the first run
@@ -174,13 +174,13 @@ def run_benchmark(
     save: Any = np.savez_compressed  # whose named arrays have no type
 
     def file_of(unit: Unit) -> Path:
-        return subfolder(folder, f"{unit['task']}/seed-{unit['seed']}.npz")
+        return folder / f"{unit['task']}/seed-{unit['seed']}.npz"
 
     def write(unit: Unit, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
-        write_atomically(file_of(unit), lambda file: save(file, **arrays), durable=False)
+        write_atomically(file_of(unit), lambda file: save(file, **arrays))
         return {"sha256": _hash(file_of(unit))}
 
-    paths = [file_of(unit) for unit in units]  # refuses links before the first run
+    paths = [file_of(unit) for unit in units]
     settings_of_runs = {"agent_name": settings.agent, "max_steps": settings.max_steps, "every": settings.every}
     own_files = (FILE, "*/seed-*.npz")
     progress(0, len(units))

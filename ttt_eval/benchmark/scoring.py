@@ -106,7 +106,7 @@ def references(task: Task, stage: int = 0) -> References:
         random = [make_policy("random", game) if is_masked else UniformOverCells() for game in task.games]
         return np.array([_measure(task, random, stage), _best(task, stage)])
 
-    return References(*map(float, load_or_compute(name, content, (2,), measure, min_bytes=0)))
+    return References(*map(float, load_or_compute(name, content, measure, min_bytes=0)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
