@@ -101,7 +101,7 @@ class ExactPGConfig(LearnerConfig):
                 f"fictitious-play needs best responses over views, unknown in {game}: choose another method"
             )
         policy = None if opponent == SELF else make_policy(opponent, game)
-        if policy is not None and (policy.peeks or not policy.pure):
+        if policy is not None and not policy.pure:
             why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
             raise ValueError(f"{self.name} evaluates its opponent exactly, but {why}: choose another opponent")
 

@@ -2,7 +2,6 @@
 
 import functools
 import threading
-from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -210,20 +209,14 @@ def test_illegal_moves_have_mass_before_they_are_masked():
 
 
 class Model:
-    """An object with the interface of a model of Stable-Baselines3."""
+    """A function that says what it was trained with, as models do."""
 
-    def __init__(self, shape=None):
-        self.observation_space = None if shape is None else gymnasium.spaces.Box(0, 1, shape)
+    def __init__(self, observation_space):
+        self.observation_space = observation_space
 
-    def predict(self, observation, state=None, deterministic=False):
-        assert deterministic
-        return (observation.reshape(len(observation), 2, -1).sum(axis=1) == 0).argmax(axis=1), None
-
-
-class MaskedModel:
-    def predict(self, observation, deterministic=False, action_masks=None):
-        assert action_masks.dtype == np.bool_
-        return np.where(action_masks, np.arange(action_masks.shape[1]), -1).max(axis=1), None
+    def __call__(self, observation, mask):
+        self.seen = observation
+        return mask.argmax()
 
 
 class Duck:
@@ -233,11 +226,7 @@ class Duck:
         return UNIFORM
 
 
-def test_objects_are_recognised_by_their_methods():
-    estimator = SimpleNamespace(predict=lambda observations: free(observations).argmax(axis=1))  # as in scikit-learn
-    assert_array_equal(as_policy(estimator, GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
-    assert_array_equal(as_policy(Model((12,)), GAME).probabilities(BOARDS).argmax(axis=1), [1, 1, 0])
-    assert_array_equal(as_policy(MaskedModel(), GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
+def test_objects_with_probabilities_are_policies():
     policy = as_policy(Duck(), GAME)
     assert isinstance(policy, Policy)
     assert (policy.pure, policy.quick, policy.symmetric) == (False, True, False)
@@ -249,13 +238,10 @@ def test_objects_are_recognised_by_their_methods():
     [
         (4, {}, TypeError),
         (rising, {"returns": "scores"}, ValueError),
-        (rising, {"batch": "all"}, ValueError),
         (lambda a, b, c: 0, {}, TypeError),
         (lambda a, *, b: 0, {}, TypeError),
         (rising, {"observation": "image"}, ValueError),
-        (Model(), {"returns": "logits"}, ValueError),
-        (Model(), {"batch": False}, ValueError),
-        (Model((18,)), {}, ValueError),
+        (Model(gymnasium.spaces.Box(0, 1, (18,))), {}, ValueError),
     ],
 )
 def test_invalid_arguments_are_refused(function, settings, error):
@@ -293,22 +279,16 @@ def test_functions_choose_columns_under_gravity():
 
 
 def test_models_that_saw_skip_chances_are_policies_of_each_game():
-    class Seeing(Model):
-        def __init__(self, **settings):
-            env = SingleEnv(skip_chance=(0, 0.5), observe_skip_chance=True, **settings)
-            self.observation_space = env.observation_space
-
-        def predict(self, observation, deterministic=True):
-            self.seen = observation
-            return np.zeros(len(observation), np.int64)
+    def trained(**settings):
+        return Model(SingleEnv(skip_chance=(0, 0.5), observe_skip_chance=True, **settings).observation_space)
 
     for skip_chance in (0.1, 0.5):
-        model, game = Seeing(), Game(skip_chance=skip_chance)
+        model, game = trained(), Game(skip_chance=skip_chance)
         as_policy(model, game).probabilities(Boards.start(game))
-        assert model.seen.tolist() == [[*[0] * 18, np.float32(skip_chance)]]
+        assert model.seen.tolist() == [*[0] * 18, np.float32(skip_chance)]
     for call in (
-        lambda: as_policy(Seeing(observation="channels"), Game()),
-        lambda: as_policy(Seeing(), Game(), observe_skip_chance=False),
+        lambda: as_policy(trained(observation="channels"), Game()),
+        lambda: as_policy(trained(), Game(), observe_skip_chance=False),
     ):
         with pytest.raises(ValueError, match="observ"):
             call()

@@ -7,7 +7,6 @@ import types
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Optional
 
-import numpy as np
 import pytest
 
 from ttt_envs import Game, PhantomGame, make_policy
@@ -23,7 +22,6 @@ from ttt_envs.agents.specs import (
     parse_spec,
 )
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.envs.vector_env import MNKVectorEnv
 
 GAME = Game(skip_chance=0.25)
 
@@ -161,7 +159,6 @@ def test_classes_of_users_play_the_rules_that_they_declare():
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)
     assert make_policy("mine.policies:MisereCorner", PhantomGame(Game(misere=True), "classic")).policy.weight == 1
-    assert make_policy("mine.policies:Corner:peeking=true", hides).policy.policy.weight == 1
 
 
 @dataclass(frozen=True)
@@ -251,20 +248,3 @@ def test_strings_from_files_are_marked():
     data = from_file({"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True})
     assert data == {"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True}
     assert [type(word) for word in (data["a"][0], data["a"][1]["c"])] == [FromFile, FromFile]
-
-
-def test_peeking_is_a_setting_of_policies_that_read_the_whole_board():
-    game = PhantomGame(kind="abrupt")
-    for spec in ("optimal:peeking=maybe", "optimal:peeking=false", "optimal:peeking=true,peekingly=3"):
-        with pytest.raises(ValueError, match=r"peeking|whole board"):
-            make_policy(spec, game)
-    assert {str(make_policy("win-or-block:peeking=false", of)) for of in (game, game.game)} == {"win-or-block"}
-    assert str(make_policy("optimal:epsilon=0.1,peeking=true", game)) == "optimal:epsilon=0.1,peeking=true"
-    env = MNKVectorEnv(50, phantom="classic", opponent="optimal:peeking=true", seat="alternate")
-    env.reset(seed=0)
-    rng = np.random.default_rng(0)
-    for _ in range(40):  # perfect play that sees all stones does not lose, and never fails
-        masks = env.action_masks()
-        assert env.step(np.argmax(masks * rng.random(masks.shape), axis=1))[1].max() <= 0
-    state = env.clone_state()
-    assert not state["found"][state["cells"] == 1 + state["seat"][:, None]].any()
