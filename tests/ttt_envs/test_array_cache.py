@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from ttt_envs.core import array_cache
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, cache_path, load_or_compute, make_room
 from ttt_envs.core.files import locked
 
@@ -87,14 +86,6 @@ def test_the_cache_has_a_size_and_may_be_off(place, monkeypatch):
     monkeypatch.delenv(CACHE_BYTES_VARIABLE)
     monkeypatch.setenv(CACHE_VARIABLE, str(path_of(1)))  # a file in the place of the folder
     assert [loaded(1), loaded(1)] == [True, True]
-
-
-def test_the_default_folder_is_private(tmp_path, monkeypatch):
-    monkeypatch.delenv(CACHE_VARIABLE)
-    monkeypatch.setattr(array_cache.platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    loaded(1)
-    assert path_of(1).parent == tmp_path / "ttt_envs"
-    assert path_of(1).parent.stat().st_mode & 0o777 == 0o700
 
 
 def filled(number):

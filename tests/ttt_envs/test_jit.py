@@ -133,16 +133,6 @@ def test_a_first_game_compiles_nothing_and_is_that_of_machine_code(run, tmp_path
     assert run(*game, TTT_ENVS_INTERPRET="0", **of_all_tests) == interpreted
 
 
-def test_the_folder_of_machine_code(monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
-    assert jit.kernel_folder() == tmp_path / "named"
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    assert jit.kernel_folder() == ROOT / ".cache" / "numba"
-    monkeypatch.setattr(jit, "ROOT", tmp_path / "site-packages")
-    monkeypatch.setattr(jit.platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    assert jit.kernel_folder() == tmp_path / "ttt_envs" / "numba"
-
-
 def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
     printed = run(
         "import mine, numba",
@@ -162,32 +152,3 @@ def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
         TTT_ENVS_COMPILE_NOTICE="0",
     )
     assert printed == ("interrupted\n11\n", "")
-
-
-@pytest.mark.needs("pydantic", "starlette")
-def test_a_move_on_the_page_is_answered_while_another_thread_imports_numba(run):
-    """A finder stops the import of numba until it is told to go on."""
-    game = "{'rows': 3, 'columns': 3, 'win_length': 3, 'skip_chance': 0.25}"
-    printed = run(
-        "import os, sys, threading",
-        "import numpy.ma",  # np.unique imports it at its first call; the finder below holds the lock of all imports
-        "class Blocked:",
-        "    begun, go_on = threading.Event(), threading.Event()",
-        "    def find_spec(self, name, path=None, target=None):",
-        "        if name == 'numba':",
-        "            self.begun.set()",
-        "            self.go_on.wait()",
-        "sys.meta_path.insert(0, Blocked())",
-        "from pathlib import Path",
-        "from ttt_apps.explorer.api import ExplorerApi",
-        "from ttt_apps.explorer.root import Root",
-        "from ttt_apps.explorer.schemas import MoveRequest, ReviewRequest",
-        "api = ExplorerApi(Root(Path('.')))",
-        "threading.Thread(target=api.warm).start()",
-        "Blocked.begun.wait()",
-        f"reviewed = api.review(ReviewRequest.model_validate({{'game': {game}, 'moves': 'b2'}}))",
-        f"moved = api.move(MoveRequest.model_validate({{'game': {game}, 'seed': 0, 'policy': 'random'}}))",
-        "print(reviewed['exact'], 'cell' in moved, 'numba' in sys.modules, flush=True)",
-        "os._exit(0)",  # leaves the warm-up undone
-    )
-    assert printed == ("soon True False\n", "")
