@@ -179,41 +179,25 @@ _WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = {"os.remove": 1, "os.rename": 2, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2, "os.chmod": 1,
             "os.truncate": 1, "shutil.rmtree": 1, "os.chown": 1}  # fmt: skip
 _NEVER = ("socket.connect", "socket.bind", "os.system", "os.exec", "os.posix_spawn", "pty.spawn", "ctypes.dlopen")
-_active: "tuple[tuple[Path, ...], tuple[Path, ...], list[str]] | None" = None
 _installed = False
+_look = []
+"""The function of the guard that is active: takes an event, a path, and whether it is written."""
 
 
 def _hook(event, arguments):
-    if _active is None:
+    if not _look:
         return
-    read, write, found = _active
-    if event == "open":
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
         path, mode, flags = arguments
-        if isinstance(path, (str, bytes)):
-            writes = bool(flags & _WRITE) or any(letter in (mode or "") for letter in "wax+")
-            _look(event, path, write if writes else read, found)
+        _look[0](event, path, bool(flags & _WRITE) or any(letter in (mode or "") for letter in "wax+"))
     elif event in _CHANGES:
         beside = arguments[-1]  # a descriptor of the folder, or -1
         for path in arguments[: _CHANGES[event]]:
             if isinstance(path, (str, bytes, os.PathLike)):
                 within = os.readlink(f"/proc/self/fd/{beside}") if isinstance(beside, int) and beside > 2 else ""
-                _look(event, os.path.join(within, os.fsdecode(path)), write, found)
-    elif event == "subprocess.Popen" and Path(os.fsdecode(arguments[0])).name != "git":  # which revision it is
-        found.append(f"{event} {arguments[:2]}")
-    elif event in _NEVER:
-        found.append(f"{event} {arguments}")
-
-
-def _look(event, path, roots, found):
-    try:
-        place = os.path.abspath(os.fsdecode(path))
-    except ValueError:  # a zero byte: nothing can be opened so
-        return
-    real = os.path.realpath(place)
-    if "/__autograph_generated_file" in real:  # sources that TensorFlow has made before
-        return
-    if "__pycache__" not in real and not any(real == str(root) or real.startswith(f"{root}/") for root in roots):
-        found.append(f"{event} {place}")
+                _look[0](event, os.path.join(within, os.fsdecode(path)), True)
+    elif event in _NEVER or (event == "subprocess.Popen" and Path(os.fsdecode(arguments[0])).name != "git"):
+        _look[0](event, f"/{arguments[:2]}", True)  # but for git: which revision it is; no such path may be written
 
 
 @contextmanager
@@ -222,22 +206,32 @@ def guarded(folder):
 
     Audit hooks cannot be removed: there is one, which looks at nothing elsewhere.
     """
-    global _active, _installed
+    global _installed
     if not _installed:
         sys.addaudithook(_hook)
         _installed = True
     caches = [os.environ[name] for name in ("TTT_ENVS_CACHE", "MPLCONFIGDIR") if name in os.environ]
     caches.append(kernel_folder())  # some kernel may not have been compiled yet
-    python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
     write = [folder, *caches, ROOT / ".hypothesis", "/dev/null", "/dev/tty"]
-    system = ["/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]
-    read = [*write, ROOT, *python, *system]
+    python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
+    read = [*write, ROOT, *python, "/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]
+    roots = {True: tuple(map(os.path.realpath, write)), False: tuple(map(os.path.realpath, read))}
     found: list[str] = []
+
+    def look(event, path, writes):
+        path = os.fsdecode(path)
+        if "\0" in path:  # nothing can be opened so
+            return
+        real = os.path.realpath(path)
+        inside = any(real == root or real.startswith(f"{root}/") for root in roots[writes])
+        if not inside and "__pycache__" not in real and "/__autograph_generated_file" not in real:  # of TensorFlow
+            found.append(f"{event} {path}")
+
     usual, tempfile.tempdir = tempfile.tempdir, str(folder)  # TensorFlow writes temporary sources
-    _active = tuple(Path(os.path.realpath(p)) for p in read), tuple(Path(os.path.realpath(p)) for p in write), found
+    _look.append(look)
     try:
         yield found
     finally:
-        _active = None
+        _look.clear()
         tempfile.tempdir = usual
     assert not found, found[:5]

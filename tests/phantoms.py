@@ -99,10 +99,6 @@ class ViewPolicy(Policy):
         return self.probabilities(boards)[0].tolist()
 
 
-def result(state, player):
-    return 0.0 if state.winner == 2 else 1.0 if state.winner == player else -1.0
-
-
 def play_out(game, state, policies):
     """Probabilities of wins of player_0, draws and wins of player_1, over all histories."""
     if state.winner is not None:
@@ -116,44 +112,8 @@ def play_out(game, state, policies):
     return total
 
 
-def best_response(game, state, responder, policy):
-    """The value of a best responder, over all histories from a state."""
-
-    def wait(weight, state):
-        """(value of games that end, histories) when the responder is to move next."""
-        if state.winner is not None:
-            return weight * result(state, responder), []
-        if state.mover == responder:
-            return 0.0, [(weight, state)]
-        shares = policy.of(state)
-        value, histories = 0.0, []
-        for cell in state.legal():
-            if shares[cell]:
-                for probability, after, _ in branches(game, state, cell):
-                    more, found = wait(weight * shares[cell] * probability, after)
-                    value += more
-                    histories += found
-        return value, histories
-
-    def best(histories):
-        """The value of histories that the responder cannot distinguish."""
-        values = []
-        for cell in histories[0][1].legal():
-            value, later = 0.0, {}
-            for weight, before in histories:
-                for probability, after, observation in branches(game, before, cell):
-                    more, found = wait(weight * probability, after)
-                    value += more
-                    later.setdefault(observation, []).extend(found)
-            values.append(value + sum(best(found) for found in later.values() if found))
-        return max(values)
-
-    value, histories = wait(1.0, state)
-    return value + (best(histories) if histories else 0.0)
-
-
-def win_chances_of_best_responses(game, state, responder, policy, tolerance=1e-12):
-    """(smallest, largest) probability of a win over all best responses."""
+def best_response(game, state, responder, policy, tolerance=1e-12):
+    """(value of a best response, smallest, largest probability of its win over all of them), over all histories."""
     wins, draws, _ = range(3)
 
     def best(histories):
@@ -189,5 +149,5 @@ def win_chances_of_best_responses(game, state, responder, policy, tolerance=1e-1
 
     ended, histories = np.zeros(3), []
     follow(1.0, state, ended, histories)
-    _, least, most = best(histories) if histories else (0.0, 0.0, 0.0)
-    return ended[wins] + least, ended[wins] + most
+    value, least, most = best(histories) if histories else (0.0, 0.0, 0.0)
+    return ended[wins] - ended[2] + value, ended[wins] + least, ended[wins] + most

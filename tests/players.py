@@ -18,14 +18,6 @@ class FirstEmpty(Policy):
         return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
 
 
-class Uniform(Policy):
-    """Takes any empty cell: the policy ``random``, which no kernel replaces."""
-
-    def probabilities(self, boards, rng=None):
-        empty = boards.cells == 0
-        return empty / empty.sum(axis=1, keepdims=True)
-
-
 class Scripted(Policy):
     """Takes the first empty cell of a list, by default of all cells."""
 

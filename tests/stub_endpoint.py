@@ -82,55 +82,38 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-    def do_GET(self):
-        self._send(404, {"error": "no list of models"})
-
     def do_POST(self):
-        stub = self.server.stub
+        stub, key = self.server.stub, self.headers["authorization"]
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with stub.lock:
             stub.attempts += 1
             stub.at_once += 1
             stub.most_at_once = max(stub.most_at_once, stub.at_once)
             fault = stub.faults.pop(0) if stub.faults else None
-        try:
-            time.sleep(stub.delay_s)
-            self._reply(stub, body, fault)
-        finally:
-            with stub.lock:
-                stub.at_once -= 1
-
-    def _reply(self, stub, body, fault):
-        if self.headers["authorization"] != f"Bearer {KEY}":
-            return self._send(401, {"error": f"wrong key {self.headers['authorization']}"})
-        if isinstance(fault, int):
-            return self._send(fault, {"error": f"fault {fault} for {self.headers['authorization']}"})
-        usage = {"prompt_tokens": 100, "completion_tokens": 7}
-        message = {"role": "assistant", "content": stub.answer(body)}
-        reply = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode()
+        time.sleep(stub.delay_s)
+        with stub.lock:
+            stub.at_once -= 1
         if fault == "close":
             self.close_connection = True
-            return self.connection.close()
-        if fault == "empty":
-            reply = b'{"choices": []}'
-        if fault is None:
-            with stub.lock:
-                stub.answered.append(json.dumps(body, sort_keys=True))
-        self._head(200, len(reply))
-        self.wfile.write(reply)
-        return None
+            self.connection.close()
+        elif key != f"Bearer {KEY}" or isinstance(fault, int):
+            self._send(fault or 401, {"error": f"fault {fault} for {key}"})
+        else:
+            usage = {"prompt_tokens": 100, "completion_tokens": 7}
+            choice = {"message": {"role": "assistant", "content": stub.answer(body)}, "finish_reason": "stop"}
+            if fault is None:
+                with stub.lock:
+                    stub.answered.append(json.dumps(body, sort_keys=True))
+            self._send(200, {"choices": [] if fault == "empty" else [choice], "usage": usage})
 
     def _send(self, status, data):
         content = json.dumps(data).encode()
-        self._head(status, len(content))
-        self.wfile.write(content)
-
-    def _head(self, status, length):
         self.send_response(status)
         self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(length))
+        self.send_header("content-length", str(len(content)))
         self.send_header("retry-after-ms", "1")  # of faults
         self.end_headers()
+        self.wfile.write(content)
 
 
 class _Server(ThreadingHTTPServer):

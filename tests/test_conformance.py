@@ -32,8 +32,6 @@ VARIANTS = [
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 """Policies from a table, which exists for small boards only."""
 MAX_TABLE_CELLS = 16
-BY_FACTORS = ("hooi", "hosvd", "hosvd2", "svd", "tt")
-"""Policies that cut the board into groups of cells, which not all symmetries preserve."""
 IMPURE = ("mcts", "openspiel", "timed")
 """Policies that draw random numbers in their search."""
 CHEAP = {"openspiel": "openspiel:simulations=10", "timed": "timed:move=60,max-depth=2"}
@@ -47,11 +45,6 @@ SEARCHING = {
 """Deterministic searches that a learned network guides."""
 CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
 """Policies whose results depend on the speed of the machine."""
-SYMMETRIC = ("expectiminimax", "optimal", "random", "run:alpha-zero", "table", "win-or-block")
-"""Cases that must declare symmetry."""
-COLOUR_BLIND = (*SYMMETRIC, "alpha-zero:alpha-zero", "run:naive-mc", "run:q-learning", "run:q-net", "run:sb3-dqn",
-    "run:sb3-maskable-ppo", "run:sb3-ppo", "run:value-net", "sb3:DQN", "sb3:MaskablePPO", "sb3:PPO")  # fmt: skip
-"""Cases that must declare colour-blindness."""
 MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
 
 
@@ -78,9 +71,15 @@ def case_of(name, game=None, marks=()):
     return pytest.param((name, game or tiny.GAME), id=f"{name}-{game}" if game else name, marks=marks)
 
 
+def marks_of(name, game):
+    """What a case needs; hooi, the slowest, has other rules in the second tier."""
+    needs = [pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else []
+    return [pytest.mark.more] if name == "hooi" and game.variants else needs
+
+
 CASES = [
     *(
-        case_of(name, game, [pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else [])
+        case_of(name, game, marks_of(name, game))
         for name in NAMES
         for game in [*GAMES, *VARIANTS]
         if supports(name, game)
@@ -195,7 +194,7 @@ def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, ca
 
 
 @pytest.mark.parametrize("case", PURE, indirect=True)
-def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy, case, game, boards):
+def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy, game, boards):
     """Not on the batch; and their declarations of symmetry are true."""
     p, order = probabilities(policy, boards), np.random.default_rng(1).permutation(64)
     assert_allclose(probabilities(policy, boards.take(order)), p[order], atol=1e-12)
@@ -206,8 +205,6 @@ def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy,
     other.random(64)
     assert (actions.dtype, actions.shape) == (np.int64, (64,))
     assert rng.bit_generator.state == other.bit_generator.state
-    assert policy.symmetric >= (case[0] in SYMMETRIC)
-    assert policy.colour_blind >= (case[0] in COLOUR_BLIND)
     if policy.symmetric:
         check_symmetric(policy, game, boards)
     if policy.colour_blind and game.skip_chance > 0:
@@ -236,15 +233,6 @@ def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy
 def with_both_colours(boards):
     """The positions with stones of both players, which are reachable with exchanged colours as well."""
     return boards.take((boards.cells == 1).any(axis=1) & (boards.cells == 2).any(axis=1))
-
-
-@pytest.mark.parametrize("spec", BY_FACTORS)
-def test_factored_tables_are_neither_symmetric_nor_colour_blind(spec):
-    game = Game(skip_chance=0.25)
-    policy, boards = make_policy(spec, game), with_both_colours(plain.positions_of_random_play(game, 64))
-    for check in (check_symmetric, check_colour_blind):
-        with pytest.raises(ValueError, match=r"is not (symmetric|colour-blind)"):
-            check(policy, game, boards)
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,17 @@ import sys
 import warnings
 import zipfile
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import damage
 import numpy as np
 import plain
 import pytest
+import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baselines.exact import build
 from learners import OtherGameWarning
 from learners.checkpoint import (
     RunPolicy,
@@ -72,8 +73,6 @@ def no_trust(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------------------
 # Spec strings and settings
 
-GAME = Game(2, 3, 2, 0.25)
-
 KEYS = [
     *("epsilon", "depth", "width", "heuristic", "leaf", "simulations", "c", "rollout", "temperature", "decisive"),
     *("reuse", "w", "terminal", "source", "rank", "split", "path", "algorithm", "trust", "every", "size"),
@@ -106,7 +105,7 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
         patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with one_line_errors():
             parse_pool(spec, lambda: None)
-            policy = make_policy(FromFile(spec) if from_file else spec, GAME)
+            policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)
             assert isinstance(policy, Policy)
             assert spec.partition(":")[0] in POLICIES or not from_file
 
@@ -114,32 +113,14 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
 # ---------------------------------------------------------------------------------------------------------------------
 # Files of runs
 
-BOARD = ["--size=2x3", "--win-length=2", "--skip-chance=0.25"]
-BRIEF = ["--batch=4", "--log-every=10", "--no-report", *BOARD]
-NET = ["--hidden=4"]
-LEARNED = {
-    "q-learning": ["--games=40"],
-    "naive-mc": ["--games=40"],
-    "alpha-zero": ["--games=20", "--simulations=2", "--gradient-steps=2", "--batch-size=4", *NET],
-    "sb3-dqn": ["--games=20", *NET],
-}
-NEEDS = {"alpha-zero": "tensorflow", "sb3-dqn": "stable_baselines3"}
+
+LEARNED = [tiny.case(name) for name in ("q-learning", "naive-mc", "alpha-zero", "sb3-dqn")]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """name -> the folder of a small run of that learner, made when it is asked for."""
-
-    class Runs(dict):
-        def __missing__(self, name):
-            if name in NEEDS:
-                pytest.importorskip(NEEDS[name])
-            folder = tmp_path_factory.mktemp("runs") / name
-            train.main(["--learner", name, *LEARNED[name], *BRIEF, "--out", str(folder)])
-            self[name] = folder
-            return folder
-
-    return Runs()
+    """The folder of a small run of the learner of a name, made when it is asked for."""
+    return cache(lambda name: tiny.train_run(name, tmp_path_factory.mktemp("runs") / name))
 
 
 def read_all(run):
@@ -147,7 +128,7 @@ def read_all(run):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherGameWarning)
         with one_line_errors():
-            played = RunPolicy(GAME, str(run)).probabilities(Boards.start(GAME))
+            played = RunPolicy(tiny.GAME, str(run)).probabilities(Boards.start(tiny.GAME))
             assert played.shape == (1, 6)
             assert np.isclose(played.sum(), 1)
         readers = (
@@ -155,7 +136,7 @@ def read_all(run):
             RunDirectory.read_metrics,
             RunDirectory.read_training,
             RunDirectory.read_game,
-            lambda directory: directory.read_choices(GAME),
+            lambda directory: directory.read_choices(tiny.GAME),
         )
         for read in readers:
             with one_line_errors():
@@ -202,7 +183,7 @@ EXAMPLES = {"sb3-dqn": 200}
 @pytest.mark.parametrize("kind", DAMAGES, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("learner", LEARNED)
 def test_damaged_files_of_a_run_are_read_or_rejected(runs, learner, kind):
-    run = runs[learner]
+    run = runs(learner)
     files = [path for pattern in DAMAGES[kind] for path in sorted(run.rglob(pattern))]
 
     @examples(EXAMPLES.get(learner, 500))
@@ -228,12 +209,12 @@ def test_damaged_files_of_a_run_are_read_or_rejected(runs, learner, kind):
 RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30}
 
 
-@pytest.mark.parametrize("learner", RESUMED)
+@pytest.mark.parametrize("learner", [*map(tiny.case, RESUMED)])
 def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
-    run = shutil.copytree(runs[learner], tmp_path / "whole")
+    run = shutil.copytree(runs(learner), tmp_path / "whole")
     # a changed config.json may be valid, and train for long
     names = [*JSON_FILES[2:], *(path.name for path in sorted(run.rglob("*.npz")))]
-    games = str(int(LEARNED[learner][0].partition("=")[2]) + 4)
+    games = str(int(tiny.OPTIONS[learner][0].partition("=")[2]) + 4)
 
     @examples(RESUMED[learner])
     @given(st.sampled_from(names), SEEDS)
@@ -283,18 +264,6 @@ def test_damaged_results_are_measured_again(tmp_path):
             assert json.dumps(collect_results(square, units, tmp_path, provenance)) == expected
 
     check_damaged([tmp_path / UNITS], 600, verify, tmp_path)
-
-
-def test_damaged_layers_are_built_again(tmp_path):
-    game, folder = Game(2, 3, 3, 0.25), tmp_path / "layers"
-    boards = Boards.start(game)
-    expected = build(game, folder).action_values(boards)
-    files = sorted(folder.glob("*.npy"))
-
-    def verify():
-        np.testing.assert_array_equal(build(game, folder).action_values(boards), expected)
-
-    check_damaged(files, 25, verify, tmp_path, (damage_bytes,))
 
 
 @pytest.fixture(scope="module")
@@ -428,8 +397,8 @@ def options_of(data, table, most=5):
 def here(tmp_path, runs, games, monkeypatch):
     """A current folder with a run, a cut one, games, and nothing else."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(runs["q-learning"], "run")
-    shutil.copytree(runs["q-learning"], "cut")
+    shutil.copytree(runs("q-learning"), "run")
+    shutil.copytree(runs("q-learning"), "cut")
     whole = Path("cut", "checkpoint.npz").read_bytes()
     Path("cut", "checkpoint.npz").write_bytes(whole[: len(whole) // 2])
     write_games("games.jsonl", games)

@@ -1,4 +1,4 @@
-"""Releases: source distribution, wheel, metadata, and conflicts with other distributions."""
+"""Releases: source distribution, wheel, and metadata."""
 
 import os
 import re
@@ -104,90 +104,19 @@ def test_the_release_command_sets_version_and_date(checkout, tmp_path):
     assert f"\n## {version} ({date})\n" in (tmp_path / "CHANGELOG.md").read_text()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Distributions with packages of the same names
-
-
-def wheel_of_others(folder, package):
-    """A wheel of another project with a package of the same name as ours."""
-    record = f"{package}-9.9.dist-info"
-    files = {
-        f"{package}/__init__.py": "def measure():\n    return 'theirs'\n",
-        f"{package}/theirs.py": "",
-        f"{record}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 9.9\n",
-        f"{record}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{record}/top_level.txt": f"{package}\n",
-    }
-    files[f"{record}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{record}/RECORD"])
-    path = folder / f"{package}-9.9-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return path
-
-
-@pytest.fixture
-def environment(tmp_path):
-    """The folder of a new environment."""
-    folder = tmp_path / "environment"
-    run_python("-m", "venv", "--without-pip", folder, cwd=tmp_path)
-    return folder
-
-
-def path_file(environment):
-    """The file that makes the installed requirements visible in an environment."""
-    [site] = environment.glob("lib/python*/site-packages")
-    return site / "requirements.pth"
-
-
-def pip(environment, *words):
-    """Run pip, which must not see what is installed elsewhere."""
-    path_file(environment).unlink(missing_ok=True)
-    command = ("-m", "pip", "--python", environment / "bin" / "python", "--quiet")
-    run_python(*command, "--disable-pip-version-check", *words, cwd=environment, PYTHONPATH="")
-
-
-def install(environment, wheel, *options):
-    pip(environment, "install", "--no-index", "--no-deps", *options, wheel)
-
-
-def call(environment, *command):
-    """Run a command in an environment; return exit code, standard output, standard error."""
+def test_commands_of_the_wheel_work_without_the_checkout(distributions, tmp_path):
+    """tests/ttt_envs/test_package_conflicts.py has distributions of others with packages of the same names."""
     import numpy
 
-    path_file(environment).write_text(f"{Path(numpy.__file__).parents[1]}\n")
+    folder = tmp_path / "environment"
+    run_python("-m", "venv", "--without-pip", folder, cwd=tmp_path)
+    pip = ("-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check", "--quiet")
+    run_python(*pip, "install", "--no-index", "--no-deps", distributions[1], cwd=tmp_path, PYTHONPATH="")
+    [site] = folder.glob("lib/python*/site-packages")
+    (site / "requirements.pth").write_text(f"{Path(numpy.__file__).parents[1]}\n")
     clean = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE") if name in os.environ}
-    clean |= {"PATH": f"{environment / 'bin'}:/usr/bin:/bin", "HOME": str(environment), "LANG": "C.UTF-8"}
-    program = environment / "bin" / command[0]
-    done = run_program(program, *command[1:], cwd=environment, code=None, env=clean)
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_commands_of_the_wheel_work_without_the_checkout(distributions, environment):
-    install(environment, distributions[1])
+    clean |= {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     for command in ("ttt-train", "ttt-evaluate", "ttt-play"):
-        code, out, err = call(environment, command, "--help")
-        assert (code, err) == (0, "")
-        assert out.startswith(f"usage: {command} ")
-
-
-@pytest.mark.slow  # its quick form, without pip, is in tests/ttt_envs/test_package_conflicts.py
-@pytest.mark.parametrize("package", OTHERS)
-def test_both_orders_of_installation(distributions, environment, tmp_path, package):
-    ours, theirs = distributions[1], wheel_of_others(tmp_path, package)
-    learners = ("ttt-evaluate", "list", "learners")
-    install(environment, theirs)
-    install(environment, ours)
-    code, out, err = call(environment, *learners)
-    assert (code, err) == (0, ""), "the last one has overwritten the other"
-    install(environment, theirs, "--force-reinstall")
-    code, out, err = call(environment, *learners)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"error: the distribution {package} 9.9 has overwritten the package {package} of ttt_envs")
-    code, out, err = call(environment, "python", "-c", "import ttt_envs; print(ttt_envs.__version__)")
-    assert code == 0
-    assert f"UserWarning: the distribution {package} 9.9 has overwritten the package {package} of ttt_envs" in err
-    pip(environment, "uninstall", "--yes", package)
-    code, out, err = call(environment, *learners)
-    assert code == 2
-    assert "has lost files" in err
+        done = run_program(folder / "bin" / command, "--help", cwd=tmp_path, env=clean)
+        assert done.stderr == ""
+        assert done.stdout.startswith(f"usage: {command} ")

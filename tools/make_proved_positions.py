@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from baselines.connect_four import Solver, landing_cells
+from baselines.connect_four import Solver
 from baselines.expectiminimax import Search
-from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
-from baselines.proof_number.prover import check_provable
+from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover, check_provable
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import act
 from ttt_envs.core.files import write_atomically
@@ -152,9 +151,9 @@ def make_proved(
     return read_proved(folder / f"{name}.json")
 
 
-OVER, AT_ONCE, UNDECIDED, ALIKE = "over before", "won at once", "undecided", "all moves alike"
+OVER, AT_ONCE, UNPROVED, ALIKE = "over before", "won at once", "undecided", "all moves alike"
 TWICE, QUICK, WON, DRAWN = "seen before", "too many seen in 2 plies", "too many won", "too many drawn"
-LEFT_OUT = (OVER, AT_ONCE, UNDECIDED, ALIKE, TWICE, QUICK, WON, DRAWN)
+LEFT_OUT = (OVER, AT_ONCE, UNPROVED, ALIKE, TWICE, QUICK, WON, DRAWN)
 """Reasons for rejecting a drawn position."""
 
 
@@ -177,7 +176,7 @@ def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition
         return AT_ONCE
     results = _results(game, position, nodes)
     if results is None:
-        return UNDECIDED
+        return UNPROVED
     legal = results[results != TAKEN]
     if legal.min() == legal.max():
         return ALIKE
@@ -187,14 +186,13 @@ def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition
 def _results(game: Game, position: Position, nodes: int) -> Int8Array | None:
     """Return int8[cells]: the results of all moves; None if so many nodes are not enough."""
     if not game.gravity:
-        return Prover(game, nodes).results(position)
+        results = Prover(game, nodes).results(position)
+        return None if (results == UNDECIDED).any() else results
     results = np.full(game.cells, TAKEN, np.int8)
-    bounds = Solver(game, memory=1 << 23).scores(position, nodes=nodes)
-    for cell, bound in zip(landing_cells(game, position), bounds, strict=True):
-        if bound is not None:
-            if bound.score is None:
-                return None
-            results[cell] = np.sign(bound.score)
+    for cell, bound in Solver(game, memory=1 << 23).scores(position, nodes=nodes).items():
+        if bound.score is None:
+            return None
+        results[cell] = np.sign(bound.score)
     return results
 
 

@@ -607,9 +607,13 @@ def show(result: Any, *parts: Table | str, json: bool) -> None:
         print_output(part)
 
 
-def progress_bar() -> progress.Progress:
-    """Return a bar on standard error, which keeps standard output for results; tasks have a field ``text``."""
-    return progress.Progress(
+@contextmanager
+def bar(description: str) -> Iterator[Callable[..., None]]:
+    """Show a bar on standard error, which keeps standard output for results.
+
+    Yield a function that takes the completed work, the whole work (1 by default), and a text.
+    """
+    with progress.Progress(
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
@@ -620,13 +624,7 @@ def progress_bar() -> progress.Progress:
         console=Console(stderr=True, quiet=is_quiet()),  # older rich ends a disabled bar with a newline
         disable=is_quiet(),
         transient=True,  # a finished bar has nothing more to tell
-    )
-
-
-@contextmanager
-def bar(description: str) -> Iterator[Callable[..., None]]:
-    """Show a bar; yield a function that takes the completed work, the whole work (1 by default), and a text."""
-    with progress_bar() as shown:
+    ) as shown:
         task = shown.add_task(escape_unprintable(description), total=None, text="")
 
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:

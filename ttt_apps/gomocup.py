@@ -157,7 +157,7 @@ class Brain:
     def on_turn(self, text: str) -> str:
         """Take the opponent's move, and reply with one."""
         cells = self._cells.copy()
-        cells[self._empty_cell(text)] = 2
+        cells[self._cell(text, cells)] = 2
         return self._make_move(cells)
 
     def on_board(self, _: str) -> None:
@@ -174,26 +174,20 @@ class Brain:
             stone = re.fullmatch(r"(.*),\s*([12])\s*", line)
             if stone is None:
                 raise CommandRefusedError(f"{line[:40]} is no X,Y,1 and no X,Y,2")
-            cell = self._cell(stone[1])
-            if cells[cell]:
-                raise CommandRefusedError(f"{stone[1]} has two stones")
-            cells[cell] = int(stone[2])
+            cells[self._cell(stone[1], cells)] = int(stone[2])
         if self._player is not None:
             self._player.begin(ONLY)  # its state is of another game
         return self._make_move(cells)
 
     def on_play(self, text: str) -> str:
         """Put an own stone."""
-        cell = self._empty_cell(text)
+        cell = self._cell(text, self._cells)
         self._cells[cell] = 1
         return cell_to_text(self._current, cell)
 
     def on_takeback(self, text: str) -> str:
         """Remove a stone."""
-        cell = self._cell(text)
-        if not self._cells[cell]:
-            raise CommandRefusedError(f"{text} has no stone")
-        self._cells[cell] = 0
+        self._cells[self._cell(text, self._cells, empty=False)] = 0
         if self._player is not None:
             self._player.begin(ONLY)
         return "OK"
@@ -220,16 +214,13 @@ class Brain:
         self._cells[cell] = 1
         return cell_to_text(self._current, cell)
 
-    def _cell(self, text: str) -> int:
+    def _cell(self, text: str, cells: Int8Array, *, empty: bool = True) -> int:
+        """Return the cell that ``X,Y`` names, empty or with a stone on these cells."""
         cell = cell_from_text(self._current, text)
         if cell is None:
             raise CommandRefusedError(f"{text[:40]} is no cell of the board")
-        return cell
-
-    def _empty_cell(self, text: str) -> int:
-        cell = self._cell(text)
-        if self._cells[cell]:
-            raise CommandRefusedError(f"{text} has a stone already")
+        if (cells[cell] == 0) != empty:
+            raise CommandRefusedError(f"{text} has {'a stone already' if empty else 'no stone'}")
         return cell
 
     # -----------------------------------------------------------------------------------------------------------------

@@ -14,17 +14,7 @@ import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import (
-    GameOptions,
-    OptionalNatural,
-    OptionalPositive,
-    PlainConsole,
-    check_no_effect,
-    command_words,
-    installed_names,
-    parse,
-    run_command,
-)
+from ttt_apps import cli
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.config import SeatChoice
 
@@ -47,7 +37,7 @@ EnginePolicy = Annotated[
 
 
 @dataclass(frozen=True)
-class Play(GameOptions):
+class Play(cli.GameOptions):
     """Play in the terminal against any policy. In the game, help lists the commands."""
 
     opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
@@ -55,15 +45,15 @@ class Play(GameOptions):
     mcts:simulations=2000 on larger ones"""
     seat: SeatChoice = "first"
     """your seat; alternate begins with the first"""
-    games: OptionalPositive = None
+    games: cli.OptionalPositive = None
     """number of games; default: ask after each"""
-    seed: OptionalNatural = None
+    seed: cli.OptionalNatural = None
     """seed of all random numbers: the same seed and moves give the same game; default: a new one each time"""
     log: Path | None = None
     """file to which games are appended when they end"""
     replay: Path | None = None
     """show the games of such a file instead of playing"""
-    number: OptionalPositive = None
+    number: cli.OptionalPositive = None
     """with --replay: show this game move by move, counted from 1"""
     input: Path | None = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
@@ -88,11 +78,10 @@ class Play(GameOptions):
         from ttt_apps.terminal_game import TerminalGame
         from ttt_eval.matches.games import append_games
 
-        if self.replay is None:
-            check_no_effect(self, "without --replay FILE", "number")
         if self.replay is not None:
             replay(console, self.replay, self.number)
             return
+        cli.check_no_effect(self, "without --replay FILE", "number")
         seed = self._seed()
         game = self.game_for(self.opponent or "")
         name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
@@ -113,7 +102,7 @@ class Play(GameOptions):
         from ttt_apps.gomocup import serve
 
         others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "input", "seed", "trust"}
-        check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
+        cli.check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
         serve(spec, self._seed(), lines.buffer)
 
     def _seed(self) -> int:
@@ -122,7 +111,7 @@ class Play(GameOptions):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command ``ttt-play``."""
-    run_command(lambda: _main(command_words(arguments)))
+    cli.run_command(lambda: _main(cli.command_words(arguments)))
 
 
 def _main(words: list[str]) -> None:
@@ -131,14 +120,14 @@ def _main(words: list[str]) -> None:
 
         serve(words)
         return
-    options = parse(Play, words, installed_names("play.py"))
+    options = cli.parse(Play, words, cli.installed_names("play.py"))
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
     if options.input is None:
-        options.run(PlainConsole(), sys.stdin)
+        options.run(cli.PlainConsole(), sys.stdin)
         return
     with open(options.input, encoding="utf-8", errors="replace") as lines:
-        options.run(PlainConsole(), lines)
+        options.run(cli.PlainConsole(), lines)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from learners.training import Progress, TrainingLoop
 from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
 from ttt_apps.metrics import RunLog
 from ttt_apps.signals import stop_requests
-from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
+from ttt_apps.train_options import Options, batch_note, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
@@ -65,8 +65,6 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     """
     meter = Meter()
     directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
-    note = batch_note(options, settings)
-    options = complete_options(options, settings)
     if directory.exists() and not options.overwrite:
         raise UsageError(
             f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
@@ -80,7 +78,7 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     if options.exact_games(game):
         check_measurable(game)  # before an older run is replaced
     new = not directory.path.exists()
-    if note:
+    if note := batch_note(options, settings):
         warn(note)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
@@ -208,7 +206,7 @@ class Run:
         """
         settings = build_config(config["learner"], config["settings"])
         names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster", "settings", "games"}
-        stored = {name: value for name, value in config.items() if name in names}
+        stored = {"batch": settings.batch} | {name: value for name, value in config.items() if name in names}
         total = config["games"] if games is None else games
         if total < config["games"]:
             raise UsageError(f"--games {total} is fewer than the {config['games']} of the run: choose that or more")
@@ -228,7 +226,7 @@ class Run:
         return self.settings.training(
             self.game,
             options.games,
-            batch=options.batch or self.settings.batch,
+            batch=options.batch,
             seed=options.seed,
             opponent=options.opponent,
             seat=options.seat,
@@ -249,8 +247,8 @@ class Run:
         if {"learner", "training", "metrics"} - parts.keys() or not (settings.loop or "live" in parts["training"]):
             raise ValueError(f"{self.directory.checkpoint} holds no training that can continue: train again")
         if not settings.loop:  # a run of fewer games than its batch has used a smaller batch, and keeps it
-            batch = options.batch or settings.batch
-            options = dataclasses.replace(options, batch=max(1, min(batch, parts["training"]["live"].size)))
+            batch = max(1, min(options.batch, parts["training"]["live"].size))
+            options = dataclasses.replace(options, batch=batch)
         training = self.new_training(options)
         training.learner.state = parts["learner"]
         training.state = parts["training"]

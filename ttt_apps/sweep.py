@@ -14,7 +14,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import compared_policies, complete_run, new_run_config
-from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
+from ttt_apps.train_options import MEASURED, Options, batch_note, folder_name, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
@@ -39,20 +39,10 @@ BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
 SAMPLED = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED = (
-    "out",
-    "overwrite",
-    "seed",
-    "sweep",
-    "resume",
-    "trust",
-    "cluster",
-    "jobs",
-    "threads",
-    "json",
-    "help",
-    "tyro-print-completion",
-    "tyro-write-completion",  # writes a file
-)
+    "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json", "help",
+    "tyro-print-completion", "tyro-write-completion",
+)  # fmt: skip
+"""Options that the file of a sweep cannot have: they are those of the command, or write files."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +133,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
                 continue
             if note := batch_note(options, settings):
                 cli.warn(f"run {number + 1} of {path}: {note}")
-            config = new_run_config(complete_options(options, settings), settings)
+            config = new_run_config(options, settings)
         except (ValueError, TypeError, MemoryError) as problem:
             raise cli.UsageError(f"run {number + 1} of {path}: {problem}") from None
         except SystemExit:  # the parser has said why

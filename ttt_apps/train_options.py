@@ -49,8 +49,8 @@ class Options(cli.PhantomOptions):
     """the learner's seat"""
     games: cli.Positive = LearnerConfig.games
     """number of games"""
-    batch: cli.OptionalPositive = None
-    """number of games in parallel; default: depends on the learner"""
+    batch: cli.Positive = LearnerConfig.batch
+    """number of games in parallel; the default depends on the learner"""
     seed: cli.Natural = 0
     """seed of all random numbers: the same seed and settings give the same learner"""
     out: Path | None = None
@@ -76,7 +76,7 @@ class Options(cli.PhantomOptions):
     """do not evaluate the learner at the end, and write no report.html"""
 
     def __post_init__(self) -> None:
-        check_counts(self.games, 1 if self.batch is None else self.batch)
+        check_counts(self.games, self.batch)
         if self.checkpoint_seconds <= 0:
             raise cli.UsageError(
                 f"--checkpoint-seconds {self.checkpoint_seconds} is no time: choose more than 0 seconds"
@@ -170,27 +170,23 @@ def default_options(
         ValueError: there is no source with settings.
     """
     config = load_learner(learner)
+    games, settings = config.games, dict[str, Any]()
     if source:
         if config.report is None:
             raise cli.UsageError(f"{learner} has no report whose settings it could have: leave --settings out")
-        options = Options(learner=learner, games=config.games, opponent=config.opponent, settings="report")
-        settings = dict(config.report)
-        return dataclasses.replace(options, batch=settings.pop("batch", None)), config(**settings)
-    if opponent != SELF:
-        return Options(learner=learner, games=config.games, opponent=config.opponent), config()
-    usual = Options(learner=learner, games=config.self_play_games, opponent=config.opponent)
-    settings = {name: value for name, value in config.self_play.items() if not (phantom and name == "backup")}
+        settings |= config.report
+    elif opponent == SELF:
+        games = config.self_play_games
+        settings |= {name: value for name, value in config.self_play.items() if not (phantom and name == "backup")}
+    batch = settings.pop("batch", config.batch)
+    origin: Literal["default", "report"] = "report" if source else "default"
+    usual = Options(learner=learner, games=games, batch=batch, opponent=config.opponent, settings=origin)
     return usual, config(**settings)
-
-
-def complete_options(options: Options, settings: LearnerConfig) -> Options:
-    """Return the options, completed with the learner's defaults."""
-    return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
 
 
 def batch_note(options: Options, settings: LearnerConfig) -> str:
     """Return a note if the default batch is the whole training, so that no game profits from another; else ""."""
-    if not settings.resumes or options.batch is not None or options.games > settings.batch:
+    if not settings.resumes or options.batch != settings.batch or options.games > settings.batch:
         return ""
     return (
         f"all {options.games:,} games are played at the same time, because the batch of {options.learner} is "

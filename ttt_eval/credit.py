@@ -127,34 +127,12 @@ def game_credit(text: TextGame, credit: Credit, seat: int) -> GameCredit:
     return GameCredit(turns[0].value, changes[True], changes[False], sum(one.luck for one in turns))
 
 
-def own_turns(turns: Sequence[Turn], seat: int, optimal: Credit, against: Credit | None = None) -> list[dict[str, Any]]:
-    """Return JSON-ready credit of the turns of a seat, in order.
-
-    Args:
-        turns: consecutive turns of a game, of both players.
-        seat: the seat.
-        optimal: from :func:`optimal_credit`.
-        against: from :func:`opponent_credit`, if the opponent is pure.
-
-    Returns:
-        For each own turn: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that were no
-        legal moves; ``regret``; ``luck`` of the chance event after the move; with ``against`` also ``advantage``.
-    """
-    rows: list[dict[str, Any]] = []
-    advantages = [None] * len(turns) if against is None else [one.change for one in against(turns, seat)]
-    for turn, found, advantage in zip(turns, optimal(turns, seat), advantages, strict=True):
-        if turn.position.mover == seat:
-            kinds = [problem.kind for problem in turn.problems]
-            rows.append({"action": turn.action, "problems": kinds, "regret": -found.change, "luck": found.luck})
-            rows[-1] |= {} if advantage is None else {"advantage": advantage}
-    return rows
-
-
 class SeatDescription(NamedTuple):
     """A game for the player of one seat, JSON-ready."""
 
     turns: list[dict[str, Any]]
-    """see :func:`own_turns`"""
+    """for each own turn, in order: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that
+    were no legal moves; ``regret``; ``luck`` of the chance event after the move; with a pure opponent ``advantage``"""
     rewards: dict[str, float]
     """``result``, minus ``regret``, minus the number of ``illegal`` answers, and ``advantage`` if it is known"""
     metrics: dict[str, float]
@@ -170,7 +148,13 @@ def describe_seat(text: TextGame, seat: int, optimal: Credit, against: Credit | 
         optimal: from :func:`optimal_credit`.
         against: from :func:`opponent_credit`, if the opponent is pure.
     """
-    turns = own_turns(text.turns, seat, optimal, against)
+    turns = list[dict[str, Any]]()
+    advantages = [None] * len(text.turns) if against is None else [one.change for one in against(text.turns, seat)]
+    for turn, credit, advantage in zip(text.turns, optimal(text.turns, seat), advantages, strict=True):
+        if turn.position.mover == seat:
+            kinds = [problem.kind for problem in turn.problems]
+            row = {"action": turn.action, "problems": kinds, "regret": -credit.change, "luck": credit.luck}
+            turns.append(row if advantage is None else {**row, "advantage": advantage})
     stopped = seat == text.mover and not text.over
     sums = {name: float(sum(turn[name] for turn in turns)) for name in ("regret", "luck")}
     illegal = sum(len(turn["problems"]) for turn in turns) + stopped * len(text.problems)

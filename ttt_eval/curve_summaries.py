@@ -1,6 +1,6 @@
 """Learning curves over seeds: groups of trainings, their medians, bands, and CSV.
 
-Curves are those of :mod:`ttt_eval.curves`; ``ttt_eval.reports.curves`` draws the summaries.
+Curves are those of :mod:`ttt_eval.curves`; ``ttt_eval.reports.parts`` draws the summaries.
 """
 
 from __future__ import annotations

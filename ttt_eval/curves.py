@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -22,14 +23,13 @@ from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import is_number
 from ttt_eval.exact.strength import measure
+from ttt_eval.metrics import MAX_LINE_BYTES, parse_rows
 from ttt_eval.run_files import RunDirectory
 
 Label = str | int | float | bool | None
 Row = Mapping[str, float]
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
-MAX_LINE_BYTES = 1 << 16
-"""Maximum length of a line of a recorded curve in bytes."""
 MAX_CURVES = 10_000
 """Maximum number of curves that are read at once."""
 SEED, LEARNER = "seed", "learner"
@@ -115,7 +115,7 @@ def record(
     convert([games, steps or 0], list[Count])
     names: dict[str, Label] = {LEARNER: "agent", SEED: 0, **labels}
     data = {"content": "curve", "game": game.to_dict(), "opponent": opponent, "seat": seat, "labels": names}
-    head, rows = convert(data, Head), list[Row]()
+    head, rows = convert(data, Head), list[dict[str, float]]()
     if path.exists():
         stored, rows = _read_lines(path)
         if stored != head:
@@ -146,7 +146,7 @@ def _cpu_spent(path: Path, games: int, rows: Sequence[Row], now: float) -> float
     return None if start is None else now - start
 
 
-def _read_lines(path: Path) -> tuple[Head, list[Row]]:
+def _read_lines(path: Path) -> tuple[Head, list[dict[str, float]]]:
     """Read a recorded curve.
 
     Raises:
@@ -154,16 +154,7 @@ def _read_lines(path: Path) -> tuple[Head, list[Row]]:
         ValueError: a file of anything else.
     """
     first, *lines = read_bounded(path).splitlines() or [b""]
-    head, rows = _read_head(first, path), list[Row]()
-    for number, line in enumerate(lines, 2):
-        try:
-            row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, float])
-            if row.get("games", -1.0) <= (rows[-1]["games"] if rows else -1.0):
-                raise ValueError("games must increase from line to line")
-        except ValueError as problem:
-            raise ValueError(f"line {number} of {path} is not of a learning curve: {problem}") from None
-        rows.append(row)
-    return head, rows
+    return _read_head(first, path), parse_rows(lines, path, "games", 2)
 
 
 def _read_head(line: bytes, path: Path) -> Head:
@@ -213,13 +204,9 @@ def _is_record(path: Path) -> bool:
     """Return whether a file begins as recorded curves do."""
     if path.suffix != ".jsonl" or not path.is_file():
         return False
-    with open_to_read(path) as file:
-        line = file.readline(MAX_LINE_BYTES)
-    try:
-        _read_head(line, path)
-    except ValueError:
-        return False
-    return True
+    with open_to_read(path) as file, suppress(ValueError):
+        return bool(_read_head(file.readline(MAX_LINE_BYTES), path))
+    return False
 
 
 def _read_record(path: Path) -> Curve:

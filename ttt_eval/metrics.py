@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+from msgspec import convert
+
+from ttt_envs.core.files import parse_json
+
+MAX_LINE_BYTES = 1 << 16
+"""Maximum length of a line of measurements in bytes."""
 YAxis = Literal["exploitability", "regret", "score"]
 """Measures of which learning curves can be drawn."""
 
@@ -53,6 +60,30 @@ LOSSES = ("exploitability", "regret")
 LOSS_LABELS = tuple(METRICS[name].label for name in LOSSES)
 RATES = ("exact_win", "exact_draw", "exact_loss")
 """Exact measures against an opponent."""
+
+
+def parse_rows(lines: Iterable[bytes], path: Path, by: str, first: int = 1) -> list[dict[str, float]]:
+    """Return the rows of lines of JSON, each an object of finite numbers.
+
+    Args:
+        lines: the lines.
+        path: the file that they are from.
+        by: a name that every row has, whose number is at least 0 and never decreases.
+        first: the number of the first line.
+
+    Raises:
+        ValueError: a line of anything else.
+    """
+    rows = list[dict[str, float]]()
+    for number, line in enumerate(lines, first):
+        try:
+            row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, int | float])
+            if row.get(by, -1) < (rows[-1][by] if rows else 0):
+                raise ValueError(f"its {by} are missing, or fewer than before")
+        except ValueError as problem:
+            raise ValueError(f"line {number} of {path} cannot be read: {problem}") from None
+        rows.append(row)
+    return rows
 
 
 def metric(name: str) -> Metric:

@@ -94,26 +94,23 @@ def collect_results(
     folder: Path,
     provenance: Mapping[str, Any],
     *,
-    jobs: Jobs = 1,
-    other_files: Sequence[str] = (),
-    postprocess: Callable[[Unit, Any], Any] = lambda unit, result: result,
     progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> list[Any]:
     """Return the results of all units, in order; see :func:`do_units`.
 
     Args:
-        measure, units, folder, provenance, jobs, other_files, postprocess: as there.
+        measure, units, folder, provenance, options: as there.
         progress: called with the number of units done, and the total.
     """
     progress = progress or (lambda done, total: None)
     progress(0, len(units))
-    found: dict[int, Any] = {}
-    work = do_units(measure, units, folder, provenance, jobs=jobs, other_files=other_files, postprocess=postprocess)
-    with closing(work) as results:
-        for number, result in results:
-            found[number] = result
-            progress(len(found), len(units))
-    return [found[number] for number in range(len(units))]
+    results: dict[int, Any] = {}
+    with closing(do_units(measure, units, folder, provenance, **options)) as numbered:
+        for number, result in numbered:
+            results[number] = result
+            progress(len(results), len(units))
+    return [results[number] for number in range(len(units))]
 
 
 def hash_data(data: Mapping[str, Any]) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import convert
 
 from learners import is_run
 from learners.base import Arrays, check_shapes
@@ -28,9 +27,10 @@ from learners.checkpoint import (
 )
 from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
-from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
+from ttt_envs.core.files import delete_temporary_files, locked, read_bounded, read_json, write_json
 from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES, is_number
+from ttt_eval.metrics import parse_rows
 from ttt_eval.policy_snapshots import CHOICES, Snapshot, read_choices
 
 REPORT = "report.html"
@@ -168,24 +168,14 @@ class RunDirectory:
             raise ValueError(f"{self.cost} holds no cost by phase: each must have the numbers {', '.join(COST_KEYS)}")
         return phases
 
-    def read_metrics(self) -> list[Mapping[str, float]]:
+    def read_metrics(self) -> Sequence[Mapping[str, float]]:
         """Return the lines of ``metrics.jsonl``, in order of games; empty if there is no file.
 
         Raises:
             ValueError: a line that is no object of finite numbers including ``games``.
         """
-        rows: list[Mapping[str, float]] = []
-        if not self.metrics.exists():
-            return rows
-        for count, line in enumerate(read_bounded(self.metrics).split(b"\n")[:-1], 1):  # the rest is being written
-            try:
-                row = convert(parse_json(line), dict[str, int | float])
-                if row.get("games", -1) < (rows[-1]["games"] if rows else 0):
-                    raise ValueError("its games are missing, or fewer than before")
-            except ValueError as problem:
-                raise ValueError(f"line {count} of {self.metrics} cannot be read: {problem}") from None
-            rows.append(row)
-        return rows
+        content = read_bounded(self.metrics) if self.metrics.exists() else b""
+        return parse_rows(content.split(b"\n")[:-1], self.metrics, "games")  # the rest is being written
 
     def read_choices(self, game: AnyGame) -> list[Snapshot]:
         """Return the snapshots in ``choices.jsonl`` of the training's game; see :func:`read_choices`."""

@@ -11,17 +11,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert
-
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.files import parse_json, read_bounded, write_atomically
+from ttt_envs.core.files import read_bounded, write_atomically
 from ttt_envs.core.packages import avoid_triton_crash
 from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.strength import measure
+from ttt_eval.metrics import parse_rows
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 
@@ -190,12 +189,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     Raises:
         ValueError: it is damaged.
     """
-    try:
-        lines = [convert(parse_json(line), dict[str, int | float]) for line in read_bounded(path).splitlines()]
-    except FileNotFoundError:
-        return []
-    except ValueError as problem:
-        raise ValueError(f"{path} holds no evaluations of this callback, {problem}: choose another log_path") from None
-    if not all({"timesteps", "exploitability"} <= line.keys() for line in lines):
+    lines = parse_rows(read_bounded(path).splitlines(), path, "timesteps") if path.exists() else []
+    if not all("exploitability" in line for line in lines):
         raise ValueError(f"{path} holds no evaluations of this callback: choose another log_path")
     return lines

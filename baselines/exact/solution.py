@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from baselines.connect_four.bitboards import to_bits as to_column_bits
-from baselines.connect_four.solver import Solver
+from baselines.connect_four import Solver
+from baselines.connect_four import to_bits as to_column_bits
 from baselines.exact.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, inlined, int8, int64, kernel
@@ -250,8 +250,7 @@ class SearchedSolution(Solution):
         for row, (own, mask) in enumerate(zip(*to_column_bits(self._solver.board, boards), strict=True)):
             with self._lock:
                 values = self._solver.values(int(own), int(mask))
-            for cell in np.flatnonzero(boards.legal(self.game)[row]):
-                out[row, cell] = values[cell % self.game.columns]
+            out[row, list(values)] = list(values.values())
         return out
 
     def distance(self, boards: Boards) -> Int64Array:

@@ -108,33 +108,26 @@ class Expectiminimax(Named):
         return self._search(boards, self._random_keys(boards, rng), self.depth, every_move=False)[0]
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> Analysis:
-        """Return the search results for a position; see :meth:`analyse_all`."""
-        return self.analyse_all(Boards.from_positions([position]), rng)[0]
-
-    def analyse_all(self, boards: Boards, rng: np.random.Generator | None = None) -> list[Analysis]:
-        """Return the search results for positions, in the search's own scores, for player_0.
+        """Return the search results for a position, in the search's own scores, for player_0.
 
         Args:
-            boards: positions that are not over.
+            position: one that is not over.
             rng: for a search that draws moves.
 
         Raises:
-            ValueError: a position is over, or ``rng`` is missing where it is needed.
+            ValueError: the position is over, or ``rng`` is missing where it is needed.
         """
-        for cells in boards.cells:
-            if winner(self.game, cells) is not None:
-                raise ValueError("the game is over in a position: analyse only positions of unfinished games")
+        if winner(self.game, position.cells) is not None:
+            raise ValueError("the game is over in this position: analyse only positions of unfinished games")
+        boards, sign = Boards.from_positions([position]), 1 - 2 * int(position.mover)
         random_keys = self._random_keys(boards, rng)
-        values, nodes = self._search(boards, random_keys, self.depth, every_move=True)
-        return [
-            Analysis(
-                value=float(sign * np.nanmax(values[row])) + 0.0,  # no -0.0
-                move_values=sign * values[row] + 0.0,
-                variation=self.variation(boards.position(row), random_keys[row], values[row]),
-                nodes=int(nodes[row]),
-            )
-            for row, sign in enumerate(1 - 2 * boards.mover.astype(np.int64))
-        ]
+        (values,), (nodes,) = self._search(boards, random_keys, self.depth, every_move=True)
+        return Analysis(
+            value=float(sign * np.nanmax(values)) + 0.0,  # no -0.0
+            move_values=sign * values + 0.0,
+            variation=self.variation(position, random_keys[0], values),
+            nodes=int(nodes),
+        )
 
     def _random_keys(self, boards: Boards, rng: np.random.Generator | None) -> UInt64Array:
         count = len(boards.mover)

@@ -23,6 +23,17 @@ attacker: :class:`Prover`.
 
 from __future__ import annotations
 
-from baselines.proof_number.prover import LOSS, MAX_PROOF_CELLS, TAKEN, TIED, UNDECIDED, WIN, Proof, Prover, prove
+from baselines.proof_number.search import (
+    LOSS,
+    MAX_PROOF_CELLS,
+    TAKEN,
+    TIED,
+    UNDECIDED,
+    WIN,
+    Proof,
+    Prover,
+    check_provable,
+    prove,
+)
 
-__all__ = ["LOSS", "MAX_PROOF_CELLS", "TAKEN", "TIED", "UNDECIDED", "WIN", "Proof", "Prover", "prove"]
+__all__ = ["LOSS", "MAX_PROOF_CELLS", "TAKEN", "TIED", "UNDECIDED", "WIN", "Proof", "Prover", "check_provable", "prove"]

@@ -1,8 +1,8 @@
 """Compressed tables: known facts, tensorly, scipy, and the table that the factors reconstruct."""
 
-import copy
 import itertools
 import math
+import pickle
 import sys
 
 import numpy as np
@@ -69,12 +69,7 @@ def test_relative_errors_are_known(known, case):
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
 def test_ranks_are_known(known, terminal):
     facts = known["random_play_values_3x3x3"][terminal]
-    values, grouping = random_play_values(Game(), terminal), make_grouping(Game(), "svd")
-    assert rank_of(decompose("svd", values, grouping)) == facts["rank_81x243"]
-    assert np.linalg.matrix_rank(grouping.tensor(values)) == facts["rank_81x243"]
-    tensor = make_grouping(Game(), "hosvd").tensor(values)
-    multilinear = [np.linalg.matrix_rank(np.moveaxis(tensor, axis, 0).reshape(27, -1)) for axis in range(3)]
-    assert multilinear == facts["multilinear_rank"]
+    assert rank_of(decomposition(Game(), "svd", terminal=terminal)) == facts["rank_81x243"]
     for method in ("hosvd", "hosvd2", "hooi"):
         assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(facts["multilinear_rank"])
 
@@ -231,39 +226,31 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
 # Large boards
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_gram_and_truncated_svd_equal_the_exact_svd(monkeypatch, method):
-    values = random_play_values(Game())
-    grouping = make_grouping(Game(), method, "345/0126/78" if method != "svd" else None)
+@pytest.mark.parametrize("method", ["svd", "hosvd", "hosvd2", "tt"])
+def test_a_truncated_decomposition_equals_the_exact_one(monkeypatch, method):
+    values, grouping = random_play_values(Game()), make_grouping(Game(), method)
     exact = decompose(method, values, grouping)
     monkeypatch.setattr(singular_vectors, "EXACT", 0)
-    for gram in (3**7, 3**2):
-        monkeypatch.setattr(singular_vectors, "GRAM", gram)
-        other = decompose(method, values, grouping, most=20)
-        for rank in (1, 7, 12, 20):
-            if (method, gram) == ("hooi", 3**2):
-                continue  # it improves what is left of the tensor, and that is less here
-            ours, theirs = other.at(rank), exact.at(rank)
-            assert ours.relative_error == pytest.approx(theirs.relative_error, rel=1e-6)
-            assert_allclose(ours.table(), theirs.table(), rtol=0, atol=1e-4 if method == "hooi" else 1e-7)
-    assert other.largest == 20
+    monkeypatch.setattr(singular_vectors, "GRAM", 3**2)
+    truncated = decompose(method, values, grouping, most=20)
+    assert truncated.largest == 20
+    for rank in (1, 7, 12, 20):
+        ours, theirs = truncated.at(rank), exact.at(rank)
+        assert ours.relative_error == pytest.approx(theirs.relative_error, rel=1e-6)
+        assert_allclose(ours.table(), theirs.table(), rtol=0, atol=1e-7)
     with pytest.raises(ValueError, match=r"rank=21 is no rank of .* choose 0 to 20"):
-        other.at(21)
+        truncated.at(21)
 
 
 def test_large_decomposition_is_cached(tmp_path):
     game = Game(3, 4, 3)
-    first = decomposition(game, "hosvd").at(9).table()
-    kept = sorted(tmp_path.glob("kept/*-factors-*.npy"))
-    assert len(kept) == 1
-    inode = kept[0].stat().st_ino
-    assert_array_equal(decomposition(game, "hosvd").at(9).table(), first)
-    hooi_error = decomposition(game, "hooi").at(9).relative_error  # begins with the same
-    assert hooi_error < decomposition(game, "hosvd").at(9).relative_error
+    first = decomposition(game, "hosvd").at(9)
+    assert error(first, random_play_values(game)) == pytest.approx(first.relative_error, rel=1e-9)
+    (path,) = tmp_path.glob("kept/*-factors-*.npy")
+    inode = path.stat().st_ino
+    assert_array_equal(decomposition(game, "hosvd").at(9).table(), first.table())
+    assert decomposition(game, "hooi").at(9).relative_error < first.relative_error  # begins with the same
     assert [path.stat().st_ino for path in tmp_path.glob("kept/*-factors-*.npy")] == [inode]
-    assert error(decomposition(game, "hosvd").at(9), random_play_values(game)) == pytest.approx(
-        decomposition(game, "hosvd").at(9).relative_error, rel=1e-9
-    )
 
 
 @pytest.mark.slow
@@ -285,24 +272,17 @@ def test_16_cells_are_compressed(spec):
 # All splits
 
 
-def test_errors_of_all_splits_equal_those_of_svd():
-    values = random_play_values(Game())
-    found, errors = split_errors(values, Game(), 4)
-    texts = [str(grouping) for grouping in found]
-    assert len(set(texts)) == 126
-    assert errors.shape == (126, 82)
-    for text in ("0123/45678", "1357/02468"):
-        expected = [compressed.relative_error for compressed in decompose("svd", values, Grouping.parse(Game(), text))]
-        assert_allclose(errors[texts.index(text)], expected, rtol=1e-9, atol=1e-12)
-
-
-def test_splits_into_halves_are_compared_once():
-    game = Game(2, 3, 2, 0.25)
+@pytest.mark.parametrize(
+    ("game", "size", "count"), [(Game(), 4, 126), (Game(2, 3, 2, 0.25), 3, math.comb(6, 3) // 2)], ids=str
+)
+def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
+    """Splits into halves are compared once."""
     values = random_play_values(game)
-    found, errors = split_errors(values, game, 3)
-    assert len(found) == math.comb(6, 3) / 2
-    for grouping, row in zip(found, errors, strict=True):
-        assert_allclose(row, [c.relative_error for c in decompose("svd", values, grouping)], rtol=1e-9, atol=1e-12)
+    found, errors = split_errors(values, game, size)
+    assert len(set(map(str, found))) == count
+    for grouping, row in list(zip(found, errors, strict=True))[::9]:
+        expected = [compressed.relative_error for compressed in decompose("svd", values, grouping)]
+        assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -315,26 +295,16 @@ def test_policy_uses_the_default_rank_and_is_copied_without_its_table(name):
     assert policy.action_values is not None
     expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).after_moves(boards)
     assert_array_equal(policy.action_values(boards), (1 - 2 * boards.mover)[:, None] * expected)
-    copied = copy.deepcopy(policy)
-    assert "evaluation" not in vars(copied)
-    assert_array_equal(copied.probabilities(boards), policy.probabilities(boards))
+    assert len(pickle.dumps(policy)) < 1000
     spec = f"{name}:rank=2,w=1.0,split=4,terminal=as_published,source=optimal"
     assert str(make_policy(spec, SKIP)) == spec
 
 
-@pytest.mark.parametrize(
-    ("game", "ranks"),
-    [
-        (Game(), {"svd": 18, "hosvd": 16, "hosvd2": 13, "hooi": 16, "tt": 13}),
-        (Game(4, 4, 4), dict.fromkeys(METHODS, 32)),
-        (Game(1, 5, 3), {"svd": 2, "hosvd": 2, "hosvd2": 1, "hooi": 2, "tt": 2}),
-    ],
-    ids=str,
-)
-def test_default_rank_keeps_three_tenths_of_the_numbers(game, ranks):
-    for method, rank in ranks.items():
+@pytest.mark.parametrize("game", [Game(), Game(4, 4, 4), Game(1, 5, 3)], ids=str)
+def test_default_rank_keeps_three_tenths_of_the_numbers(game):
+    for method in METHODS:
         grouping = make_grouping(game, method)
-        assert default_rank(method, grouping) == rank
+        rank = default_rank(method, grouping)
         share = [stored_numbers(method, grouping, r) / 3**game.cells for r in (rank, rank + 1)]
         assert share[0] <= 0.3
         assert rank == 32 or share[1] > 0.3
@@ -356,11 +326,8 @@ def test_table_of_moves_has_an_axis_of_actions():
     ("split", "of_moves", "text"),
     [
         ("rows", False, "012/345"),
-        ("columns", False, "03/14/25"),
         ("cells", False, "0/1/2/3/4/5"),
-        ("4", False, "0123/45"),
         ("4", True, "0123/45m"),
-        ("6", True, "012345/m"),
         ("rows", True, "012/345/m"),
         ("50/4231", False, "50/4231"),
         ("5m/01234", True, "5m/01234"),
@@ -381,16 +348,13 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
     [
         ("svd:rank=82", Game(), "rank=82.* 81 x 243 .*: choose 0 to 81"),
         ("svd:rank=-1", Game(), "rank=-1"),
-        ("hosvd:rank=28", Game(), "rank=28.* 27 x 27 x 27 .*: choose 0 to 27"),
-        ("hosvd:rank=82", Game(4, 4, 4), "choose 0 to 81"),
         ("svd:rank=1025", Game(4, 4, 4), "choose 0 to 1024"),
         *((f"tt:split={split}", Game(), split) for split in ("12/345/678", "0123/345678", "0123/45679", "0123//45678")),
-        *((f"tt:split={split}", Game(), f"split='{split}'") for split in ("9", "0")),
+        ("tt:split=9", Game(), "split='9'"),
         ("svd:split=rows", Game(), "exactly two groups"),
         ("hosvd:split=rows", Game(1, 5, 3), "two groups or more"),
         ("svd", Game(1, 1, 1), "1 x 1 has one cell"),
         ("svd:w=nan", Game(), "w=nan"),
-        ("svd", Game(5, 4, 4), "5 x 4 is too large"),
         ("hooi:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
         ("svd:split=0123/45678,source=(run:nowhere)", Game(), "and the move m once"),
     ],
@@ -403,18 +367,18 @@ def test_invalid_specs_are_refused(spec, game, fault):
 @pytest.mark.parametrize(
     ("method", "grouping", "most", "fault"),
     [
-        ("svd", lambda: make_grouping(Game(), "svd", "4", of_moves=True), 1, "0123/45678m"),
-        ("svd", lambda: make_grouping(BOARD, "svd"), 1, "no table of 2 x 3"),
-        ("svd", lambda: make_grouping(Game(), "svd"), 0, "most=0"),
-        ("svd", lambda: make_grouping(Game(), "tt"), 1, "exactly two groups"),
-        ("svd", lambda: Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9))), 1, "0123/45678m"),
-        ("hosdv", lambda: make_grouping(Game(), "svd"), 1, "hosdv"),
+        ("svd", make_grouping(Game(), "svd", "4", of_moves=True), 1, "0123/45678m"),
+        ("svd", make_grouping(BOARD, "svd"), 1, "no table of 2 x 3"),
+        ("svd", make_grouping(Game(), "svd"), 0, "most=0"),
+        ("svd", make_grouping(Game(), "tt"), 1, "exactly two groups"),
+        ("hosdv", make_grouping(Game(), "svd"), 1, "hosdv"),
     ],
+    ids=range(5),
 )
 def test_invalid_calls_are_refused(method, grouping, most, fault):
     values = source_values(Game(), "optimal")
     with pytest.raises(ValueError, match=fault):
-        decompose(method, values, grouping(), most=most)
+        decompose(method, values, grouping, most=most)
     with pytest.raises(ValueError, match="1 to 8 cells"):
         split_errors(values, Game(), 9)
 

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from baselines.connect_four import Solver, is_solvable
-from baselines.connect_four import solver as solving
-from baselines.connect_four.bitboards import Board, mirror, winning_cells
+from baselines.connect_four import Board, Solver, is_solvable, mirror, winning_cells
 from baselines.exact import Optimal, SearchedSolution, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -89,10 +87,6 @@ def played(columns, game):
     return Position(cells.ravel(), len(columns) % 2)
 
 
-def mirrored(position, game):
-    return Position(position.cells.reshape(game.rows, game.columns)[:, ::-1].ravel(), position.mover)
-
-
 def scored_positions(kinds):
     return [(columns, score) for kind in kinds for columns, score in SCORED["scores"][kind].items()]
 
@@ -117,19 +111,8 @@ def test_positions_by_the_rules_have_the_known_numbers(plies):
         cells = after[first]
 
 
-GAMES = [
-    drop(4, 4, 4),
-    drop(4, 4, 3),
-    drop(3, 4, 2),
-    drop(5, 3, 3),
-    drop(2, 6, 3),
-    drop(3, 5, 4),
-    drop(5, 3, 5),
-    drop(1, 8, 3),
-    drop(7, 1, 7),
-    drop(2, 3, 1),
-    drop(1, 1, 1),
-]
+SIZES = [(4, 4, 4), (4, 4, 3), (3, 4, 2), (5, 3, 3), (2, 6, 3), (3, 5, 4), (5, 3, 5), (1, 8, 3), (7, 1, 7), (2, 3, 1)]
+GAMES = [drop(*size) for size in [*SIZES, (1, 1, 1)]]
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(None, marks=pytest.mark.slow)])
@@ -143,11 +126,10 @@ def test_scores_are_those_of_plain_recursion(game, count):
         score = expected.scores[own, other]
         assert solver.score(position).score == score
         assert solver.score(position).value == np.sign(score)
-        by_column = [None] * game.columns
-        for cell, after, ended in expected.after(own, other):
-            by_column[cell % game.columns] = -expected.scores[after] if ended is None else ended
-        assert [bounds and bounds.score for bounds in solver.scores(position)] == by_column
-        assert solver.values(*solver.to_bits(position)) == [one if one is None else np.sign(one) for one in by_column]
+        moves = expected.after(own, other)
+        scores = {cell: -expected.scores[after] if ended is None else ended for cell, after, ended in moves}
+        assert {cell: bounds.score for cell, bounds in solver.scores(position).items()} == scores
+        assert solver.values(*solver.to_bits(position)) == {cell: np.sign(score) for cell, score in scores.items()}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +148,7 @@ def test_connect_four_is_won_in_the_middle_in_41_plies():
     """Allen (1988) and Allis (1988): the winner; Tromp: the number of plies."""
     solver = Solver(CONNECT_FOUR, memory=1 << 30)
     assert (solver.score(played("", CONNECT_FOUR)).score, solver.distance(1, 0)) == (1, 41)
-    assert [value == 1 for value in solver.values(0, 0)] == [column == 3 for column in range(7)]
+    assert [value == 1 for value in solver.values(0, 0).values()] == [column == 3 for column in range(7)]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +168,8 @@ def test_best_play_ends_after_the_distance(kind):
         for left in range(solver.distance(score, start), 0, -1):
             now = solver.score(played(columns, game))
             assert (solver.distance(now.low, len(columns)), now.value) == (left, value * (-1) ** (len(columns) - start))
-            scores = [-100 if bounds is None else bounds.low for bounds in solver.scores(played(columns, game))]
-            columns += str(int(np.argmax(scores)) + 1)
+            scores = solver.scores(played(columns, game))
+            columns += str(max(scores, key=lambda cell: scores[cell].low) % 7 + 1)
         winner = {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
         assert rules.winner(game, played(columns, game).cells) == winner
 
@@ -204,7 +186,7 @@ def test_limited_searches_bound_the_score(nodes):
 def test_interruptions_do_not_change_a_score(monkeypatch):
     (columns, score), *_ = scored_positions(["middle, 14 to 27 left"])
     position, calls = played(columns, CONNECT_FOUR), []
-    monkeypatch.setattr(solving, "SLICE", 1000)
+    monkeypatch.setattr("baselines.connect_four.SLICE", 1000)
     found = Solver(CONNECT_FOUR, progress=calls.append).score(position)
     assert found.score == score
     assert calls == [*range(1000, found.nodes, 1000), found.nodes]
@@ -249,39 +231,26 @@ def test_impossible_positions_are_refused(game, text, message):
 
 
 @pytest.mark.parametrize("game", [drop(3, 4, 3), drop(2, 5, 3), drop(4, 3, 3)], ids=str)
-def test_searched_solutions_are_those_of_plain_recursion(game):
-    expected, searched = solved(game), SearchedSolution(game, memory=0)
-    known = list(expected.scores)
-    chosen = [known[i] for i in np.random.default_rng(0).permutation(len(known))[:300]]
-    boards = Boards.from_positions([expected.position(*one) for one in chosen])
-    values = np.array([np.sign(expected.scores[one]) for one in chosen])
-    moves = np.full(boards.cells.shape, np.nan)
-    for row, one in enumerate(chosen):
-        for cell, after, ended in expected.after(*one):
-            moves[row, cell] = np.sign(-expected.scores[after] if ended is None else ended)
-    assert_array_equal(searched.values(boards), values)
-    assert_array_equal(searched.action_values(boards), moves)
-    assert_array_equal(searched.optimal_actions(boards), moves == values[:, None])
-    assert_array_equal(searched.distance(boards), solve(game).distance(boards))
+def test_searched_solutions_are_those_of_the_layered_solver(game):
+    searched, layers = SearchedSolution(game, memory=0), solve(game)
+    boards = plain.positions_of_random_play(game, 300)
+    for answer in ("values", "action_values", "optimal_actions", "distance"):
+        assert_array_equal(getattr(searched, answer)(boards), getattr(layers, answer)(boards))
 
 
 def test_optimal_plays_connect_four_by_searches():
     game = drop(5, 4, 4)
     positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
-    boards = Boards.from_positions(positions)
-    policy = Optimal(game)
+    boards, policy = Boards.from_positions(positions), Optimal(game)
     values = np.array([solver_of(game).score(position).value for position in positions])
     assert_array_equal(policy.values(boards), values)
     moves = policy.action_values(boards)
     assert_array_equal(~np.isnan(moves), boards.legal(game))
     best = moves == values[:, None]
     assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
-    blurred = Optimal(game, epsilon=0.5).probabilities(boards)
-    legal = boards.legal(game)
-    expected = (best / best.sum(axis=1, keepdims=True) + legal / legal.sum(axis=1, keepdims=True)) / 2
-    np.testing.assert_allclose(blurred, expected)
-    other = Boards.from_positions([mirrored(position, game) for position in positions])
-    assert_array_equal(policy.action_values(other).reshape(-1, 5, 4), moves.reshape(-1, 5, 4)[:, :, ::-1])
+    other = boards.cells.reshape(-1, 5, 4)[:, :, ::-1].reshape(-1, 20)
+    mirrored = policy.action_values(Boards(np.ascontiguousarray(other), boards.mover))
+    assert_array_equal(mirrored.reshape(-1, 5, 4), moves.reshape(-1, 5, 4)[:, :, ::-1])
 
 
 @pytest.mark.parametrize(

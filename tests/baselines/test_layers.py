@@ -10,13 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import LayeredSolution, Work, build, estimate, open_layers, solve
 from baselines.exact import folder as folders
-from baselines.exact.count import DRAWN, WON, count_positions, reachable_boards
 from baselines.proof_number import prove
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import locked
-from ttt_envs.game.boards import from_keys
 from ttt_envs.game.rules import DRAW
-from ttt_envs.game.symmetry import symmetries
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
@@ -67,29 +64,6 @@ def test_positions_of_no_alternating_play_are_refused_without_skips():
     boards = Boards.from_positions([from_text(".../.../... o"), from_text("o../.../... o")])
     assert build_once(Game()).values(boards).tolist() == [0, 1]
     assert_allclose(build_once(Game(skip_chance=0.1)).values(boards)[0], 0.2047627, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "game",
-    [
-        *(Game(*shape, skip) for shape in ((3, 4, 3), (2, 5, 5), (1, 2, 2)) for skip in (0.0, 0.25)),
-        *(Game(3, 3, 3, skip, **rules) for skip in (0.0, 0.25) for rules in plain.COMBINATIONS),
-    ],
-    ids=str,
-)
-def test_counts_equal_the_enumeration_of_boards(game):
-    counts, kinds = count_positions(game), reachable_boards(game)
-    keys = np.flatnonzero(kinds)
-    cells, kinds = from_keys(keys.astype(np.uint64), game), kinds[keys]
-    assert counts.positions_not_over == (kinds & 1).sum() + (kinds >> 1 & 1).sum()
-    assert counts.boards_not_over == (kinds < WON).sum()
-    assert counts.boards_over == (kinds >= WON).sum()
-    assert counts[3:6] == tuple((kinds == kind).sum() for kind in (WON, WON << 1, DRAWN))
-    stones = np.count_nonzero(cells, axis=1)
-    assert counts.by_stones == tuple((stones == number).sum() for number in range(game.cells + 1))
-    powers = 3 ** np.arange(game.cells)
-    least = np.min([cells[:, image] @ powers for image in symmetries(game)], axis=0)
-    assert counts.classes == len(np.unique(least))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,12 @@ def random_made(game, count=300, seed=0):
 
 
 def own_first(cells, mover):
-    return tuple({0: 0, mover + 1: 1, 2 - mover: 2}[int(cell)] for cell in cells)
+    return np.array([0, 1 + mover, 2 - mover])[cells]
+
+
+def canonical(own, action, game):
+    """The smallest image of a position, as its mover sees it, and of a move there."""
+    return min((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
 
 
 def plain_counts(game, made, plies):
@@ -35,9 +40,7 @@ def plain_counts(game, made, plies):
     found = {}
     for cells, mover, action, result in zip(*made.boards, made.actions, made.results, strict=True):
         if np.count_nonzero(cells) < plies:
-            own = np.array(own_first(cells, mover))
-            images = ((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
-            name = min(images)
+            name = canonical(own_first(cells, mover), action, game)
             found[name] = found.get(name, 0) + result
     return found
 
@@ -53,12 +56,9 @@ def test_results_are_counted_up_to_symmetry(game):
         if np.count_nonzero(cells) >= 4:
             assert moves is None
             continue
-        own = np.array(own_first(cells, mover))
+        own = own_first(cells, mover)
         for actions, results in zip(moves.actions, moves.results, strict=True):
-            names = {
-                min((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
-                for action in actions
-            }
+            names = {canonical(own, action, game) for action in actions}
             assert len(names) == 1
             assert_array_equal(results, expected[names.pop()])
         assert made.actions[row] in np.concatenate(moves.actions)
@@ -116,9 +116,8 @@ def test_shares_by_best_ucb_and_softmax(tmp_path):
     corners, edges = [0, 2, 6, 8], [1, 3, 5, 7]
     book.write(tmp_path / "x")
     spec = f"book:{tmp_path / 'x'},temperature=0.1,then=random,choose="
-    best, ucb, softmax = (
-        make_policy(spec + choose, Game()).probabilities(start)[0] for choose in ("best", "ucb", "softmax")
-    )
+    policies = [make_policy(spec + choose, Game()) for choose in ("best", "ucb", "softmax")]
+    best, ucb, softmax = (policy.probabilities(start)[0] for policy in policies)
     assert_array_equal(best, np.eye(9)[4])
     for shares in (ucb, softmax):
         assert_allclose(shares.sum(), 1)

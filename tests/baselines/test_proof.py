@@ -224,14 +224,10 @@ def test_interruptions_do_not_change_the_winner(memory, monkeypatch):
 @pytest.mark.parametrize(
     ("game", "options", "message"),
     [
-        (
-            Game(skip_chance=0.25),
-            {},
-            "skip_chance=0.25 leaves nothing to prove, .* get the exact values with evaluate.py",
-        ),
-        (Game(5, 13, 5), {}, "a board of 5 x 13 has 65 cells: choose one of at most 64"),
-        (Game(), {"nodes": 0}, "nodes=0 visits no position: choose at least 1"),
-        (Game(), {"memory": -1}, "memory=-1 is negative: choose the bytes of the table, or 0"),
+        (Game(skip_chance=0.25), {}, "skip_chance=0.25 leaves nothing to prove"),
+        (Game(5, 13, 5), {}, "a board of 5 x 13 has 65 cells"),
+        (Game(), {"nodes": 0}, "nodes=0 visits no position"),
+        (Game(), {"memory": -1}, "memory=-1 is negative"),
     ],
 )
 def test_invalid_arguments_are_rejected(game, options, message):

@@ -41,17 +41,17 @@ def test_every_move_has_the_result_that_the_solver_has(game, count):
 
 def test_a_position_is_given_up_after_so_many_nodes():
     start = from_text("...../...../...../...../..... o")
-    assert Prover(Game(5, 5, 4), nodes=10).results(start) is None
+    assert set(Prover(Game(5, 5, 4), nodes=10).results(start).tolist()) == {UNDECIDED}
     assert set(Prover(Game(5, 5, 4), nodes=1 << 40).results(start).tolist()) == {TIED}
 
 
 @pytest.mark.parametrize("nodes", [25, 2000, 100_000])
-def test_partial_results_are_those_of_the_solver_or_undecided(nodes):
+def test_results_are_those_of_the_solver_or_undecided(nodes):
     game = Game(4, 4, 3)
     boards = played(game, 40, seed=2)
     undecided = 0
     for row, values in enumerate(build(game).action_values(boards)):
-        found = Prover(game, nodes=nodes).partial_results(boards.position(row))
+        found = Prover(game, nodes=nodes).results(boards.position(row), shares=True)
         expected = np.where(np.isnan(values), TAKEN, np.nan_to_num(values))
         proved = found != UNDECIDED
         assert found[proved].tolist() == expected[proved].tolist()
@@ -68,8 +68,6 @@ def test_threats_decide_on_a_large_board():
 @pytest.mark.parametrize(
     ("game", "text", "message"),
     [
-        (Game(skip_chance=0.25), ".../.../... o", "skip_chance=0.25 leaves nothing to prove"),
-        (Game(5, 13, 5), "", "a board of 5 x 13 has 65 cells"),
         (Game(), "ooo/xx./... x", "a position to be proved is over"),
         (Game(), "o../.../... o", "a position to be proved comes from no game without skips"),
     ],

@@ -130,13 +130,10 @@ def test_probabilities_equal_equation_17(game, seed, w):
         assert_allclose(policy.probabilities(boards), make_policy("random", game).probabilities(boards), rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    "match",
-    [
-        *("table vs table", "table vs random", "table vs optimal", "table vs svd rank 18", "table vs svd rank 3"),
-        *("svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"),
-    ],
-)
+MATCHES = ["table vs table", "table vs random", "table vs optimal", "table vs svd rank 18", "table vs svd rank 3"]
+
+
+@pytest.mark.parametrize("match", [*MATCHES, "svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"])
 def test_matches_have_known_results(known, match):
     a, b = match.replace(" rank ", ":rank=").split(" vs ")
     facts = known["matches_3x3x3_softmax_w10_equation"][match]
@@ -160,36 +157,14 @@ def test_published_matches_have_known_results(known):
     ("spec", "game", "message"),
     [
         ("table:w=-1", Game(), "w=-1.0 is no weight of an evaluation function: choose 0 (random play) or more"),
-        ("table:w=inf", Game(), "w=inf is no weight"),
         ("table:terminal=published", Game(), "terminal='published' is not known, did you mean 'as_published'?"),
-        ("table", Game(5, 4, 4), "5 x 4 is too large for a table: choose up to 16"),
         ("table:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
         ("table:source=(run:nowhere),terminal=as_published", Game(), "source=run:nowhere has a table of moves"),
+        ("table:source=win-or-block", Game(), "source=win-or-block has no values: choose a policy that has"),
     ],
 )
 def test_invalid_specs_are_refused(spec, game, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        make_policy(spec, game)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: make_policy("table:source=win-or-block", Game()).probabilities(Boards.start(Game())),
-            "source=win-or-block has no values: choose a policy that has",
-        ),
-        (
-            lambda: random_play_values(Game(), "published"),
-            "terminal='published' is not known: choose 'equation', 'as_published'",
-        ),
-        (
-            lambda: Table(Game(), np.zeros(5)),
-            "shape [5] is no table of 3 x 3, 3 to win: it must be [19683]",
-        ),
-    ],
-    ids=range(3),
-)
-def test_invalid_calls_are_refused(call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call()
+        make_policy(spec, game).probabilities(Boards.start(game))
+    with pytest.raises(ValueError, match="is no table of 3 x 3"):
+        Table(Game(), np.zeros(5))

@@ -19,7 +19,7 @@ from baselines.mcts import MCTSSearch
 from baselines.mcts import search as mcts_search
 from baselines.timed import Clock, Timed, expected_moves_left
 from baselines.timed.search import IterativeDeepening, TimedSearch
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, Position, from_text, make_policy
 
 GAME = Game(5, 5, 4)
 ONE = np.zeros(1, np.int64)
@@ -55,14 +55,14 @@ def ticking(monkeypatch):
     return Ticking(monkeypatch)
 
 
-def play(player, position, time_left=None, seed=0):
+def play(player, position, time_left=None, rng=None):
     left = None if time_left is None else np.array([time_left])
-    return int(player.act(Boards.from_positions([position]), ONE, np.random.default_rng(seed), left)[0])
+    return int(player.act(Boards.from_positions([position]), ONE, rng or np.random.default_rng(0), left)[0])
 
 
-def some_positions(game, count=12):
-    boards = plain.positions_of_random_play(game, count)
-    return [boards.position(row) for row in range(count)]
+def some_positions(game):
+    boards = plain.positions_of_random_play(game, 12)
+    return [boards.position(row) for row in range(12)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -85,12 +85,7 @@ def test_invalid_clocks_are_rejected(text):
 # Settings
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        *("search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"),
-    ],
-)
+@pytest.mark.parametrize("setting", ["search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"])
 def test_invalid_settings_are_rejected(setting):
     with pytest.raises(ValueError, match=f"{setting.partition('=')[2]}.* (choose|write) "):
         make_policy(f"timed:{setting}", GAME)
@@ -299,24 +294,17 @@ def test_a_delayed_player_reserves_more_time(ticking):
     assert plans[1] < plans[0] - 0.5 / expected_moves_left(GAME, 0) + 1e-9
 
 
-def game_moves(player, game, opponent, seed=0, wait=0.0):
-    """The moves of a player against one that moves at random, and where it stood."""
-    rng, other = np.random.default_rng(seed), np.random.default_rng(seed + 1)
-    position, moves = Boards.start(game).position(0), []
+def game_moves(player, game, seed=0, wait=0.0):
+    """The moves of a player against one that moves at random."""
+    rng, other, moves = np.random.default_rng(seed), np.random.default_rng(seed + 1), []
     player.begin(ONE)
-    cells = position.cells
+    cells = np.zeros(game.cells, np.int8)
     for _ in range(4):
-        action = int(player.act(Boards.from_positions([position._replace(cells=cells.copy())]), ONE, rng)[0])
-        cells[action] = 1
-        if wait:
-            time.sleep(wait)
-        cells[opponent(cells, other)] = 2
-        moves.append(action)
+        moves.append(play(player, Position(cells.copy(), 0), rng=rng))
+        cells[moves[-1]] = 1
+        time.sleep(wait)
+        cells[other.choice(np.flatnonzero(cells == 0))] = 2
     return moves
-
-
-def random_reply(cells, rng):
-    return rng.choice(np.flatnonzero(cells == 0))
 
 
 @pytest.mark.parametrize("search", ["expectiminimax", "mcts"])
@@ -324,16 +312,8 @@ def random_reply(cells, rng):
 def test_at_a_fixed_depth_pondering_does_not_change_a_move(search, game):
     depth = {"expectiminimax": 3, "mcts": 150}[search]
     for seed in range(3):
-        found = [
-            game_moves(
-                Timed(game, search, move=60, max_depth=depth, ponder=ponder).player(),
-                game,
-                random_reply,
-                seed,
-                wait=0.01 * ponder,
-            )
-            for ponder in (False, True)
-        ]
+        policies = [Timed(game, search, move=60, max_depth=depth, ponder=ponder) for ponder in (False, True)]
+        found = [game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder) for policy in policies]
         assert found[0] == found[1]
 
 
@@ -405,7 +385,7 @@ def test_errors_in_the_thread_are_raised(monkeypatch):
         player.close()
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+@pytest.mark.parametrize("skip_chance", [0.0, pytest.param(0.25, marks=pytest.mark.more)])
 def test_a_timed_search_uses_its_endgame_database(skip_chance, tmp_path):
     game = Game(3, 3, 3, skip_chance)
     build(game, tmp_path, stones=4)

@@ -107,7 +107,7 @@ class Options:
     """Run the libraries that our environments are made for on a wheel of them, and write docs/clients.md."""
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME,...")] = ()
-    """these clients; the rows of all others are kept"""
+    """these clients; the page is written once all others have been run too"""
     sources: Path | None = None
     """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -248,7 +248,6 @@ def run_tests(client: Client, python: Path, wheel: Path, sources: Path) -> list[
         folder = Path(name)
         for part in ("tests/clients", "examples"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "tests" / "phantoms.py", folder / "tests")
         report = folder / "report.xml"
         words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}")
         kernels = CACHE / "numba" / client.environment / str(file_hash(wheel))
@@ -288,25 +287,11 @@ def result_rows(record: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def rows_by_head(page: str) -> dict[str, list[str]]:
-    """Return the lines of the page's table by client, and of its list by environment."""
-    rows: dict[str, list[str]] = {}
-    for line in page.splitlines():
-        found = re.match(r"\| \*\*([^*]+)\*\*|- `([^`]+)`:", line)
-        if found:
-            rows.setdefault(found[1] or found[2], []).append(line)
-    return rows
-
-
-def results_table(records: dict[str, dict[str, Any]], page: str = "") -> str:
-    """Return the generated part of the page; clients without a record keep their rows of the old ``page``."""
-    old = rows_by_head(page)
+def results_table(records: dict[str, dict[str, Any]]) -> str:
+    """Return the generated part of the page."""
     lines = ["| client | tests |", "|---|---|"]
     for client in CLIENTS:
-        if client.name not in records and client.name in old:
-            lines += old[client.name]
-            continue
-        record = records.get(client.name) or {"reason": "not yet", "versions": {}, "cases": []}
+        record = records[client.name]
         own = [f"{name} {record['versions'][name]}" for name in client.packages if name in record["versions"]]
         own += [f"{name} at {text}" for name, text in record.get("checkouts", {}).items() if text]
         head = f"**{client.name}**" + (f" ({', '.join(own)})" if own else "")
@@ -316,11 +301,7 @@ def results_table(records: dict[str, dict[str, Any]], page: str = "") -> str:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "Beside them in their environments:", ""]
     for name in ENVIRONMENTS:
-        of = next((records[c.name]["versions"] for c in CLIENTS if c.environment == name and c.name in records), None)
-        if of is None and name in old:
-            lines += old[name]
-            continue
-        of = of or {}
+        of = next(records[client.name]["versions"] for client in CLIENTS if client.environment == name)
         lines.append(f"- `{name}`: " + ", ".join(f"{one} {of[one]}" for one in COMMON if one in of))
     return "\n".join(lines)
 
@@ -328,9 +309,8 @@ def results_table(records: dict[str, dict[str, Any]], page: str = "") -> str:
 def write_page(records: dict[str, dict[str, Any]]) -> None:
     """Write the table into docs/clients.md, between its two marks."""
     text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    old, _, after = rest.partition(END)
-    page = f"{before}{BEGIN}\n\n{results_table(records, old)}\n\n{END}{after}"
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    page = f"{before}{BEGIN}\n\n{results_table(records)}\n\n{END}{after}"
     write_atomically(PAGE, lambda file: file.write(page.encode()))
 
 
@@ -383,8 +363,11 @@ def main() -> None:
                 console.print(f"{client.name}: {what}: {speed and speed + ' steps/s, '}{result}")
             bar.advance(task)
     files = {client.name: CACHE / "results" / f"{client.name}.json" for client in CLIENTS}
-    write_page({name: read_json(file) for name, file in files.items() if file.exists()})
-    console.print(f"{PAGE.relative_to(ROOT)} is written; what was printed lies in {(CACHE / 'logs').relative_to(ROOT)}")
+    waiting = [name for name, file in files.items() if not file.exists()]
+    if not waiting:
+        write_page({name: read_json(file) for name, file in files.items()})
+    state = f"waits for {', '.join(waiting)}" if waiting else "is written"
+    console.print(f"{PAGE.relative_to(ROOT)} {state}; logs are in {(CACHE / 'logs').relative_to(ROOT)}")
     sys.exit(1 if bad else 0)
 
 

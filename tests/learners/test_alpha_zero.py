@@ -349,21 +349,11 @@ def test_training_reaches_perfect_play():
 
 @pytest.mark.slow
 @LEARNING
-@pytest.mark.parametrize("workers", ["processes", pytest.param("cluster", marks=pytest.mark.needs("ray"))])
-def test_results_do_not_depend_on_workers(workers, monkeypatch, request):
+def test_results_do_not_depend_on_workers(monkeypatch):
     monkeypatch.setattr(self_play, "BLOCK", 4)
-    alone = taught(SKIPS, 24, batch=12)
-    learner = build(SKIPS, jobs=2 if workers == "processes" else 1)
-    address = ""
-    if workers == "cluster":
-        import ray
-
-        request.addfinalizer(ray.shutdown)  # a training stays connected
-        address = request.getfixturevalue("cluster").address
-    done = SelfPlay(learner, 24, batch=12, seed=0, cluster=address)
-    done.run()
-    plain.assert_same_arrays(alone.learner.state, learner.state)
-    plain.assert_same_arrays(alone.state, done.state)
+    alone, shared = taught(SKIPS, 24, batch=12), taught(SKIPS, 24, batch=12, jobs=2)
+    plain.assert_same_arrays(alone.learner.state, shared.learner.state)
+    plain.assert_same_arrays(alone.state, shared.state)
 
 
 @LEARNING

@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
-from ttt_envs import Game
+from ttt_envs import Game, PhantomGame
 from ttt_envs.graph.kept import KeptGraph
 from ttt_eval.exact import evaluate_policy, policy_gradient
 from ttt_eval.exact.dynamic_programming import best_response, exploitability
 
 METHODS = sorted(get_args(Method))
 SMALL = Game(2, 3, 2, 0.25)
-GAMES = [SMALL, Game(3, 3, 3), Game(2, 3, 2, 0.25, misere=True)]
+GAMES = [SMALL, Game(3, 3, 3), Game(2, 3, 2, 0.25, misere=True), PhantomGame(SMALL, "abrupt"), PhantomGame(Game())]
 
 
 def trained(game, games, opponent="self", seat="alternate", batch=1, **settings):
@@ -67,15 +67,16 @@ def test_large_games_are_refused():
 # One update
 
 
+@pytest.mark.parametrize("game", [SMALL, PhantomGame(SMALL)], ids=str)
 @pytest.mark.parametrize("opponent", ["self", "random"])
 @pytest.mark.parametrize("seat", ["first", "second", "alternate"])
-def test_gradient_is_the_policy_gradient(opponent, seat):
+def test_gradient_is_the_policy_gradient(opponent, seat, game):
     config = ExactPGConfig(method="gradient", learning_rate=3.0, initial_std=1.0)
-    training = config.training(SMALL, 1, batch=1, seed=5, opponent=opponent, seat=seat)
+    training = config.training(game, 1, batch=1, seed=5, opponent=opponent, seat=seat)
     learner = training.learner
     before = learner.table
     seats = {"first": 0, "second": 1}.get(seat) if opponent != "self" else None
-    exact = evaluate_policy(SMALL, before, None if opponent == "self" else opponent, seat=seats)
+    exact = evaluate_policy(game, before, None if opponent == "self" else opponent, seat=seats)
     gradient = np.zeros(learner.table.logits.shape)
     gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
     training.step()

@@ -17,10 +17,11 @@ from learners import LEARNERS
 from learners.checkpoint import load_checkpoint
 from learners.pettingzoo_loop import train_in
 from learners.training import Trainer
-from ttt_envs import Boards, Game, act, mnk_v0
+from ttt_envs import Boards, Game, PhantomGame, act, make_policy, mnk_v0
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object
-from ttt_eval.exact.dynamic_programming import exploitability, match_outcome
+from ttt_envs.game.phantom import game_from_dict
+from ttt_eval.exact import exploitability, match_outcome
 
 FORMS = {
     "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),
@@ -258,6 +259,33 @@ def test_same_seed_same_run(name, tiny_run, tmp_path):
     assert any((array != other[name]).any() for name, array in first.items())
     for array in first.values():
         assert array.dtype.kind in "biufU"
+
+
+VARIED = {"gravity": ("--gravity", "--misere"), "hidden": ("--phantom=classic", "--exact-every=20")}
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"), [pytest.param(*case.values, rule, marks=case.marks, id=f"{case.id}-{rule}")
+                       for rule in VARIED for case in tiny.cases_of_rules(rule)]
+)  # fmt: skip
+def test_a_run_has_the_rules_of_its_game(name, rule, tmp_path):
+    """It plays by them and by no others."""
+    run = tiny.train_run(name, tmp_path / "run", *VARIED[rule])
+    game = game_from_dict(json.loads((run / "config.json").read_text())["game"])
+    falls = rule == "gravity"
+    varied = dataclasses.replace(tiny.GAME, gravity=falls, misere=falls)
+    assert game == (varied if falls else PhantomGame(varied, "classic"))
+    policy = make_policy(f"run:{run}", game)
+    if falls:
+        boards = plain.positions_of_random_play(game, 60)
+        assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
+    else:
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        measured = [row["exploitability"] for row in rows if "exploitability" in row]
+        assert len(measured) >= 2
+        assert exploitability(game, policy) == pytest.approx(measured[-1], abs=1e-12)
+    with pytest.raises(ValueError, match=r"by its rules|and the game here is"):
+        make_policy(f"run:{run}", tiny.GAME)
 
 
 @pytest.mark.parametrize("name", OWN_LOOPS)

@@ -1,23 +1,18 @@
-"""Learners on phantom games: the same in both training loops, refusals by name, exact updates over views, and runs."""
-
-import json
-from dataclasses import replace
+"""Learners on phantom games: the same in both training loops, refusals by name, and exact updates over views."""
 
 import numpy as np
 import pytest
 import tiny
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
 from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
 from learners.training import Trainer
-from ttt_apps import evaluate
-from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
+from ttt_envs import Game, PhantomGame, mnk_v0
 from ttt_envs.agents.specs import load_object
-from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.exact import evaluate_policy, exploitability, outcome, policy_gradient
+from ttt_eval.exact import exploitability
 
 SMALL = PhantomGame(Game(2, 3, 2), "classic")
 
@@ -48,52 +43,8 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
 
 
-@pytest.mark.parametrize("opponent", ["self", "random"])
-def test_exact_updates_are_those_of_the_policy_gradient(opponent):
-    game = PhantomGame(replace(SMALL.game, skip_chance=0.3))
-    config = ExactPGConfig(method="gradient", learning_rate=1.0, initial_std=1.0)
-    training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
-    learner = training.learner
-    before = learner.table.logits.copy()
-    exact = evaluate_policy(game, learner, None if opponent == "self" else opponent)
-    gradient = np.zeros(learner.table.logits.shape)
-    gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
-    expected = exact.seats[0].outcome.value if opponent == "self" else exact.outcome.value
-    training.run()
-    moved = np.where(learner.graph.legal, learner.table.logits - before, np.nan)
-    shifted = moved - np.nanmean(moved, axis=1, keepdims=True)
-    wanted = np.where(learner.graph.legal, gradient, np.nan)
-    assert_allclose(shifted, wanted - np.nanmean(wanted, axis=1, keepdims=True), atol=1e-12)
-    assert training.logged["value"] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("settings", [{"method": "magnetic-mirror-descent"}, {"method": "r-nad"}], ids=str)
-def test_regularized_updates_lower_exploitability(hidden, settings):
+def test_regularized_updates_lower_exploitability(hidden):
     game = PhantomGame(SMALL.game, hidden)
-    training = ExactPGConfig(**settings).training(game, 150, batch=1, seed=0)
+    training = ExactPGConfig(method="r-nad").training(game, 150, batch=1, seed=0)
     training.run()
     assert exploitability(game, training.learner) < 0.3 * exploitability(game, "random")
-
-
-@pytest.mark.parametrize("name", tiny.cases_of_rules("hidden"))
-def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
-    run = tiny.train_run(name, tmp_path / "run", "--phantom=classic", "--exact-every=20")
-    game = game_from_dict(json.loads((run / "config.json").read_text())["game"])
-    assert game == PhantomGame(tiny.GAME, "classic")
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    measured = [row["exploitability"] for row in rows if "exploitability" in row]
-    assert len(measured) >= 2
-    capsys.readouterr()
-    evaluate.main(["exploitability", f"run:{run}", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["game"]["phantom"] == "classic"
-    assert found["exploitability"] == pytest.approx(measured[-1], abs=1e-12)
-    with pytest.raises(ValueError, match="by its rules"):
-        make_policy(f"run:{run}", tiny.GAME)
-
-
-@pytest.mark.filterwarnings("ignore:.*which it has never seen")
-def test_a_run_of_visible_stones_plays_by_views(tmp_path):
-    run = tiny.train_run("q-learning", tmp_path / "run")
-    game = PhantomGame(tiny.GAME, "abrupt")
-    assert -1 <= outcome(game, f"run:{run}", "win-or-block").value <= 1

@@ -62,54 +62,33 @@ def stored_numbers(pool):
     return sorted({int(name.partition(".")[0]) for name in pool.state if "." in name})
 
 
-def pool_of(games, every=5, size=3):
-    """After so many games, with copies that play their own number."""
-    pool = Pool(Constant, every=every, size=size)
-    for first in range(games):
-        pool.begin(first, first, first, Constant(first // every))
-    return pool
-
-
-def met(pool, game, draws=600):
-    """Return the frequency of each copy in games of this number."""
-    count = np.full(draws, game)
-    keys = np.random.default_rng(0).integers(0, 1 << 63, draws, dtype=np.uint64)
-    start = Boards.start(GAME, draws)
-    return np.bincount(pool.act_in_games(start, count, keys, np.zeros(draws, np.int64)), minlength=9) / draws
-
-
-@pytest.mark.parametrize(("games", "copies"), [(5, [0]), (6, [0, 1]), (11, [0, 1, 2]), (20, [1, 2, 3])])
-def test_a_game_meets_one_of_the_newest_snapshots_at_its_start(games, copies):
-    pool = pool_of(games)
-    expected = np.bincount(copies, minlength=9) / len(copies)
-    assert_allclose(met(pool, games - 1), expected, atol=5 * np.sqrt(0.25 / 600))
-    assert (met(pool, games - 1)[expected == 0] == 0).all()
-
-
-def test_snapshots_stay_while_a_game_may_need_them():
-    pool = pool_of(10)
-    before = met(pool, 9)
-    pool.begin(10, 40, 9, Constant(2))
-    assert (met(pool, 9) == before).all()
-    pool.begin(41, 41, 41, Constant(9))
-    assert stored_numbers(pool) == [6, 7, 8]
-
-
-def test_a_restored_pool_continues_exactly():
-    pool, other = pool_of(17), Pool(Constant, every=5, size=3)
-    other.state = pool.state
-    plain.assert_same_arrays(pool.state, other.state)
-    for one in (pool, other):
-        one.begin(17, 20, 17, Constant(8))
-    assert (met(pool, 20) == met(other, 20)).all()
-
-
-@pytest.mark.parametrize("spec", ["pool:every=0", "pool:size=two", "pool:age=3"])
-def test_invalid_specs_are_refused(spec):
-    with pytest.raises(ValueError, match=r"^pool"):
-        parse_pool(spec, build)
+@pytest.mark.parametrize("at", [1, 6, 20])
+def test_games_meet_the_copies_of_a_list(at):
+    """Game g meets, all alike, one of the newest of the copies made before it; also of a pool restored at ``at``."""
+    pool, copies, shown, start = Pool(Constant, every=5, size=3), [], {}, Boards.start(GAME, 600)
+    keys = np.random.default_rng(0).integers(0, 1 << 63, 600, dtype=np.uint64)
+    for first in range(40):
+        if first == at:
+            other = Pool(Constant, every=5, size=3)
+            other.state = pool.state
+            plain.assert_same_arrays(pool.state, other.state)
+            pool = other
+        if first % 5 == 0:
+            copies.append(first // 5)
+        oldest = max(0, first - 8)
+        pool.begin(first, first, oldest, Constant(first // 5))
+        shown[first] = np.bincount(copies[-3:], minlength=9) / len(copies[-3:])
+        for game in (oldest, first):
+            moves = pool.act_in_games(start, np.full(600, game), keys, np.zeros(600, np.int64))
+            shares = np.bincount(moves, minlength=9) / 600
+            assert_allclose(shares, shown[game], atol=5 * np.sqrt(0.25 / 600))
+            assert (shares[shown[game] == 0] == 0).all()
+    assert len(stored_numbers(pool)) <= 5
 
 
 def test_specs_set_the_numbers():
-    assert str(parse_pool("pool:30", build)) == "pool:every=30,size=8"
-    assert str(parse_pool("pool:size=2,every=4", build)) == "pool:every=4,size=2"
+    for spec, name in {"pool:30": "pool:every=30,size=8", "pool:size=2,every=4": "pool:every=4,size=2"}.items():
+        assert str(parse_pool(spec, build)) == name
+    for spec in ("pool:every=0", "pool:size=two", "pool:age=3"):
+        with pytest.raises(ValueError, match=r"^pool"):
+            parse_pool(spec, build)

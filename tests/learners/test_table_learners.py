@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import assert_same_arrays
 
-from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.q_table import StepSizes, Table, learn, sum_stones, value_of, write_key
 from learners.training import Trainer
-from ttt_envs import Boards, Game, PhantomGame, from_text
+from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.symmetry import symmetries
@@ -123,48 +122,6 @@ def test_tables_are_those_of_a_dictionary(config, game):
     assert sorted(counts) == sorted(count for count in dictionary.counts.values() if count)
     if config.name == "naive-mc":
         assert counts.sum() == training.steps  # every move, in phantom games too
-
-
-LINE = Game(1, 3, 2)
-"""Three cells in a row, of which two neighbours win."""
-
-
-def teach(learner, *moves):
-    """Learn from moves (before, action, after or None, reward or discount), in order."""
-    for before, action, after, number in moves:
-        boards, next_boards = (Boards.from_positions([from_text(text)]) for text in (before, after or before))
-        numbers = np.array([float(number), 0.0])[:, None][:: 1 if after is None else -1]
-        learner.update(Transition(np.zeros(1, int), boards, np.array([action]), *numbers, next_boards, np.full(1, -1)))
-
-
-def value(learner, text, action):
-    return learner.action_values(Boards.from_positions([from_text(text)]))[0, action]
-
-
-@pytest.mark.parametrize("values", ["action", "afterstate"])
-def test_games_by_hand_ply_by_ply(values):
-    """The player in the middle wins: the last move has value 1, the one before -1 to the opponent; a skip is a sign."""
-    config = QLearningConfig(backup="negamax", values=values, step_size=0.5, step_size_power=0.0)
-    learner = config.build(LINE, np.random.default_rng(0))
-    won = [("... o", 1, ".o. x", -1), (".o. x", 0, "xo. o", -1), ("xo. o", 2, None, 1)]
-    for loss, win in ((0, 0.5), (-0.25, 0.75), (-0.5, 0.875)):
-        teach(learner, *won)
-        assert (value(learner, ".o. x", 0), value(learner, "xo. o", 2)) == (loss, win)
-        assert value(learner, "... o", 1) == 0  # the opponent has still a move of value 0
-    skipped = [("... o", 0, "o.. o", 1), ("o.. o", 1, None, 1)]
-    teach(learner, *skipped, *skipped)
-    assert (value(learner, "... o", 0), value(learner, "o.. o", 1)) == (0.25, 0.75)
-
-
-def test_monte_carlo_by_hand():
-    learner = NaiveMCConfig(rewards="unit").build(LINE, np.random.default_rng(0))
-    teach(learner, ("... o", 1, "xo. o", 1))
-    assert learner.table.size == 0  # nothing is learned before the end of the game
-    teach(learner, ("xo. o", 2, None, 1), ("... o", 1, None, 0), ("... o", 1, None, 1))
-    assert value(learner, "... o", 1) == pytest.approx(2 / 3)
-    for _ in range(10):  # more often than a game has moves
-        teach(learner, ("... o", 1, "xo. o", 1))
-    assert learner.state["pending.lengths"].max() <= LINE.cells
 
 
 @pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)

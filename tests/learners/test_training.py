@@ -102,57 +102,33 @@ def rows_of(recorder):
             yield transition, row
 
 
-@pytest.mark.parametrize("opponent", ["random", "self"])
 @pytest.mark.parametrize("skip_chance", [0.0, 0.5])
-def test_transitions_lead_to_the_players_next_turn(opponent, skip_chance):
-    learner = Recorder(Game(skip_chance=skip_chance))
-    Trainer(learner, opponent, 60, batch=8).run()
-    ends = 0
-    for transition, row in rows_of(learner):
-        assert transition.discount[row] in (0.0, 1.0)
-        assert transition.boards.cells[row, transition.action[row]] == 0
-        if transition.discount[row] == 0:
-            ends += 1
-        else:
-            assert transition.reward[row] == 0
-            assert transition.next_boards.mover[row] == transition.boards.mover[row]
-            after = transition.next_boards.cells[row]
-            assert after[transition.action[row]] == transition.boards.mover[row] + 1
-    assert ends > 60 if opponent == "self" else 50 < ends <= 60
-
-
-def test_discounts_ply_by_ply_give_the_next_mover():
-    learner = Recorder(Game(4, 4, 4, skip_chance=0.5), backup="negamax")
-    Trainer(learner, "self", 40, batch=4).run()
-    signs = set()
-    for transition, row in rows_of(learner):
-        if transition.discount[row] != 0:
-            same = transition.boards.mover[row] == transition.next_boards.mover[row]
-            assert transition.discount[row] == (1 if same else -1)
-            assert np.count_nonzero(transition.next_boards.cells[row] != transition.boards.cells[row]) == 1
-            signs.add(transition.discount[row])
-    assert signs == {1.0, -1.0}
-
-
-@pytest.mark.parametrize("backup", ["agent", "negamax"])
-def test_rewards_are_the_learners_own(backup):
+@pytest.mark.parametrize(("opponent", "backup"), [("random", "agent"), ("self", "agent"), ("self", "negamax")])
+def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, skip_chance):
     """A self-play wrapper once trained on the opponent's reward: replay the move and compare the winner."""
-    game = Game(skip_chance=0.25)
-    learner = Recorder(game, backup)
-    Trainer(learner, "self", 80, batch=4).run()
-    seen = set()
+    game = Game(skip_chance=skip_chance)
+    learner, ends = Recorder(game, backup), []
+    Trainer(learner, opponent, 60, batch=8).run()
     for transition, row in rows_of(learner):
-        if transition.discount[row] != 0:
-            continue
-        position = transition.boards.position(row)
-        _, _, winner = chance_outcomes(game, position, int(transition.action[row]))[0]
-        if winner is None:  # the last move was the opponent's: it won, or filled the board
+        position, action = transition.boards.position(row), int(transition.action[row])
+        outcomes, after = chance_outcomes(game, position, action), transition.next_boards.position(row)
+        reward, discount = transition.reward[row], transition.discount[row]
+        if discount == 0 and outcomes[0].winner is None:  # the opponent's move was the last
             assert backup == "agent"
-            assert transition.reward[row] in (-1, 0)
+            assert reward in (-1, 0)
+        elif discount == 0:
+            assert reward == (outcomes[0].winner == position.mover)
         else:
-            assert transition.reward[row] == (1 if winner == position.mover else 0)
-        seen.add(transition.reward[row])
-    assert seen == ({1, 0, -1} if backup == "agent" else {1, 0})
+            assert outcomes[0].winner is None
+            assert reward == 0
+            assert after.cells[action] == position.mover + 1
+            assert discount == (1 if after.mover == position.mover else -1)
+            assert backup == "negamax" or discount == 1
+            plies = np.count_nonzero(after.cells) - np.count_nonzero(position.cells)
+            assert plies == 1 if backup == "negamax" else plies >= 1
+        ends += [reward] if discount == 0 else []
+    assert {1, -1} & {*ends} == ({1} if backup == "negamax" else {1, -1})
+    assert len(ends) > 60 if (opponent, backup) == ("self", "agent") else 50 < len(ends) <= 60
 
 
 def test_next_actions_are_those_played():

@@ -5,14 +5,13 @@ import dataclasses
 import numpy as np
 import plain
 import pytest
+import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import value_net
 from learners.base import concatenate, one_ply_ahead
-from learners.checkpoint import load_checkpoint
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes
 from learners.value_net import PRESETS, Teacher, TrainingExamples, ValueNet, ValueNetConfig, hold_out, play_blocks
-from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.symmetry import symmetries
 
@@ -49,15 +48,6 @@ def test_targets_are_the_teachers_values():
     for own_first, expected in zip(obs, value, strict=True):
         position = Boards(own_first[None], np.zeros(1, np.int8)).position(0)
         assert search.analyse(position).value == pytest.approx(expected)
-
-
-def test_games_of_a_perfect_teacher_are_draws():
-    """Without skips, perfect play draws every game, and every position has value 0; random moves give others."""
-    _, value, _, results = games_of(ValueNetConfig(teacher="optimal", jobs=1), game=Game())
-    assert not value.any()
-    assert not results.any()
-    _, value, _, _ = games_of(ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game())
-    assert set(value) == {-1.0, 0.0, 1.0}
 
 
 def test_a_game_depends_on_its_number_and_the_seed():
@@ -104,22 +94,16 @@ def trained(games=25, **settings):
 
 
 @pytest.mark.parametrize("at", [1, 5])
-def test_a_restored_training_ends_with_the_same_net(tf, at):
-    """In the games, in the first iterations, and in later ones; also with more games than before."""
-    whole, part = training(games=10, iterations=20), training(games=10, iterations=20)
-    whole.run()
+def test_a_restored_training_ends_as_a_longer_one(tf, at):
+    """In the games, in the first iterations, and in later ones; tests/ttt_apps/test_runs.py has those of one length."""
+    part, longer, whole = (training(games=games, iterations=20) for games in (10, 14, 14))
     for _ in range(at):
         part.step()
-    resumed, longer = training(games=10, iterations=20), training(games=14, iterations=20)
-    for begun in (resumed, longer):
-        begun.learner.state = part.learner.state
-        begun.state = part.state
+    longer.learner.state, longer.state = part.learner.state, part.state
+    for begun in (longer, whole):
         begun.run()
-    plain.assert_same_arrays(resumed.learner.state, whole.learner.state)
-    fresh = training(games=14, iterations=20)
-    fresh.run()
-    plain.assert_same_arrays(longer.learner.state, fresh.learner.state)
-    assert longer.done == fresh.done
+    plain.assert_same_arrays(longer.learner.state, whole.learner.state)
+    assert longer.done == whole.done
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
@@ -220,16 +204,11 @@ def test_teachers_have_their_scales():
 # Settings, files and the command line
 
 
-def test_a_run_guides_searches_and_is_extended(tf, tmp_path):
-    words = ["--learner=value-net", f"--teacher={FAST['teacher']}", "--jobs=1", "--iterations=20", "--no-report"]
-    runs = [tmp_path / "run", tmp_path / "fresh"]
-    for run, games in zip(runs, (6, 9), strict=True):
-        train.main([*words, f"--games={games}", f"--out={run}"])
-    for spec in (f"expectiminimax:depth=2,leaf=(run:{runs[0]})", f"mcts:simulations=20,rollout=(run:{runs[0]})"):
-        policy = make_policy(spec, Game())
-        assert_allclose(policy.probabilities(Boards.start(Game()), np.random.default_rng(0)).sum(axis=1), 1)
-    train.main(["--resume", str(runs[0]), "--games", "9"])
-    plain.assert_same_arrays(*(load_checkpoint(run)["learner"] for run in runs))
+def test_a_run_guides_searches(tf, tiny_run):
+    run, game = tiny_run("value-net"), tiny.GAME
+    for spec in (f"expectiminimax:depth=2,leaf=(run:{run})", f"mcts:simulations=20,rollout=(run:{run})"):
+        p = make_policy(spec, game).probabilities(Boards.start(game), np.random.default_rng(0))
+        assert_allclose(p.sum(axis=1), 1)
 
 
 def test_opponents_and_weights_of_another_net_are_refused():

@@ -1,6 +1,5 @@
-"""Learners on games of other rules: legal moves, targets of last moves, and results better than random play's."""
+"""Values one ply ahead, lines and guided searches by other rules; test_learner_conformance.py has the learners."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.testing import assert_array_equal
 
 from learners.base import one_ply_ahead
 from learners.mlp import TFNet, line_states
-from learners.q_learning import QLearningConfig
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.rules import chance_outcomes
 
@@ -57,15 +55,6 @@ def test_legal_moves_in_tensorflow_are_those_of_the_rules(game):
     assert_array_equal(net.legal_moves(game, boards.cells), boards.legal(game))
 
 
-def test_a_learner_of_the_standard_game_alone_refuses_others():
-    class Standard(QLearningConfig):
-        variants = ()
-
-    with pytest.raises(ValueError, match=r"q-learning does not support gravity of the game 4 x 4.* does not list it"):
-        Standard().training(GRAVITY, 10, batch=2, seed=0)
-    Standard().training(Game(), 10, batch=2, seed=0)
-
-
 @pytest.mark.needs("tensorflow")
 def test_searches_guided_by_a_run_play_by_its_rules(tmp_path):
     game = replace(tiny.GAME, gravity=True, misere=True)
@@ -81,16 +70,3 @@ def test_searches_guided_by_a_run_play_by_its_rules(tmp_path):
         np.testing.assert_allclose(policy.values(boards)[last], exact.values(boards)[last], atol=1e-9)
     with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
         make_policy(f"alpha-zero:path={run}", tiny.GAME)
-
-
-@pytest.mark.parametrize("name", tiny.cases_of_rules("gravity", "misere"))
-def test_a_run_has_the_rules_of_its_game(name, tmp_path):
-    game = replace(tiny.GAME, gravity=True, misere=True)
-    run = tiny.train_run(name, tmp_path / "run", "--gravity", "--misere")
-    assert Game.from_dict(json.loads((run / "config.json").read_text())["game"]) == game
-    boards = plain.positions_of_random_play(game, 60)
-    p = make_policy(f"run:{run}", game).probabilities(boards)
-    assert (p[~boards.legal(game)] == 0).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
-        make_policy(f"run:{run}", tiny.GAME)

@@ -87,10 +87,8 @@ def test_solve_by_layers(capsys, tmp_path, monkeypatch):
 
 
 def test_solve_connect_four_by_a_search(capsys):
-    words, position = (
-        ("solve", "--game", "connect-four", "--position"),
-        "......./...x.../...o.../..xx.../..oo.../.ooxx.. o",
-    )
+    words = ("solve", "--game", "connect-four", "--position")
+    position = "......./...x.../...o.../..xx.../..oo.../.ooxx.. o"
     data = json_of(capsys, *words, position)
     assert (data["game"], data["value"]) == (Game(6, 7, 4, gravity=True).to_dict(), None)
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (0, [40], 32)
@@ -235,21 +233,8 @@ def stored_lines(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_signal_stops_workers(number, tmp_path):
-    words = [
-        "match",
-        "random",
-        "random",
-        "--sprt",
-        "0",
-        "0.1",
-        "--games",
-        "1e7",
-        "--jobs",
-        "2",
-        "--out",
-        tmp_path / "x",
-    ]
-    command = [sys.executable, ROOT / "evaluate.py", *words]
+    words = ["match", "random", "random", "--sprt", "0", "0.1", "--games", "1e7", "--jobs", "2", "--out"]
+    command = [sys.executable, ROOT / "evaluate.py", *words, tmp_path / "x"]
     process = subprocess.Popen([*map(str, command)], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and len(stored_lines(tmp_path / "x")) < 3:
         time.sleep(0.01)

@@ -30,11 +30,11 @@ def address():
 
 @pytest.fixture
 def open_page(browser, address):
-    """Opens the page of a link, served or from its file, when it has drawn what it knows of the game."""
+    """Opens the page of a link, served, from its file or at an address, when it has drawn what it knows of the game."""
     with open_pages(browser, ignored=["status of 400"]) as open_new:  # what is refused says why on the page
 
         def open_page(link="", where="server", **settings):
-            base = address if where == "server" else WITHOUT
+            base = {"server": address, "file": WITHOUT}.get(where, where)
             page = open_new(f"{base}#{link}", own=base, **settings)
             page.wait_for_selector("#board[aria-busy=false] .cell")
             return page
@@ -301,7 +301,6 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
     assert not page.is_visible("#trouble")
 
 
-@EVERYWHERE
 @pytest.mark.parametrize(
     ("link", "words"),
     [
@@ -321,8 +320,9 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
         ("opening=<img%20src=x>", "The opening is no position"),
     ],
 )
-def test_what_cannot_be_of_a_link_is_named_and_left_out(open_page, where, link, words):
-    page = open_page(f"o=you&{link}&show=none", where)
+def test_what_cannot_be_of_a_link_is_named_and_left_out(open_page, link, words):
+    """By the script of both pages, or by what answers it."""
+    page = open_page(f"o=you&{link}&show=none", "server" if words in ("comes from no game", "there is no") else "file")
     if "x=" in link and "moves" not in link:
         play(page, "b2")
     page.wait_for_function(

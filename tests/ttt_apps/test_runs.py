@@ -62,7 +62,7 @@ def resume(folder, *more):
 @pytest.fixture(scope="module")
 def curves_drawn_once():
     """Curves of the same numbers are drawn once: drawing is most of what a tiny run costs."""
-    drawn, draw = {}, run_report.curves_figure
+    drawn, draw = {}, run_report.parts.curves_figure
 
     def embed(*arguments, **options):
         key = repr((arguments, options))
@@ -71,7 +71,7 @@ def curves_drawn_once():
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_report, "curves_figure", embed)
+        patch.setattr(run_report.parts, "curves_figure", embed)
         yield
 
 
@@ -299,15 +299,12 @@ def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", [tiny.case("q-learning"), tiny.case("sb3-dqn", slow=True)])
-def test_a_refused_run_leaves_no_folder(name, tmp_path, capsys):
+def test_a_refused_run_leaves_no_folder_and_replaces_no_run(name, finished, tmp_path, capsys):
     words = ("--learner", name, *tiny.OPTIONS[name], "--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1")
     assert "7 x 7, 5 to win" in error_of(capsys, train.main, *words, "--out", tmp_path / "runs" / "large")
     assert not (tmp_path / "runs" / "large").exists()
-
-
-def test_a_refused_run_replaces_none(tmp_path, capsys):
-    train.main(arguments("q-learning", tmp_path / "run"))
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    words = ("--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1", "--overwrite", "--out", tmp_path / "run")
-    error_of(capsys, train.main, *words)
-    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+    run = without(finished, tmp_path / "run")
+    error_of(capsys, train.main, *words, "--overwrite", "--out", run)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == {
+        path.name: path.read_bytes() for path in finished.iterdir()
+    }

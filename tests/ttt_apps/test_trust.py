@@ -14,7 +14,6 @@ from ttt_apps import runs, train
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import TRUST, FromFile
-from ttt_envs.core.files import locked
 
 MISSING = object()
 """in the place of a value: the file lacks it"""
@@ -179,11 +178,9 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
     ("change", "word"),
     [
         ({"games": MISSING}, "`games`"),
-        ({"opponent": 5}, "opponent"),
         ({"games": "many"}, "`int`"),
         ({"settings": {"epsilon": "x"}}, "epsilon='x'"),
         ({"game": {"rows": 99}}, "config.json"),
-        ({"seat": "third"}, "seat"),
         ({"batch": 2}, "another game's"),
         ({"opponent": "randon"}, "did you mean 'random'?"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
@@ -215,31 +212,22 @@ def test_damaged_json_names_its_file(made, name, content, tmp_path, capsys):
 # Several processes, and killed ones
 
 
-def test_second_process_is_refused(made, tmp_path, capsys):
-    run = made(tmp_path / "run")
-    before = {path.name: path.read_bytes() for path in run.iterdir()}
-    with locked(run):
-        assert f"another process is writing in {run}" in error_of(capsys, train.main, "--resume", run, "--games=80")
-        again = ["--out", run, "--overwrite", "--games=40", "--no-report"]
-        assert f"another process is writing in {run}" in error_of(capsys, train.main, *again)
-        assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-    train.main(["--resume", str(run), "--games=80"])
-    assert {path.name for path in run.iterdir()} == before.keys()
-
-
-def test_run_is_locked_during_training(tmp_path, capsys, monkeypatch):
-    said = []
+def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
+    """During a training, and during its continuation."""
+    errors, run = [], tmp_path / "run"
     learn = runs.Run.train
 
-    def meanwhile(run, *rest):
-        said.append(error_of(capsys, train.main, "--resume", run.directory))
-        return learn(run, *rest)
+    def meanwhile(training, *rest):
+        before = {path.name: path.read_bytes() for path in run.iterdir()}
+        for words in (["--resume", run, "--games=80"], ["--out", run, "--overwrite", "--games=40", "--no-report"]):
+            errors.append(error_of(capsys, train.main, *words))
+        assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+        return learn(training, *rest)
 
     monkeypatch.setattr(runs.Run, "train", meanwhile)
-    run = train_run(tmp_path / "run")
+    train_run(run)
     train.main(["--resume", str(run), "--games=80"])
-    assert len(said) == 2
-    assert all(f"another process is writing in {run}" in each for each in said)
+    assert [f"another process is writing in {run}" in error for error in errors] == [True] * 4
 
 
 def test_leftovers_of_killed_writers_are_removed(made, tmp_path):

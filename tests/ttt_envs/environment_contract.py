@@ -55,6 +55,7 @@ class Referee:
         self.episode += 1
         self.episode_key = plain.splitmix64(self.key, self.episode)
         self.image = self.images[self._draw(rules.STREAM_SYMMETRY, len(self.images))].tolist()
+        self.places = np.argsort(self.image).tolist()
         self.game = self.games[self._draw(rules.STREAM_CONTEXT, len(self.games))]
         self.state = reference.State(mover=self._draw(rules.STREAM_OPENING, 2) * (self.first_player == "random"))
         if self.openings is not None:
@@ -93,7 +94,7 @@ class Referee:
         return cells[0] if cells else None
 
     def action_of(self, cell):
-        place = self.image.index(cell)
+        place = self.places[cell]
         return place % self.game.columns if self.game.gravity else place
 
     def mask(self):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ttt_envs import Boards, Game, Policy, as_policy, from_text
+from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_eval.matches.match import play_pairs
@@ -101,7 +101,9 @@ def test_masks_are_passed_to_functions_that_accept_them():
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
-def test_adapters_are_sent_to_other_processes():
+def test_adapters_are_sent_to_other_processes_and_policies_stay():
+    random = make_policy("random", GAME)
+    assert as_policy(random, GAME) is random
     policy = as_policy(lambda seen, mask: int(np.flatnonzero(mask)[-1]), Game())
     here = play_pairs(Game(), policy, "random", 40, seed=1)
     assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)
@@ -155,28 +157,6 @@ def test_keras_models_are_policies():
     assert_allclose(p, normalize(np.exp(PLANES @ weights + bias)), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("answer", "settings", "error"),
-    [
-        (lambda *_: 0, {}, ValueError),
-        (lambda *_: 6, {}, ValueError),
-        (lambda *_: 1.0, {}, TypeError),
-        (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
-        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
-        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
-        (lambda *_: np.zeros(6, int), {}, ValueError),
-        (lambda *_: 4, {"batch": True}, ValueError),
-        (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
-        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError),
-        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError),
-        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
-    ],
-)
-def test_invalid_outputs_are_refused(answer, settings, error):
-    with pytest.raises(error, match="lambda"):
-        as_policy(answer, GAME, **settings).probabilities(BOARDS)
-
-
 def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN where illegal counts as no mass."""
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
@@ -216,6 +196,18 @@ def test_objects_with_probabilities_are_policies():
 @pytest.mark.parametrize(
     ("function", "settings", "error"),
     [
+        (lambda *_: 0, {}, ValueError),
+        (lambda *_: 6, {}, ValueError),
+        (lambda *_: 1.0, {}, TypeError),
+        (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
+        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
+        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
+        (lambda *_: np.zeros(6, int), {}, ValueError),
+        (lambda *_: 4, {"batch": True}, ValueError),
+        (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
+        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError),
+        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError),
+        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
         (4, {}, TypeError),
         (rising, {"returns": "scores"}, ValueError),
         (lambda a, b, c: 0, {}, TypeError),
@@ -224,9 +216,9 @@ def test_objects_with_probabilities_are_policies():
         (Model(gymnasium.spaces.Box(0, 1, (18,))), {}, ValueError),
     ],
 )
-def test_invalid_arguments_are_refused(function, settings, error):
+def test_invalid_functions_and_answers_are_refused(function, settings, error):
     with pytest.raises(error):
-        as_policy(function, GAME, **settings)
+        as_policy(function, GAME, **settings).probabilities(BOARDS)
 
 
 def test_a_function_is_an_opponent():
@@ -234,6 +226,10 @@ def test_a_function_is_an_opponent():
         envs = kind((2, 3), 3, opponent=last_legal, observation="planes")
         envs.reset(seed=0)
         assert (envs.step(*steps)[4]["action_mask"][..., 5] == 0).all()
+    small = Model(gymnasium.spaces.Box(0, 1, (12,)))
+    SingleEnv((2, 3), 3, opponent=small)
+    with pytest.raises(ValueError, match="Model"):
+        SingleEnv(4, opponent=small)
     stubborn = SingleEnv(opponent=lambda *_: 0)
     stubborn.reset(seed=0)
     with pytest.raises(ValueError, match="illegal action 0"):
@@ -264,22 +260,3 @@ def test_models_that_saw_skip_chances_are_policies_of_each_game():
     ):
         with pytest.raises(ValueError, match="observ"):
             call()
-
-
-@pytest.mark.needs("torch", "stable_baselines3")
-def test_an_untrained_model_of_stable_baselines_is_an_opponent():
-    """It was taught no rules, and plays by them."""
-    import stable_baselines3
-    import torch
-
-    torch.set_num_threads(1)
-    model = stable_baselines3.DQN("MlpPolicy", SingleEnv(), seed=0, buffer_size=10)
-    env = SingleEnv(opponent=model)
-    for cell in range(9):
-        env.reset(seed=0)
-        choice = model.predict(np.eye(18, dtype=np.float32)[None, 9 + cell], deterministic=True)[0]
-        reply = np.flatnonzero(env.step(cell)[0][9:])
-        assert reply != cell
-        assert choice in (cell, reply)
-    with pytest.raises(ValueError, match="DQN"):
-        SingleEnv(4, opponent=model)

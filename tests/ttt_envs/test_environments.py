@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from players import Impure, Scripted
 
-from ttt_envs import Game, mnk_v0
+from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.text.text_env import TextEnv
-from ttt_eval.exact import match_outcome
 
 BOTH = ("aec", "single", "vector")
 every_kind = pytest.mark.parametrize("kind", BOTH)
@@ -94,7 +93,7 @@ VIEWED = [
 def test_games_are_those_of_the_reference(kind):
     """Stones, masks, rewards, ends and infos, with every rule and view, and with opponents in every seat."""
 
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
     @given(any_settings(kind), st.integers(1, 10**6))
     def check(chosen, seed):
         illegal = 0.1 * ("illegal_action" in chosen)
@@ -108,31 +107,11 @@ def test_games_are_those_of_the_reference(kind):
 
 
 @every_kind
-def test_seeds_determine_games_and_no_seed_repeats_none(kind):
-    def games(env, seed=None):
-        referee_free = [env.reset(seed)]
-        for _ in range(30):
-            referee_free.append(env.reset() if referee_free[-1][4] else env.step(int(np.argmax(referee_free[-1][2]))))
-        return referee_free
-
-    chosen = {"size": 4, "skip_chance": 0.5, "symmetry": "random"}
-    env = KINDS[kind](**chosen)
-    assert games(env, 5) == games(KINDS[kind](**chosen), 5) != games(env)
-    assert games(KINDS[kind](**chosen)) != games(KINDS[kind](**chosen))
-
-
-def test_rewards_of_random_play_have_their_exact_mean():
-    """Against an opponent, with skips and either player first: the mean of both seats."""
-    settings = {"skip_chance": 0.5, "first_player": "random", "opponent": "win-or-block", "autoreset_mode": "SameStep"}
-    env, rng, results = MNKVectorEnv(512, **settings), np.random.default_rng(0), [[] for _ in range(512)]
-    env.reset(seed=0)
-    while min(map(len, results)) < 30:
-        masks = env.action_masks()
-        _, rewards, over, _, _ = env.step((rng.random(masks.shape) * masks).argmax(axis=1))
-        for row in np.flatnonzero(over):
-            results[row].append(rewards[row])
-    expected = match_outcome(Game(skip_chance=0.5), "random", "win-or-block").value
-    assert abs(np.mean([each[:30] for each in results]) - expected) < 4 / np.sqrt(512 * 30)
+def test_games_without_a_seed_differ(kind):
+    """Those of a seed are the referee's."""
+    envs = [KINDS[kind](size=4, skip_chance=0.5, symmetry="random") for _ in range(2)]
+    first, second = (play_on(env, env.reset()) for env in envs)
+    assert first != second
 
 
 def test_a_schedule_changes_the_opponent_when_an_episode_begins_and_seeding_starts_it_again():
@@ -253,7 +232,7 @@ def play_on(env, shown, episodes=4):
 def test_states_and_copies_go_on_as_the_original(kind):
     """With the generator a state determines the future, without it a seed is needed; copies share nothing."""
 
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(any_settings(kind), st.integers(0, 10**6))
     @example({"skip_chance": (0, 0.5), "opponent": SCHEDULE, "seat": "random"} if kind != "aec" else {}, 1)
     def check(chosen, seed):

@@ -79,12 +79,6 @@ def test_json_is_read_as_it_was_written(tmp_path):
     assert read_json(tmp_path / "file") == data == json.loads((tmp_path / "file").read_text())
 
 
-def test_write_errors_name_the_file(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"file/wanted\.json'$"):
-        write_json(tmp_path / "file" / "wanted.json", [])
-
-
 def test_only_temporary_files_of_these_names_are_removed(fresh, tmp_path):
     """As a killed writer leaves them."""
     keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp"]

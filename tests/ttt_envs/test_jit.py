@@ -152,3 +152,25 @@ def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
         TTT_ENVS_COMPILE_NOTICE="0",
     )
     assert printed == ("interrupted\n11\n", "")
+
+
+@pytest.mark.needs("pydantic", "starlette")
+def test_a_move_on_the_page_does_not_wait_for_numba(run):
+    """Another thread imports it, which takes seconds; here nobody can."""
+    game = "{'rows': 3, 'columns': 3, 'win_length': 3, 'skip_chance': 0.25}"
+    printed = run(
+        "import sys",
+        "class Refusing:",
+        "    def find_spec(self, name, path=None, target=None):",
+        "        if name == 'numba': raise ImportError",
+        "sys.meta_path.insert(0, Refusing())",
+        "from pathlib import Path",
+        "from ttt_apps.explorer.api import ExplorerApi",
+        "from ttt_apps.explorer.root import Root",
+        "from ttt_apps.explorer.schemas import MoveRequest, ReviewRequest",
+        "api = ExplorerApi(Root(Path('.')))",
+        f"reviewed = api.review(ReviewRequest.model_validate({{'game': {game}, 'moves': 'b2'}}))",
+        f"moved = api.move(MoveRequest.model_validate({{'game': {game}, 'seed': 0, 'policy': 'random'}}))",
+        "print(reviewed['exact'], 'cell' in moved)",
+    )
+    assert printed == ("soon True\n", "")

@@ -118,7 +118,7 @@ def search_everything():
         search.variation(0)
     for spec in ("depth=4", "depth=3,width=2", "depth=2,leaf=optimal", "depth=2,width=2,leaf=optimal"):
         policy, batch = make_policy(f"expectiminimax:{spec}", skips), plain.positions_of_random_play(skips, 5)
-        policy.analyse_all(batch, rng)
+        policy.analyse(batch.position(0), rng)
         policy.probabilities(batch, rng)
     for game in (Game(), Game(4, 5, 4), Game(5, 6, 3)):
         prove(game)
@@ -238,28 +238,23 @@ TWICE = (
 
 
 @pytest.mark.parametrize(
-    "part",
+    "parts",
     [
-        pytest.param(play_games, marks=pytest.mark.xdist_group("kernels of play")),
-        pytest.param(search_everything, marks=pytest.mark.xdist_group("kernels of search")),
+        pytest.param((play_games,), marks=pytest.mark.xdist_group("kernels of play")),
+        pytest.param((search_everything,), marks=pytest.mark.xdist_group("kernels of search")),
+        pytest.param((play_games, search_everything, teach_everything), marks=pytest.mark.more),
     ],
-    ids=lambda part: part.__name__,
+    ids=lambda parts: parts[-1].__name__,
 )
-def test_half_of_the_kernels_is_compiled_for_one_type_of_arguments(fresh, part):
-    """Two halves, so that two workers compile them at once, for all other tests."""
-    counts = counted_after(fresh, part)
-    assert len(counts) > 10
-    assert {name for name, count in counts.items() if count > 1} <= TWICE
+def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh, parts):
+    """Two halves first, so that two workers compile them at once, for all other tests.
 
-
-@pytest.mark.more
-def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
-    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice.
-
-    What reads values is, which are stored as bytes or as floats, or for boards of any size; so is what selects moves
-    with or without Gumbel noise, and what writes one plane or two.
+    A kernel with two signatures was called with two kinds of numbers, and is compiled twice. What reads values is, that
+    are stored as bytes or floats, or for boards of any size; so is what selects moves with or without Gumbel noise,
+    and what writes one plane or two.
     """
-    counts = counted_after(fresh, play_games, search_everything, teach_everything)
+    counts = counted_after(fresh, *parts)
+    assert len(counts) > 10
     assert {name for name, count in counts.items() if count > 1} <= TWICE
 
 

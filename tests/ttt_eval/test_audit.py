@@ -9,13 +9,13 @@ from commands import error_of, json_of, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.audit_rollouts import from_rollout_function, sb3_rollout_buffer
 from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.game import Position
 from ttt_eval.audit import ESTIMATORS, Auditor, AuditSettings, audit, make_estimator
-from ttt_eval.audit.adapters import from_rollout_function, sb3_rollout_buffer
 from ttt_eval.audit.episodes import Players, enumerate_episodes, sample_episodes
 from ttt_eval.audit.estimators import Batch
 from ttt_eval.exact import evaluate_policy
@@ -226,7 +226,7 @@ def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(ga
     auditor = Auditor(game, "random", "optimal:epsilon=0.6", AuditSettings(seat=seat, episodes=None, position=start))
     audits = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
     for kind in ("advantage", "gradient"):
-        errors = [getattr(result, kind).errors for result in audits]
+        errors = [getattr(result, kind) for result in audits]
         assert max(each.bias_squared.mean for each in errors) < 1e-24
         variances = [each.variance.mean for each in errors]
         assert variances == sorted(variances) == pytest.approx([each.mse.mean for each in errors])
@@ -236,14 +236,14 @@ def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(ga
 
 def test_a_wrong_critic_biases_bootstrapped_estimates_alone():
     auditor = Auditor(Game(2, 3, 2, 0.25), "random", "optimal:epsilon=0.6", AuditSettings(critic="zero", episodes=None))
-    biases = [auditor.audit(f"gae:lam={lam}").gradient.errors.bias_squared.mean for lam in (0.0, 0.5, 1.0)]
+    biases = [auditor.audit(f"gae:lam={lam}").gradient.bias_squared.mean for lam in (0.0, 0.5, 1.0)]
     assert biases[0] > biases[1] > 1e-6
     assert biases[2] < 1e-24
     assert auditor.audit("monte-carlo").biased_advantage is False  # it estimates the return
     returns = auditor.audit("return-minus-value")
     assert returns.biased is False
     assert returns.biased_advantage is True  # by the missing baseline, which is the same for all actions
-    assert returns.gradient.cosine.mean == pytest.approx(1)
+    assert returns.cosine.mean == pytest.approx(1)
 
 
 def test_bootstrapping_at_truncation_removes_its_bias():
@@ -277,7 +277,7 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
     distance = np.abs(exact.positions.bias - sampled.positions.bias[rows])
     assert (distance <= 4 * sampled.positions.standard_error[rows] + 1e-12).all()
     for kind in ("advantage", "gradient"):
-        for true, interval in zip(getattr(exact, kind).errors, getattr(sampled, kind).errors, strict=True):
+        for true, interval in zip(getattr(exact, kind), getattr(sampled, kind), strict=True):
             half = (interval.high - interval.low) / 2 / 2.02  # Student's t of 40 blocks
             assert abs(true.mean - interval.mean) <= 4 * half + 1e-12
 
@@ -300,7 +300,7 @@ def test_a_discount_weighs_rewards_and_no_visits():
     exact = evaluate_policy(game, "random", "random", seat=1, discount=0.5)
     gradient = exact.occupancy[:, None] * exact.probabilities * np.nan_to_num(exact.advantages)
     assert found.biased is False
-    assert found.gradient.exact.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
+    assert found.exact_gradient_squared.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
 
 
 def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch):
@@ -311,7 +311,7 @@ def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch
         found.append(audit("gae:lam=0.5", game, "optimal:epsilon=0.5", "random", settings))
     merged, single = (one.positions.bias for one in found)
     np.testing.assert_allclose(merged, single, rtol=0, atol=1e-12)
-    assert found[0].gradient.exact == pytest.approx(found[1].gradient.exact, abs=1e-12)
+    assert found[0].exact_gradient_squared == pytest.approx(found[1].exact_gradient_squared, abs=1e-12)
 
 
 class Rewards:
@@ -327,7 +327,7 @@ class Rewards:
 def test_groups_of_independent_estimates_have_the_variance_of_single_ones():
     settings = AuditSettings(seat=1, position="oxo/xo./x.. x", group_size=3, episodes=None)
     single, grouped = (
-        audit(Rewards(uses_groups), Game(3, 3, 3, 0.25), "random", "random", settings).gradient.errors.variance
+        audit(Rewards(uses_groups), Game(3, 3, 3, 0.25), "random", "random", settings).gradient.variance
         for uses_groups in (False, True)
     )
     assert single.mean > 0.01
@@ -338,7 +338,7 @@ def test_learned_values_approach_exact_ones():
     errors = []
     for count in (20, 20_000):
         settings = AuditSettings(episodes=None, critic=f"learned:{count}")
-        errors.append(audit("gae:lam=0", Game(2, 3, 2), "random", "random", settings).gradient.errors.bias_squared.mean)
+        errors.append(audit("gae:lam=0", Game(2, 3, 2), "random", "random", settings).gradient.bias_squared.mean)
     assert 100 * errors[1] < errors[0]
 
 
@@ -379,9 +379,6 @@ def test_an_estimator_may_change_its_batch():
         (fails, "fails failed, KeyError"),
         ("gea", "did you mean 'gae'"),
         ("gae:lamda=1", "did you mean 'lam'"),
-        ("gae:lam=x", "lam='x' is not a number"),
-        ("gae:lam=nan", "lam=nan"),
-        ("n-step:n=0", "n=0 is no number of steps"),
         ("", "'' is no estimator"),
         ("numpy:pi", "is no function"),
         (FromFile("tests.ttt_eval.test_audit:loop"), "read from a file"),
@@ -395,9 +392,6 @@ def test_bad_estimators_are_one_sentence(function, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"seat": 2}, "seat=2"),
-        ({"discount": 1.5}, "discount=1.5"),
-        ({"max_steps": 0}, "max_steps=0"),
         ({"group_size": 1}, "group_size=1"),
         ({"episodes": 0}, "episodes=0"),
         ({"critic": "learned:x"}, "learned:x has no number of episodes"),
@@ -413,12 +407,9 @@ def test_bad_settings_are_one_sentence(given, message):
         audit("rloo", Game(2, 3, 2), "random", settings=AuditSettings(**{"episodes": 100} | given))
 
 
-def test_policies_that_never_reach_the_position():
+def test_positions_out_of_reach_and_too_many_episodes_are_refused():
     with pytest.raises(ValueError, match="never reaches"):
         audit("gae", Game(), "optimal", "optimal", AuditSettings(episodes=10, position="ox./.../... o"))
-
-
-def test_too_many_episodes_are_not_enumerated():
     with pytest.raises(ValueError, match="more than 200,000 episodes can occur"):
         audit("gae", Game(), "random", settings=AuditSettings(episodes=None))
 

@@ -209,6 +209,8 @@ def test_agents_choose_observations_only():
     for name, choice in (("random", {"opponent": "optimal"}), ("masks", {"illegal_action": "raise"})):
         with pytest.raises(TypeError, match=f"the task {name} determines {next(iter(choice))}"):
             find_task(name).make_env(seed=0, **choice)
+    with pytest.raises(ValueError, match="reset"):
+        find_task("random").make_env(seed=0).reset(options={"position": "... / ... / ... o"})
 
 
 def test_the_page_of_tasks_lists_them():

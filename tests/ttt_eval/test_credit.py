@@ -12,7 +12,7 @@ from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.rules import Outcome
 from ttt_envs.text import PRESENTATIONS, TextGame, Turn
-from ttt_eval.credit import TurnReward, describe_seat, game_credit, opponent_credit, optimal_credit, own_turns
+from ttt_eval.credit import TurnReward, describe_seat, game_credit, opponent_credit, optimal_credit
 from ttt_eval.exact import best_response
 from ttt_eval.exact.best_response_values import BestResponseValues
 
@@ -29,15 +29,8 @@ def random_answer(text, rng):
 
 def play(number, skip, opponent, presentation):
     """Play one game with random answers; the seat, and what follows illegal answers, depend on its number."""
-    text = TextGame(
-        Game(skip_chance=skip),
-        opponent=opponent,
-        seat=number % 2,
-        presentation=presentation,
-        illegal=("ask", "random", "lose")[number % 3],
-        max_asks=1,
-        seed=number,
-    )
+    options = {"seat": number % 2, "illegal": ("ask", "random", "lose")[number % 3], "max_asks": 1, "seed": number}
+    text = TextGame(Game(skip_chance=skip), opponent=opponent, presentation=presentation, **options)
     rng = np.random.default_rng(number)
     while not text.over:
         text.step(random_answer(text, rng))
@@ -151,25 +144,23 @@ def test_rewards_are_weighted_sums():
         TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")
 
 
-def test_own_turns_are_those_of_the_seat_ready_for_json():
+def test_a_seat_is_described_by_its_turns_ready_for_json():
     game = Game(skip_chance=0.25)
     for number in range(12):
         text, seat = play(number, 0.25, "random", "grid"), number % 2
         optimal, against = optimal_credit(game), opponent_credit(game, "random", seat)
-        rows = own_turns(text.turns, seat, optimal, against)
+        turns, rewards, _ = describe_seat(text, seat, optimal, against)
         own = [turn for turn in text.turns if turn.position.mover == seat]
-        assert [row["action"] for row in rows] == [turn.action for turn in own]
-        assert [row["problems"] for row in rows] == [[problem.kind for problem in turn.problems] for turn in own]
-        assert -sum(row["regret"] for row in rows) == pytest.approx(game_credit(text, optimal, seat).own, abs=1e-12)
-        assert sum(row["advantage"] for row in rows) == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
-        assert json.loads(json.dumps(rows)) == rows
-        assert all("advantage" not in row for row in own_turns(text.turns, seat, optimal))
-        found = describe_seat(text, seat, optimal, against)
-        assert found.turns == rows
-        assert found.rewards["result"] == text.result(seat)
-        assert found.rewards["regret"] == pytest.approx(game_credit(text, optimal, seat).own, abs=1e-12)
-        assert found.rewards["advantage"] == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
-        assert found.rewards["illegal"] == -sum(len(turn.problems) for turn in own)
+        problems = [[problem.kind for problem in turn.problems] for turn in own]
+        assert [turn["action"] for turn in turns] == [turn.action for turn in own]
+        assert [turn["problems"] for turn in turns] == problems
+        regret, advantage = (game_credit(text, credit, seat).own for credit in (optimal, against))
+        expected = {"result": text.result(seat), "regret": regret, "illegal": -sum(map(len, problems))}
+        expected["advantage"] = advantage
+        assert rewards == pytest.approx(expected, abs=1e-12)
+        assert sum(turn["advantage"] for turn in turns) == pytest.approx(advantage, abs=1e-12)
+        assert json.loads(json.dumps(turns)) == turns
+        assert all("advantage" not in turn for turn in describe_seat(text, seat, optimal).turns)
 
 
 def test_a_player_who_stops_has_lost():

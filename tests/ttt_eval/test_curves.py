@@ -73,7 +73,7 @@ def test_files_of_anything_else_are_not_changed(tmp_path, content):
         ({"game": {"format": 9}}, [], "line 1 of"),
         ({"opponent": ["random"]}, [], "line 1 of .*opponent"),
         ({"labels": {"x": []}}, [], "line 1 of .*labels"),
-        ({}, ['{"games": 5}', '{"games": 5}'], "line 3 of .* games must increase"),
+        ({}, ['{"games": 5}', '{"games": 4}'], "line 3 of .*fewer than before"),
         ({}, ['{"games": NaN}'], "line 2 of .* NaN is no number"),
         ({}, ['{"exploitability": 1}'], "line 2 of"),
     ],

@@ -41,9 +41,7 @@ def test_net_score_distribution_is_the_sum_over_all_results(pairs):
     for results in product(range(5), repeat=pairs):
         plain[sum(results)] += math.prod(chances[result] for result in results)
     np.testing.assert_allclose(net_score(chances, pairs), plain, atol=1e-15)
-    assert probability_within(chances, pairs, 2 * pairs) == pytest.approx(1)
-    assert probability_within(chances, pairs, 10**6) == pytest.approx(1)
-    assert probability_within(chances, pairs, -1) == 0
+    assert [probability_within(chances, pairs, score) for score in (10**6, -1)] == pytest.approx([1, 0])
 
 
 def test_significant_scores_and_needed_pairs_have_the_requested_confidence_and_power():
@@ -89,24 +87,6 @@ def test_likelihood_of_superiority():
     variance = (84 / 4 + 16 + added) / total - mean**2
     found = likelihood_of_superiority(from_pentanomial([0, 0, 84, 0, 16]))
     assert found == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
-
-
-@pytest.mark.parametrize(
-    "shape", [[0.1, 0.2, 0.3, 0.2, 0.2], [0.02, 0.08, 0.8, 0.08, 0.02], [0.1, 0.05, 0.6, 0.05, 0.2]]
-)
-@pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_coverage_of_elo_intervals(shape, matches):
-    """Of few pairs that mostly draw, the pairs added at 0 and at 1 have a part in the variance: intervals are wider."""
-    rng, points = np.random.default_rng(1), np.arange(5) / 4
-    mean, z = float(shape @ points), float(norm.ppf(0.975))
-    truth, variance = elo_from_score(mean), float(shape @ (points - mean) ** 2)
-    for pairs in (50, 500):
-        found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
-        share = np.mean([one.low <= truth <= one.high for one in found])
-        added = z**2 / 4 * (mean**2 + (1 - mean) ** 2)  # to the sum of squares, by z**2 / 4 pairs at each end
-        expected = 1 - 2 * norm.sf(z * math.sqrt(1 + added / (pairs * variance)))
-        few_results = 0.008
-        assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / matches) + few_results)
 
 
 def fishtest_llr(results, elo0, elo1):

@@ -113,33 +113,20 @@ def test_text_and_line_of_a_game(tmp_path):
     assert max(map(len, to_notation(full).splitlines())) <= 80
     assert from_notation(to_notation(full)) == [full]
     append_games(tmp_path / "log", [played])
-    assert [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()] == [
-        {"format": 1, "content": "games"},
-        {
-            "game": {"format": 1, "rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25},
-            "players": ["human", "svd:rank=18"],
-            "moves": "b2 a1+ b1 a3+ c2",
-            "result": None,
-            "seed": 7,
-            "episode": 0,
-            "settings": settings,
-        },
-    ]
+    game = {"format": 1, "rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
+    record = {"game": game, "players": ["human", "svd:rank=18"], "moves": "b2 a1+ b1 a3+ c2", "result": None}
+    record |= {"seed": 7, "episode": 0, "settings": settings}
+    assert [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()] == [json.loads(HEAD), record]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        ("x wins", "o wins", 12),
-        ("x wins", "x wins, x forfeits: time", 12),
-        ("x wins", "", 12),
-        ("b2 a1", "(skip) b2 a1", 12),
-        ("[seed 7]", "[sead 7]", 12),
-        ("[seed 7]", "[o 7]", 7),
-        ('[o "human"]\n', "", 11),
-        ("x wins", "[rows 3]", 12),
-    ],
-)
+INVALID_TEXT = [
+    ("x wins", "o wins", 12), ("x wins", "x wins, x forfeits: time", 12), ("x wins", "", 12),
+    ("x wins", "[rows 3]", 12), ("b2 a1", "(skip) b2 a1", 12), ("[seed 7]", "[sead 7]", 12), ("[seed 7]", "[o 7]", 7),
+    ('[o "human"]\n', "", 11),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line"), INVALID_TEXT)
 def test_invalid_text_is_rejected_by_line(old, new, line, tmp_path):
     (tmp_path / "text").write_text(GOLDEN.replace(old, new, 1))
     with pytest.raises(ValueError, match=f"text: line {line}: "):
@@ -149,22 +136,15 @@ def test_invalid_text_is_rejected_by_line(old, new, line, tmp_path):
 GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves": "b2 a1+ b1", "result": null}'
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("null", '"player_0"'),
-        ("b1", "b2"),
-        ("b1", "b1+ c1 c2"),
-        ("a1+ b1", "a1+ b1+ c1+"),
-        ("0.25", "0"),
-        ('"b2 a1+ b1"', "[4, 0]"),
-        ("human", "\\u001b[2J"),
-        ("null", 'null, "seed": -1'),
-        ("null", 'null, "opening": "xxx/oo./... o"'),
-        ("null", 'null, "forfeit": "time"'),
-        ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
-    ],
-)
+HOSTILE = [
+    ("null", '"player_0"'), ("b1", "b2"), ("b1", "b1+ c1 c2"), ("a1+ b1", "a1+ b1+ c1+"), ("0.25", "0"),
+    ('"b2 a1+ b1"', "[4, 0]"), ("human", "\\u001b[2J"), ("null", 'null, "seed": -1'),
+    ("null", 'null, "opening": "xxx/oo./... o"'), ("null", 'null, "forfeit": "time"'),
+    ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_files_are_rejected_by_file_and_line(old, new, tmp_path):
     path = tmp_path / "log.jsonl"
     assert old in GAME

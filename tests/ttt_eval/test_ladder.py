@@ -24,7 +24,7 @@ from ttt_eval.matches.ladder import (
     rate_policy,
     read_ladder,
 )
-from ttt_eval.matches.match_blocks import RESULT
+from ttt_eval.matches.match import RESULT
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.result_store import hash_data
 

@@ -250,11 +250,11 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
 
 
 @needs_client
-@pytest.mark.parametrize("url", ["ftp://x", "http://u:secret@127.0.0.1/v1", "http://h/?key=secret"])
-def test_an_address_that_is_none_is_refused_without_its_secret(url):
-    with pytest.raises(ValueError, match="endpoint") as end:
-        make_ask(url, Sampling("m"), 8)
-    assert "secret" not in str(end.value)
+def test_an_address_that_is_none_is_refused_without_its_secret():
+    for url in ("ftp://x", "http://u:secret@127.0.0.1/v1", "http://h/?key=secret"):
+        with pytest.raises(ValueError, match="endpoint") as end:
+            make_ask(url, Sampling("m"), 8)
+        assert "secret" not in str(end.value)
 
 
 def test_a_missing_package_is_named(monkeypatch):

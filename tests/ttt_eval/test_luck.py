@@ -6,28 +6,20 @@ from itertools import product
 
 import numpy as np
 import pytest
-from commands import error_of, json_of
+from commands import json_of
 from scipy.optimize import brentq
 
-from ttt_apps import evaluate
 from ttt_envs import Game, make_policy
 from ttt_eval import exact
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.elo import score_from_elo
-from ttt_eval.matches.games import read_games
 from ttt_eval.matches.luck import EXACT, make_correction
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.sprt import SPRT, RandomWalk, stopped_score
 
-PAIRINGS = [
-    (a, b)
-    for a, b in product(
-        ("random", "win-or-block", "optimal", "optimal:epsilon=0.3", "svd:rank=2"),
-        ("random", "win-or-block", "optimal"),
-    )
-    if a != b
-]
+OTHERS = ("random", "win-or-block", "optimal")
+PAIRINGS = [(a, b) for a, b in product((*OTHERS, "optimal:epsilon=0.3", "svd:rank=2"), OTHERS) if a != b]
 
 
 class Noise:
@@ -35,11 +27,6 @@ class Noise:
 
     def values(self, boards):
         return np.sin(boards.cells @ np.arange(1, boards.cells.shape[1] + 1) * 2.3 + boards.mover)
-
-
-class Zero:
-    def values(self, boards):
-        return np.zeros(len(boards.mover))
 
 
 @pytest.mark.parametrize(
@@ -54,16 +41,6 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
             found = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected
             mean, variance = found.moments()
             assert abs(mean - truth.win - truth.draw / 2) <= 4 * math.sqrt(variance / pairs) + 1e-12, (a, b, values)
-
-
-def test_values_of_zero_leave_the_results_as_they_are():
-    game = Game(skip_chance=0.25)
-    score = play_pairs(game, "win-or-block", "random", 500, luck_correction=Zero())
-    counts = score.pentanomial
-    bins = score.corrected.bins[0]
-    assert bins.nonzero()[0].tolist() == [150, 175, 200, 225, 250]  # bins of 0, 1/4, 1/2, 3/4 and 1
-    assert (bins[[150, 175, 200, 225, 250]] == counts).all()
-    assert score.corrected.moments() == pytest.approx(score.raw.moments(), abs=1e-12)
 
 
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
@@ -179,7 +156,6 @@ SHAPES = {
     "many draws": discrete([0, 0.25, 0.5, 0.75, 1], [0.01, 0.04, 0.9, 0.04, 0.01]),
     "equal pairs": lambda mean, rng, size: np.full(size, mean),
     "correlated pairs": discrete([0, 0.5, 1], [0.3, 0.4, 0.3]),
-    "outside [0, 1]": lambda mean, rng, size: mean + 0.9 * rng.choice([-1.0, 1.0], size),
     "small variance": lambda mean, rng, size: rng.normal(mean, 0.05, size),
     "heavy tails": lambda mean, rng, size: mean + 0.05 * np.clip(rng.standard_t(2.5, size), -40, 40),
 }
@@ -195,29 +171,17 @@ def play(test, shape, elo, rng):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("matches", [30, pytest.param(2000, marks=pytest.mark.slow)])
-def test_errors_of_sequential_tests_and_coverage_after_them(shape, matches):
-    test, rng = SPRT(0, 40), np.random.default_rng(5)
-    allowed = 3 * math.sqrt(0.05 * 0.95 / matches)
-    for truth, elo in enumerate((0, 40)):
-        found = [play(test, shape, elo, rng) for _ in range(matches)]
-        assert np.mean([accepted == 1 - truth for accepted, _, _ in found]) <= 0.05 + allowed
-        assert np.mean([low - 1e-9 <= mean <= high + 1e-9 for _, mean, (_, low, high) in found]) >= 0.95 - allowed
-
-
-@pytest.mark.parametrize("elo", [10, 20, 30])
-@pytest.mark.parametrize(
-    ("shape", "matches"),
-    [
-        ("small variance", 60),
-        *(pytest.param(shape, 1000, marks=pytest.mark.slow) for shape in SHAPES if shape != "equal pairs"),
-    ],
-)
-def test_estimates_after_a_test_are_above_the_truth_about_half_of_the_time(shape, matches, elo):
-    rng = np.random.default_rng(elo)
-    found = [play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)]
-    above = np.mean([estimate.mean > mean for _, mean, estimate in found])
-    assert above == pytest.approx(0.5, abs=0.1 + 3 * math.sqrt(0.25 / matches))
+@pytest.mark.parametrize("matches", [30, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("elo", [0, 20, 40])
+def test_errors_of_sequential_tests_and_estimates_after_them(elo, shape, matches):
+    """A false hypothesis is rarely accepted, intervals have their coverage, and half of the estimates are too high."""
+    rng = np.random.default_rng(5 + elo)
+    accepted, means, estimates = zip(*(play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)), strict=True)
+    allowed, (middle, low, high) = 3 * math.sqrt(0.05 * 0.95 / matches), np.transpose(estimates)
+    assert elo == 20 or np.mean(np.array(accepted) != elo / 40) <= 0.05 + allowed
+    assert np.mean((low - 1e-9 <= means) & (means <= high + 1e-9)) >= 0.95 - allowed
+    if shape != "equal pairs" and elo == 20:
+        assert np.mean(middle > means) == pytest.approx(0.5, abs=0.1 + 3 * math.sqrt(0.25 / matches))
 
 
 def corrected(pairs):
@@ -236,14 +200,3 @@ def test_a_match_shows_both_scores(capsys):
     raw = json_of(capsys, *match, "--luck-correction", "off")
     assert raw["score"] == found["raw_score"]
     assert "variance_reduction" not in raw
-
-
-def test_a_game_of_a_log_is_explained(capsys, tmp_path):
-    log = tmp_path / "games.jsonl"
-    json_of(capsys, "match", "random", "win-or-block", "--skip-chance", "0.25", "--games", "4", "--log", log)
-    found = json_of(capsys, "games", log, "--explain", "3")
-    total = found["start_value"] + found["skip_luck"] + sum(found["changes"]) + found["forfeit"]
-    assert total == pytest.approx(found["result"], abs=1e-12)
-    assert len(found["moves"]) == len(list(read_games(log))[2].moves)
-    assert all("corrected_score" in row for row in json_of(capsys, "games", log)["results"])
-    assert "choose 1 to 4" in error_of(capsys, evaluate.main, "games", log, "--explain", "9")

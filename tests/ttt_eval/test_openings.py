@@ -92,36 +92,24 @@ def test_file_of_games_gives_last_positions_or_first_ones_of_finished_games(tmp_
         Openings.from_text(str(path), Game(3, 4))
 
 
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ("x.o/.../..o x\nx.o/.../..", 2),
-        ("\n.../.../... x", 2),
-        ("ooo/xx./... x", 1),
-        ("..../..../.... o", 1),
-        ("." * 1000, 1),
-        ('{"format": 1}', 1),
-    ],
-)
+INVALID = [
+    ("x.o/.../..o x\nx.o/.../..", 2), ("\n.../.../... x", 2), ("ooo/xx./... x", 1), ("..../..../.... o", 1),
+    ("." * 1000, 1), ('{"format": 1}', 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "line"), INVALID, ids=range(len(INVALID)))
 def test_invalid_files_are_rejected_by_file_and_line(content, line, tmp_path):
     (tmp_path / "some").write_text(content)
     with pytest.raises(ValueError, match=f"some, line {line}: "):
         Openings.from_text(str(tmp_path / "some"), Game())
 
 
-@pytest.mark.parametrize(
-    ("text", "game"),
-    [
-        ("random:x", GAME),
-        ("random:0", GAME),
-        ("all:9", GAME),
-        ("all:1", Game(1, 1, 1)),
-        ("all:1", Game(win_length=1)),
-        ("all:4", Game(19, 19, 5)),
-        ("/dev/zero", GAME),
-        ("/dev/null", GAME),
-    ],
-)
+ONE, WON, LARGE = Game(1, 1, 1), Game(win_length=1), Game(19, 19, 5)
+WRONG = [(text, GAME) for text in ("random:x", "random:0", "all:9", "/dev/zero", "/dev/null")]
+
+
+@pytest.mark.parametrize(("text", "game"), [*WRONG, ("all:1", ONE), ("all:1", WON), ("all:4", LARGE)])
 def test_invalid_openings_are_rejected(text, game):
     with pytest.raises(ValueError, match=text):
         Openings.from_text(text, game)

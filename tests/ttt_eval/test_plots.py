@@ -6,18 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports import plots
-from ttt_eval.reports.plots import (
-    LOSS,
-    WIN,
-    IntervalRow,
-    Line,
-    as_svg,
-    draw_curves,
-    draw_intervals,
-    draw_pareto_front,
-    draw_sprt_path,
-    save_picture,
-)
+from ttt_eval.reports.plots import LOSS, WIN, IntervalRow, Line, as_svg, draw_curves, draw_pareto_front, save_picture
 from ttt_eval.statistics import Interval
 
 LINES = [
@@ -59,9 +48,8 @@ def test_ids_of_two_pictures_differ_and_references_stay_within_a_picture():
     ("draw", "words"),
     [
         (CURVES, {"0", "0.001", "0.01", "0.1", "1", "100", "1k", "10k", "games", "value lost", LINES[1].name}),
-        (draw_intervals(POINTS, "Elo", 0.0), {"Elo", *(point.name for point in POINTS)}),
         (draw_pareto_front(POINTS, "cost", "Elo"), {"cost", "Elo", "1", *(point.name for point in POINTS)}),
-        (draw_sprt_path([100, 2000], [0.5, 3.0], -2.9, 2.9), {"0", "1k", "games"}),
+        (draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False), {"0", "1k", "LLR"}),
     ],
 )
 def test_every_picture_has_its_labels(draw, words):

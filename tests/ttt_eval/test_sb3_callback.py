@@ -21,19 +21,16 @@ def env(**settings):
     return SingleEnv((2, 3), 2, 0.1, **settings)
 
 
-def model_of(name, games=None, seed=0):
+def model_of(name, games=None):
     import torch
     from sb3_contrib import MaskablePPO
     from stable_baselines3 import DQN, PPO
 
     torch.set_num_threads(1)
-    kind, settings = {
-        "dqn": (DQN, {"learning_starts": 16, "learning_rate": 1e-2, "train_freq": 4}),
-        "ppo": (PPO, {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "learning_rate": 1e-2}),
-        "maskable-ppo": (MaskablePPO, {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "learning_rate": 1e-2}),
-    }[name]
-    nets = {"net_arch": [16]}
-    return kind("MlpPolicy", env() if games is None else games, seed=seed, device="cpu", policy_kwargs=nets, **settings)
+    kind = {"dqn": DQN, "ppo": PPO, "maskable-ppo": MaskablePPO}[name]
+    settings = {"seed": 0, "device": "cpu", "policy_kwargs": {"net_arch": [16]}, "learning_rate": 1e-2}
+    own = {"learning_starts": 16} if name == "dqn" else {"n_steps": 32, "batch_size": 16, "n_epochs": 2}
+    return kind("MlpPolicy", env() if games is None else games, **settings, **own)
 
 
 def callback(game, *arguments, **settings):
@@ -50,23 +47,17 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "exact.jsonl").read_text().splitlines()]
 
 
-def logged_by(model):
-    """Logged values by steps, filled while it learns."""
-    from stable_baselines3.common.logger import KVWriter, Logger
+def log_to(folder, model):
+    from stable_baselines3.common.logger import configure
 
-    seen = {}
+    model.set_logger(configure(str(folder), ["json"]))
 
-    class Kept(KVWriter):
-        def write(self, key_values, key_excluded, step=0):
-            found = {key: value for key, value in key_values.items() if key.startswith("exact/")}
-            if found:
-                seen[step] = found
 
-        def close(self):
-            pass
-
-    model.set_logger(Logger(None, [Kept()]))
-    return seen
+def logged_in(model, folder):
+    """Close the log, and return logged values by steps."""
+    model.logger.close()
+    rows = [json.loads(line) for line in (folder / "progress.json").read_text().splitlines()]
+    return {row["time/total_timesteps"]: row for row in rows if "exact/exploitability" in row}
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo", "maskable-ppo"])
@@ -75,11 +66,11 @@ def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
 
     alone = model_of(name).learn(96)
     model = model_of(name)
-    logged = logged_by(model)
+    log_to(tmp_path, model)
     measuring = callback(GAME, "win-or-block", eval_freq=32, log_path=tmp_path)
     model.learn(96, CallbackList([CheckpointCallback(32, str(tmp_path)), measuring]))
     assert_array_equal(weights(model), weights(alone))
-    written = lines(tmp_path)
+    written, logged = lines(tmp_path), logged_in(model, tmp_path)
     assert [line["timesteps"] for line in written] == [32, 64, 96] == list(logged)
     assert measuring.evaluations == written
     for line in written:
@@ -199,19 +190,19 @@ def test_observations_are_normalised_as_in_training():
 def test_invalid_settings_and_files_are_refused(tmp_path, game, settings, content):
     if content is not None:
         (tmp_path / "exact.jsonl").write_bytes(content)
-    with pytest.raises(ValueError, match=r": choose|there is no policy|is not pure|DQN"):
+    with pytest.raises(ValueError, match=r": choose|cannot be read|there is no policy|is not pure|DQN"):
         model_of("dqn").learn(8, callback(game, **{"eval_freq": 1, "log_path": tmp_path, **settings}))
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
 @pytest.mark.parametrize("opponent", ["random", None])
-def test_the_error_of_the_critic_is_logged(name, opponent):
+def test_the_error_of_the_critic_is_logged(name, opponent, tmp_path):
     model = model_of(name)
-    logged = logged_by(model)
+    log_to(tmp_path, model)
     model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
     alone = model_of(name).learn(32, callback(GAME, opponent, eval_freq=16, seat=0))
     assert_array_equal(weights(model), weights(alone))
-    seen, untrained = logged[16], model_of(name)  # neither learns before step 17
+    seen, untrained = logged_in(model, tmp_path)[16], model_of(name)  # neither learns before step 17
     policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
     expected = critic_error(GAME, policy, opponent, untrained, seat=0, discount=model.gamma).to_dict()
     assert {key: seen[f"exact/{key}"] for key in expected} == pytest.approx(expected)

@@ -3,7 +3,7 @@
 import numpy as np
 import plain
 import pytest
-from exactly import SKIP3, T3, Drawn, Recorded, play_out, policy_of
+from exactly import T3, Drawn, Recorded, play_out, policy_of
 from numpy.testing import assert_allclose
 
 from learners.q_learning import QLearningConfig
@@ -76,25 +76,6 @@ def test_results_over_classes_are_those_over_boards(game):
             for said in SIDES[1:]:
                 found = numbers_of(game, Claiming(policy, *said), other)
                 assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=f"{spec} {said}")
-
-
-@pytest.mark.parametrize(
-    "game",
-    [
-        SKIP3,
-        pytest.param(Game(3, 4, 3, 0.1), marks=pytest.mark.slow),
-        pytest.param(Game(4, 4, 4), marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-def test_results_over_classes_on_larger_boards(game):
-    policy, other = make_policy("win-or-block", game), make_policy("optimal", game)
-    plain_one = Claiming(policy, False, False)
-    assert_allclose(exploitation(game, policy)[:2], exploitation(game, plain_one)[:2], rtol=0, atol=1e-12)
-    found = [outcome(game, policy, other), outcome(game, other, plain_one)]
-    plain = [outcome(game, plain_one, other), outcome(game, other, policy)]
-    assert_allclose(found, plain, rtol=0, atol=1e-12)
-    assert regret(game, policy) == pytest.approx(regret(game, plain_one), abs=1e-12)
 
 
 @pytest.mark.slow

@@ -14,8 +14,7 @@ from baselines.timed import Clock
 from baselines.timed.policy import TimedPlayer
 from ttt_envs import Game
 from ttt_eval.matches.games import append_games, read_games
-from ttt_eval.matches.match import Call, MatchSettings, play_block, play_pairs
-from ttt_eval.matches.match_blocks import TIMED_BLOCK
+from ttt_eval.matches.match import TIMED_BLOCK, Call, MatchSettings, play_block, play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, run_sprt
 from ttt_eval.result_store import UNITS

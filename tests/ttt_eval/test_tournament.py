@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 
 from ttt_envs import Game
 from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
-from ttt_eval.matches.match import Call, MatchSettings, play_block
-from ttt_eval.matches.match_blocks import BLOCK, RESULT
+from ttt_eval.matches.match import BLOCK, RESULT, Call, MatchSettings, play_block
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.tournament import PRIOR, TournamentSettings, bradley_terry, run_tournament
 from ttt_eval.result_store import UNITS
@@ -21,30 +20,31 @@ SAMPLES = 200
 """Number of samples for intervals: fewer than the default, to save time."""
 
 
-def simulate_pairs(ratings, pairs, rng, shared=0.0):
-    """Return int64[N, N, 5]: simulated pairs; a share ``shared`` of the decided pairs is decided by the seats."""
-    counts = np.zeros((len(ratings), len(ratings), 5), np.int64)
+def rate(counts, players, **options):
+    """Return ratings from the pentanomial of each pairing."""
+    weights = {pairing: (np.array(pairs, float), 1.0) for pairing, pairs in counts.items()}
+    return bradley_terry(weights, players, **options)
+
+
+def simulate_pairs(ratings, pairs, rng):
+    """Return simulated pentanomials by pairing."""
+    counts = {}
     for i, j in combinations(range(len(ratings)), 2):
         score = score_from_elo(ratings[i] - ratings[j])
         reach = min(score, 1 - score)  # of a game's chance to be drawn
         game = np.array([1 - score - reach / 2, reach, score - reach / 2])
-        both = np.convolve(game, game)
-        if shared:  # pairs in which either wins its game, as on a board on which the first player wins
-            room = min(both[0], both[4]) * shared
-            both += room * np.array([-1, 0, 2, 0, -1])
-        counts[i, j] = rng.multinomial(pairs, both)
+        counts[i, j] = rng.multinomial(pairs, np.convolve(game, game))
     return counts
 
 
 def test_difference_of_two_players_is_that_of_their_score():
-    counts = np.zeros((2, 2, 5), np.int64)
-    counts[0, 1] = [50, 100, 400, 300, 150]
-    first, second = bradley_terry(counts)
-    seen = counts[0, 1] + PRIOR
+    pairs = [50, 100, 400, 300, 150]
+    first, second = rate({(0, 1): pairs}, 2)
+    seen = np.array(pairs) + PRIOR
     assert first.mean - second.mean == pytest.approx(elo_from_score(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
     assert first.mean == pytest.approx(-second.mean)
-    by_wilson = elo(Score.from_pentanomial(counts[0, 1]))
-    by_sampling = bradley_terry(counts, anchor=1)
+    by_wilson = elo(Score.from_pentanomial(pairs))
+    by_sampling = rate({(0, 1): pairs}, 2, anchor=1)
     assert by_sampling[1] == (0, 0, 0)
     assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
 
@@ -53,7 +53,7 @@ def test_every_player_makes_the_points_that_the_ratings_expect():
     """These are the maximum likelihood equations of Bradley and Terry."""
     rng = np.random.default_rng(0)
     counts = simulate_pairs([300, 120, 0, -50, -400], 80, rng)
-    ratings = [rating.mean for rating in bradley_terry(counts, draws=2)]
+    ratings = [rating.mean for rating in rate(counts, 5, draws=2)]
     assert sum(ratings) == pytest.approx(0, abs=1e-6)
     made, expected = np.zeros(5), np.zeros(5)
     for i, j in combinations(range(5), 2):
@@ -67,33 +67,29 @@ def test_every_player_makes_the_points_that_the_ratings_expect():
 
 def test_ratings_do_not_depend_on_the_order_of_players_in_a_pairing():
     counts = simulate_pairs([200, 0, -100], 50, np.random.default_rng(1))
-    turned = counts.swapaxes(0, 1)[:, :, ::-1]
-    assert bradley_terry(counts, draws=SAMPLES) == bradley_terry(turned, draws=SAMPLES)
+    turned = {(j, i): pairs[::-1] for (i, j), pairs in reversed(counts.items())}
+    assert rate(counts, 3, draws=SAMPLES) == rate(turned, 3, draws=SAMPLES)
 
 
 def test_perfect_score_has_a_finite_rating():
-    counts = np.zeros((3, 3, 5), np.int64)
-    counts[0, 1, 4] = counts[0, 2, 4] = 100
-    counts[1, 2] = [20, 20, 20, 20, 20]
-    best, *others = bradley_terry(counts)
+    best, *others = rate({(0, 1): [0, 0, 0, 0, 100], (0, 2): [0, 0, 0, 0, 100], (1, 2): [20] * 5}, 3)
     assert 800 < best.mean - others[0].mean < 1200
     assert best.low - max(other.high for other in others) > 300
     assert best.high < 3000
 
 
 def test_rating_among_fixed_ratings():
-    counts = np.zeros((4, 4, 5), np.int64)
-    counts[3, 0], counts[3, 1] = [5, 10, 20, 30, 35], [20, 20, 20, 20, 20]
-    counts[2, 3] = [0, 0, 0, 10, 90]
+    own = {0: [5, 10, 20, 30, 35], 1: [20, 20, 20, 20, 20], 2: [90, 10, 0, 0, 0]}
+    counts = {(3, 0): own[0], (3, 1): own[1], (2, 3): own[2][::-1]}
     counts[0, 1] = [0, 0, 0, 0, 1000]  # which does not move what is known
     known = [-100, 0, 500, None]
-    *fixed, placed = bradley_terry(counts, known=known)
+    *fixed, placed = rate(counts, 4, known=known)
     assert [rating.mean for rating in fixed] == [rating.low for rating in fixed] == known[:3]
 
     def surplus(rating):
         total = 0.0
-        for opponent, sign in ((0, 1), (1, 1), (2, -1)):
-            seen = (counts[3, opponent] if sign > 0 else counts[2, 3][::-1]) + PRIOR
+        for opponent, pairs in own.items():
+            seen = np.array(pairs) + PRIOR
             total += seen @ np.arange(5) / 4 - seen.sum() * score_from_elo(rating - known[opponent])
         return total
 
@@ -102,24 +98,21 @@ def test_rating_among_fixed_ratings():
 
 
 def test_errors_of_ratings():
-    counts = np.zeros((3, 3, 5), np.int64)
-    counts[0, 1, 2] = 5
-    with pytest.raises(ValueError, match="no games connect player 2 with player 0"):
-        bradley_terry(counts)
-    assert len(bradley_terry(counts, known=[0, None, 50])) == 3  # what is known connects
+    counts = {(0, 1): [0, 0, 5, 0, 0]}
+    with pytest.raises(ValueError, match="do not connect all players"):
+        rate(counts, 3)
+    assert len(rate(counts, 3, known=[0, None, 50])) == 3  # what is known connects
     with pytest.raises(ValueError, match="anchor=0 would move ratings that are known"):
-        bradley_terry(counts, anchor=0, known=[0, None, 50])
+        rate(counts, 3, anchor=0, known=[0, None, 50])
 
 
-@pytest.mark.parametrize(
-    ("tournaments", "shared"), [(16, 0.0), *(pytest.param(400, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
-)
-def test_coverage_of_intervals(tournaments, shared):
+@pytest.mark.parametrize("tournaments", [16, pytest.param(400, marks=pytest.mark.slow)])
+def test_coverage_of_intervals(tournaments):
     rng = np.random.default_rng(4)
     truth = np.array([150.0, 60.0, 0.0, -210.0])
     inside = np.zeros(4)
     for _ in range(tournaments):
-        found = bradley_terry(simulate_pairs(truth, 100, rng, shared), draws=SAMPLES, seed=int(rng.integers(2**32)))
+        found = rate(simulate_pairs(truth, 100, rng), 4, draws=SAMPLES, seed=int(rng.integers(2**32)))
         inside += [rating.low <= true <= rating.high for rating, true in zip(found, truth, strict=True)]
     # quantiles of so many samples are a little too narrow, as is a twentieth of them
     error = 4 * (0.95 * 0.05 / tournaments) ** 0.5

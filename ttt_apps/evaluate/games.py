@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import tyro
 
 from ttt_apps import cli
-from ttt_apps.cli import JsonOptions, UsageError, check_no_effect, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_eval.matches.account import describe_account, make_account
@@ -23,7 +22,7 @@ UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)
-class Games(JsonOptions):
+class Games(cli.JsonOptions):
     """Replay the games of a file by the rules, and count them by players and result."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
@@ -42,13 +41,13 @@ class Games(JsonOptions):
     def run(self) -> None:
         """Read, check, and print or write."""
         if self.explain is not None:
-            check_no_effect(self, "with --explain", "number", "text", "out")
+            cli.check_no_effect(self, "with --explain", "number", "text", "out")
             self._explain(self.explain)
         elif self.out is not None:
-            check_no_effect(self, "with --out", "text", "json", "luck_correction")
+            cli.check_no_effect(self, "with --out", "text", "json", "luck_correction")
             self._write(self.out)
         elif self.text:
-            check_no_effect(self, "with --text", "json", "luck_correction")
+            cli.check_no_effect(self, "with --text", "json", "luck_correction")
             for count, played in enumerate(self._selected_games()):
                 sys.stdout.write("\n" * (count > 0) + to_notation(played))
         else:
@@ -59,7 +58,7 @@ class Games(JsonOptions):
         if self.number is not None:
             yield self._game("--number", self.number)
         else:
-            yield from read_games(self.file, tell=warn)
+            yield from read_games(self.file, tell=cli.warn)
 
     def _game(self, option: str, number: int) -> PlayedGame:
         """Return the game with a number, which an option gave.
@@ -68,19 +67,19 @@ class Games(JsonOptions):
             ValueError: there is none.
         """
         count = 0
-        for count, played in enumerate(read_games(self.file, tell=warn), 1):
+        for count, played in enumerate(read_games(self.file, tell=cli.warn), 1):
             if count == number:
                 return played
-        raise UsageError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")
+        raise cli.UsageError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")
 
     def _explain(self, number: int) -> None:
         """Print the account of one game."""
         played = self._game("--explain", number)
         correction = make_correction(self.luck_correction or EXACT, played.game)
         if correction is None:
-            raise UsageError("--luck-correction off leaves no values to explain a game with: leave it out")
+            raise cli.UsageError("--luck-correction off leaves no values to explain a game with: leave it out")
         if played.result is None:
-            raise UsageError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
+            raise cli.UsageError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
         account = make_account(played, correction)
         rows = [
             {
@@ -101,7 +100,7 @@ class Games(JsonOptions):
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
         if path.exists():
-            raise UsageError(f"--out {path} is there already: name another file, or remove that one")
+            raise cli.UsageError(f"--out {path} is there already: name another file, or remove that one")
         if path.suffix == ".txt":
             texts = (to_notation(played).encode() for played in self._selected_games())
             write_atomically(path, lambda file: file.writelines(b"\n" * (n > 0) + text for n, text in enumerate(texts)))

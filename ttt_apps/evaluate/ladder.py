@@ -14,7 +14,7 @@ from ttt_apps import cli
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
-from ttt_eval.matches.match_blocks import RESULT
+from ttt_eval.matches.match import RESULT
 from ttt_eval.metrics import LOSSES, describe_losses
 
 

@@ -82,20 +82,19 @@ def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
 
 def _text(fact: Mapping[str, Any]) -> str:
     """Return a description, and on further lines the arguments and their defaults."""
-    needed = [f"{name}=(needed)" for name, argument in fact["arguments"].items() if argument["needed"]]
-    others = {name: argument["default"] for name, argument in fact["arguments"].items() if not argument["needed"]}
-    self_play = _format_values(fact.get("self_play", {}))
-    lines = [fact["what"], "   ".join([*needed, *_format_values(others)])]
-    if self_play:
-        lines.append(f"self-play: {'   '.join(self_play)}")
+    arguments = fact["arguments"].items()
+    defaults = {name: "(needed)" if argument["needed"] else argument["default"] for name, argument in arguments}
+    lines = [fact["what"], _format_values(defaults)]
+    if fact.get("self_play"):
+        lines.append(f"self-play: {_format_values(fact['self_play'])}")
     return "\n".join(filter(None, lines))
 
 
-def _format_values(values: Mapping[str, Any]) -> list[str]:
+def _format_values(values: Mapping[str, Any]) -> str:
     """Format values as in a spec string or on a command line."""
     words = {
         name.replace("_", "-"): " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
         for name, value in values.items()
     }
     lower = {"True": "true", "False": "false", "None": "none"}
-    return [f"{name}={lower.get(word, word)}" for name, word in words.items()]
+    return "   ".join(f"{name}={lower.get(word, word)}" for name, word in words.items())

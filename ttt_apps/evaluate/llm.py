@@ -18,7 +18,6 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.files import parse_json, write_atomically, write_json
-from ttt_envs.game.game import Game
 from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
 from ttt_eval.language_models.player import Interview, TextSettings
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
@@ -96,7 +95,8 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         if not isinstance(fields := parse_json(self.fields), dict):
             raise cli.UsageError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
-        opponent = make_policy(self._opponent_spec(game), game)
+        best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
+        opponent = make_policy(self.opponent or best, game)
         correction = cli.check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
@@ -142,13 +142,8 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             f"the same command again"
         )
 
-    def _opponent_spec(self, game: Game) -> str:
-        return self.opponent or ("optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block")
-
     def _num_games(self) -> int:
-        if self.positions == "all" and not self.games:
-            return 0
-        return DEFAULT_GAMES if self.games is None else self.games
+        return self.games or (0 if self.positions == "all" else DEFAULT_GAMES)
 
 
 def _describe(usage: Mapping[str, int]) -> str:

@@ -21,8 +21,7 @@ from ttt_eval.matches import sprt, tournament
 from ttt_eval.matches.elo import elo_to_dict
 from ttt_eval.matches.games import append_games, new_games
 from ttt_eval.matches.luck import OFF
-from ttt_eval.matches.match import MatchSettings, play_blocks
-from ttt_eval.matches.match_blocks import COST, RESULT
+from ttt_eval.matches.match import COST, RESULT, MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import Model

@@ -13,14 +13,16 @@ from ttt_apps.runs import report_run
 from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
 from ttt_eval.curves import read_curves
 from ttt_eval.metrics import YAxis
-from ttt_eval.reports.curves import draw_summaries
 from ttt_eval.reports.page import write_report
+from ttt_eval.reports.parts import draw_summaries
 from ttt_eval.reports.plots import COLUMN_WIDTH, Scale, save_for_paper
 from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
 from ttt_eval.run_files import RunDirectory
 
 MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 """Limits of the width of a figure in inches."""
+OTHERS = ("settings", "notes")
+"""Keys of a group that are not in the printed table."""
 Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 
@@ -124,17 +126,10 @@ class Plot(cli.JsonOptions):
             write_csv(self.csv, summaries, self.x, self.y)
         groups_data = [_group_data(group, self.x, self.y) for group in summaries]
         rows = [
-            {
-                "group": group.name,
-                "runs": group.runs,
-                COLUMNS[self.x]: group.x[-1],
-                f"median {self.y}": group.median[-1],
-                "low": None if group.low is None else group.low[-1],
-                "high": None if group.high is None else group.high[-1],
-            }
-            for group in summaries
+            {key: part[-1] if isinstance(part, list) else part for key, part in group.items() if key not in OTHERS}
+            for group in groups_data
         ]
-        table = cli.rows_table(rows, title="at the last common mark")
+        table = cli.rows_table(rows, title="medians at the last common mark")
         cli.show({"x": self.x, "y": self.y, "groups": groups_data}, table, json=self.json)
         if not self.json:
             written = [str(path) for path in (self.out, self.csv) if path is not None]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 import tyro
 
-from baselines.connect_four import Solver, landing_cells
+from baselines.connect_four import Solver
 from baselines.exact import Work, solve
 from baselines.exact.count import MAX_COUNTED_CELLS
 from baselines.exact.layers import check_size, is_layered
 from baselines.exact.solve import is_searched
-from baselines.proof_number import prove
-from baselines.proof_number.prover import check_provable
+from baselines.proof_number import check_provable, prove
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_envs.core.jit import Float64Array
@@ -66,20 +66,13 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         boards = Boards.from_positions([position])
         moves = solution.action_values(boards)[0]
         best = np.flatnonzero(solution.optimal_actions(boards)[0]).tolist()
+        distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
+        values = {"value": solution.value, "value_to_mover": float(solution.values(boards)[0]), "distance": distance}
         counts = None
         if game.cells <= MAX_COUNTED_CELLS:
             with cli.status("counting"):
                 counts = solution.counts._asdict()
-        self._show(
-            game,
-            position,
-            "layers",
-            (solution.value, float(solution.values(boards)[0])),
-            int(solution.distance(boards)[0]) if game.skip_chance == 0 else None,
-            moves,
-            best,
-            counts=counts,
-        )
+        self._show(game, position, "layers", values, moves, best, counts=counts)
 
     def _search(self, game: Game, position: Position) -> None:
         """Solve a position of Connect Four by a search."""
@@ -87,41 +80,31 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         with cli.bar("searching") as bar:
             options = {} if memory is None else {"memory": memory}
             solver = Solver(game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **options)
-            bounds = solver.scores(position)
-        landing = landing_cells(game, position).tolist()
-        scores = {column: bound.low for column, bound in enumerate(bounds) if bound is not None}
-        best = max(scores.values())
-        value, moves = float(np.sign(best)), np.full(game.cells, np.nan)
-        moves[[landing[column] for column in scores]] = np.sign(list(scores.values()))
-        self._show(
-            game,
-            position,
-            "search",
-            (value if self.position is None else None, value),
-            solver.distance(best, int((position.cells != 0).sum())),
-            moves,
-            np.flatnonzero(moves == value).tolist(),
-            counts=None,
-            scores={COLUMNS[column]: score for column, score in scores.items()},
-        )
+            scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
+        highest = max(scores.values())
+        value, moves = float(np.sign(highest)), np.full(game.cells, np.nan)
+        moves[list(scores)] = np.sign(list(scores.values()))
+        best = np.flatnonzero(moves == value).tolist()
+        distance = solver.distance(highest, int((position.cells != 0).sum()))
+        values = {"value": value if self.position is None else None, "value_to_mover": value, "distance": distance}
+        by_column = {COLUMNS[cell % game.columns]: score for cell, score in scores.items()}
+        self._show(game, position, "search", values, moves, best, counts=None, scores=by_column)
 
     def _show(
         self,
         game: Game,
         position: Position,
         method: str,
-        values: tuple[float | None, float],
-        distance: int | None,
+        values: Mapping[str, Any],
         moves: Float64Array,
         best: list[int],
         **others: dict[str, Any] | None,
     ) -> None:
         """Print the values of a position, of the empty board and of the mover, and those of its moves."""
-        facts = {"value": values[0], "value_to_mover": values[1], "distance": distance}
         settings = {"game": game.to_dict(), "position": self.position, "method": method}
         cli.show(
-            {**settings, **facts, "moves": values_json(game, moves), "optimal": best, **others},
-            cli.facts_table(facts, title=f"{game}, by {method}"),
+            {**settings, **values, "moves": values_json(game, moves), "optimal": best, **others},
+            cli.facts_table(values, title=f"{game}, by {method}"),
             f"values of the moves in {to_text(position, game)!r} for the mover; * best",
             values_text(game, position, moves, best=best),
             *(cli.facts_table(part, title=f"\n{name}") for name, part in others.items() if part is not None),

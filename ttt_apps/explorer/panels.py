@@ -11,8 +11,7 @@ import numpy as np
 
 from baselines import proof_number
 from baselines.compression import Decomposition, decomposition, default_rank, largest_rank, make_grouping
-from baselines.connect_four import Solver, check_solvable, is_solvable, landing_cells
-from baselines.connect_four.bitboards import MAX_BITS
+from baselines.connect_four import MAX_BITS, Solver, check_solvable, is_solvable
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
@@ -125,7 +124,7 @@ class Panels:
             nodes *= CONNECT_FOUR_NODES
             values, undecided = self._connect_four_results(game, position, nodes)
         else:
-            results = Prover(game, nodes=nodes).partial_results(position)
+            results = Prover(game, nodes=nodes).results(position, shares=True)
             is_open = (results != TAKEN) & (results != UNDECIDED)
             values = np.where(is_open, results.astype(np.float64), np.nan)
             undecided = int(np.count_nonzero(results == UNDECIDED))
@@ -151,12 +150,9 @@ class Panels:
         solver, lock = self._solvers.get(game, make)
         with lock:
             bounds = solver.scores(position, nodes=nodes)
-        values, undecided = np.full(game.cells, np.nan), 0
-        for cell, found in zip(landing_cells(game, position), bounds, strict=True):
-            if found is not None and found.value is not None:
-                values[cell] = found.value
-            undecided += found is not None and found.value is None
-        return values, undecided
+        values = np.full(game.cells, np.nan)
+        values[list(bounds)] = [np.nan if bound.value is None else bound.value for bound in bounds.values()]
+        return values, sum(bound.value is None for bound in bounds.values())
 
     def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")

@@ -7,8 +7,7 @@ estimator, and compares its estimates with the exact advantages of :mod:`ttt_eva
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +23,8 @@ from ttt_envs.game.symmetry import symmetries
 from ttt_eval.audit.episodes import Episodes, Players, enumerate_episodes, enumerate_groups, sample_episodes
 from ttt_eval.audit.errors import (
     ROUNDING,
-    AdvantageErrors,
-    GradientErrors,
+    Errors,
     PositionErrors,
-    Reference,
     Visits,
     advantage_errors,
     assign_blocks,
@@ -98,10 +95,18 @@ class Audit(NamedTuple):
     """whether all episodes were enumerated; else numbers have 95% intervals"""
     episodes: int
     """number of sampled or enumerated episodes"""
-    advantage: AdvantageErrors
-    """of the estimates"""
-    gradient: GradientErrors
-    """of the policy gradient"""
+    advantage: Errors
+    """of the estimates, given position and action, averaged over the decisions of an episode; the mean squared error is
+    that of all decisions, bias and variance are those of the covered ones"""
+    coverage: float
+    """share of decisions whose pair of position and action was sampled at least twice, which bias and variance need; 1
+    where exact"""
+    gradient: Errors
+    """of the policy gradient of one episode, as sums of squares over all logits"""
+    cosine: Interval
+    """of the angle between the expected gradient and the exact one: 1 if a bias changes the length alone"""
+    exact_gradient_squared: Interval
+    """squared length of the exact gradient, see :mod:`ttt_eval.audit.errors`"""
     positions: PositionErrors
     boards: Boards
     """the positions of ``positions``"""
@@ -109,27 +114,22 @@ class Audit(NamedTuple):
     @property
     def biased(self) -> bool | None:
         """Whether the expected gradient differs from the exact one; None if the sample does not decide it."""
-        return _differs(self.gradient.errors.bias_squared, self.exact)
+        return _differs(self.gradient.bias_squared, self.exact)
 
     @property
     def biased_advantage(self) -> bool | None:
         """Whether the expected estimates differ from what they estimate, which may leave the gradient as it is."""
-        return _differs(self.advantage.errors.bias_squared, self.exact)
+        return _differs(self.advantage.bias_squared, self.exact)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data without the positions; docs/files.md documents the keys."""
+        numbers = ("advantage", "gradient", "cosine", "exact_gradient_squared")
+        facts = ("exact", "episodes", "coverage", "biased_advantage", "biased")
         return {
             "name": self.estimator.name,
             "estimates": self.estimator.estimates,
-            "exact": self.exact,
-            "episodes": self.episodes,
-            "advantage": self.advantage.errors.to_dict(),
-            "coverage": self.advantage.coverage,
-            "biased_advantage": self.biased_advantage,
-            "gradient": self.gradient.errors.to_dict(),
-            "biased": self.biased,
-            "cosine": self.gradient.cosine.to_dict(),
-            "exact_gradient_squared": self.gradient.exact.to_dict(),
+            **{name: getattr(self, name) for name in facts},
+            **{name: getattr(self, name).to_dict() for name in numbers},
         }
 
 
@@ -161,116 +161,80 @@ def audit(
         ValueError: an unknown name, a policy that is not pure, or an estimator that does not keep to its protocol.
         MemoryError: too many reachable positions.
     """
-    return Auditor(game, policy, opponent, settings or AuditSettings()).audit(estimator)
+    chosen = make_estimator(estimator)
+    return Auditor(game, policy, opponent, settings).audit(chosen)
 
 
-@dataclass(frozen=True)
 class Auditor:
-    """Audits several estimators on the same episodes; see :func:`audit` for the arguments."""
+    """Audits several estimators on the same episodes; see :func:`audit` for the arguments and errors."""
 
-    game: Game
-    policy: str | Policy
-    opponent: str | Policy | None = "random"
-    settings: AuditSettings = field(default_factory=AuditSettings)
+    def __init__(
+        self,
+        game: Game,
+        policy: str | Policy,
+        opponent: str | Policy | None = "random",
+        settings: AuditSettings | None = None,
+    ) -> None:
+        self.game, self.settings = game, settings or AuditSettings()
+        self._target = make_policy(policy, game)
+        self._players = players = _make_players(game, self._target, opponent, self.settings)
+        evaluation = self._evaluate()
+        number = self.settings.episodes
+        self._episodes = (
+            enumerate_episodes(players) if number is None else sample_episodes(players, number, self.settings.seed)
+        )
+        cells = self._episodes.cells
+        self._boards = Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
+        self._values, self._probabilities, self._action_values = _look_up(evaluation, self._boards)
+        if (lost := self._first(np.isnan(self._values))) is not None:
+            raise ValueError(
+                f"{policy} never reaches {lost!r} against {opponent}, so it has no exact value there: "
+                f"choose a policy, a behaviour and a position that the audited policy can reach"
+            )
+        self._ratios, self._critic = self._weigh_moves(), self._criticise()
 
     def audit(self, estimator: str | Callable[[Batch], Any] | Estimator) -> Audit:
         """Return the errors of one estimator."""
         chosen = make_estimator(estimator)
         size = self.settings.group_size if chosen.uses_groups else 1
-        _ = self._players, self._evaluation  # reject what cannot be evaluated before episodes are played
-        episodes, reference = self._episodes(size), self._reference
-        mask, at = episodes.mask, (episodes.positions[:, :-1][episodes.mask], episodes.actions[episodes.mask])
-        ratios, values = np.zeros(mask.shape), np.where(episodes.positions >= 0, self._critic[episodes.positions], 0.0)
+        episodes = self._in_groups(size)
+        mask, rows = episodes.mask, episodes.positions
+        at = rows[:, :-1][mask], episodes.actions[mask]
+        ratios, values = np.zeros(mask.shape), np.where(rows >= 0, self._critic[rows], 0.0)
         ratios[mask] = self._ratios[at]
         ends = episodes.terminated, episodes.truncated
-        batch = Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size)
-        visits = Visits.from_episodes(episodes, ratios, size)
-        estimates, exact = chosen.estimate(batch)[mask], reference.advantages[at]
-        error = estimates - (exact if chosen.estimates == "advantage" else reference.action_values[at])
+        estimates = chosen.estimate(Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size))[
+            mask
+        ]
+        exact = self._action_values[at] - self._values[at[0]]
+        error = estimates - (exact if chosen.estimates == "advantage" else self._action_values[at])
+        number = np.nonzero(mask)[0]
+        visits = Visits(number // size, *at, episodes.weights[number], ratios[mask])
         blocks = None if episodes.exact else assign_blocks(len(mask) // size)
         positions = position_errors(visits, error, episodes.exact, len(mask))
-        return Audit(
-            chosen,
-            episodes.exact,
-            len(mask),
-            advantage_errors(visits, error, self.game.cells, blocks),
-            gradient_errors(visits, (estimates, exact), reference.probabilities, size, blocks),
-            positions,
-            self._boards.take(positions.rows),
-        )
+        advantage, coverage = advantage_errors(visits, error, self.game.cells, blocks)
+        gradient, cosine, square = gradient_errors(visits, (estimates, exact), self._probabilities, size, blocks)
+        numbers = (advantage, coverage, gradient, cosine, square)
+        return Audit(chosen, episodes.exact, len(mask), *numbers, positions, self._boards.take(positions.rows))
 
-    # -- the game ------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _players(self) -> Players:
-        settings, game = self.settings, self.game
-        if game.cells > MAX_CELLS_BASE_3:
-            raise ValueError(f"{game} is too large for an audit: choose a board of up to {MAX_CELLS_BASE_3} cells")
-        target = make_policy(self.policy, game)
-        opponent = target if self.opponent is None else make_policy(self.opponent, game)
-        behaviour = target if settings.behaviour is None else make_policy(settings.behaviour, game)
-        if not behaviour.pure:
-            raise ValueError(f"{behaviour} is not pure: the ratios of its moves are unknown, choose another behaviour")
-        start = Position(np.zeros(game.cells, np.int8), 0)
-        if settings.position:
-            start = from_text(settings.position, game)
-            check_opening(game, start, f"position {settings.position!r}")
-        return Players(game, behaviour, opponent, settings.seat, settings.max_steps, start)
-
-    @cached_property
-    def _evaluation(self) -> PolicyEvaluation:
-        settings, game = self.settings, self.game
-        target, opponent = make_policy(self.policy, game), self._players.opponent
-        merge = game.cells > MAX_CELLS_UNMERGED and target.symmetric and opponent.symmetric
+    def _evaluate(self) -> PolicyEvaluation:
+        game, settings, opponent = self.game, self.settings, self._players.opponent
+        merge = game.cells > MAX_CELLS_UNMERGED and self._target.symmetric and opponent.symmetric
         return evaluate_policy(
-            game, target, opponent, seat=settings.seat, discount=settings.discount, merge_symmetries=merge
+            game, self._target, opponent, seat=settings.seat, discount=settings.discount, merge_symmetries=merge
         )
 
-    @cached_property
-    def _all_episodes(self) -> Episodes:
-        if self.settings.episodes is None:
-            return enumerate_episodes(self._players)
-        return sample_episodes(self._players, self.settings.episodes, self.settings.seed)
-
-    def _episodes(self, size: int) -> Episodes:
+    def _in_groups(self, size: int) -> Episodes:
         """Return the episodes, in whole groups."""
-        drawn = self._all_episodes
+        episodes = self._episodes
         if size == 1:
-            return drawn
-        if drawn.exact:
-            return enumerate_groups(drawn, size)
-        whole = len(drawn.weights) // size * size
+            return episodes
+        if episodes.exact:
+            return enumerate_groups(episodes, size)
+        whole = len(episodes.weights) // size * size
         if not whole:
-            raise ValueError(f"episodes={len(drawn.weights)} make no group of {size}: choose {size} or more")
-        return drawn.take(np.arange(whole), np.full(whole, 1 / whole))
-
-    @cached_property
-    def _boards(self) -> Boards:
-        cells = self._all_episodes.cells
-        return Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
-
-    @cached_property
-    def _reference(self) -> Reference:
-        """Exact numbers at the positions of the episodes.
-
-        Raises:
-            ValueError: the policies never reach one of the positions.
-        """
-        evaluation, boards = self._evaluation, self._boards
-        index = PositionIndex(self.game, evaluation.boards)
-        values, *tables = np.full(len(boards.mover), np.nan), np.empty(boards.cells.shape), np.empty(boards.cells.shape)
-        for image in symmetries(self.game, "all" if evaluation.merged else "none"):
-            rows = index.find(Boards(boards.cells[:, image], boards.mover))
-            at = np.flatnonzero(rows >= 0)  # of each class, the evaluation has one position
-            values[at] = evaluation.values[rows[at]]
-            for table, exact in zip(tables, (evaluation.probabilities, evaluation.action_values), strict=True):
-                table[at[:, None], image] = np.nan_to_num(exact[rows[at]])
-        if (lost := self._first(np.isnan(values))) is not None:
-            raise ValueError(
-                f"{self.policy} never reaches {lost!r} against {self.opponent}, so it has no exact value there: "
-                f"choose a policy, a behaviour and a position that the audited policy can reach"
-            )
-        return Reference(tables[0], values, tables[1])
+            raise ValueError(f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more")
+        return episodes.take(np.arange(whole), np.full(whole, 1 / whole))
 
     def _first(self, rows: BoolArray) -> str | None:
         """Return the first of these positions as text, None if there is none."""
@@ -278,27 +242,25 @@ class Auditor:
 
     # -- what estimators are given -------------------------------------------------------------------------------
 
-    @cached_property
-    def _ratios(self) -> Float64Array:
-        """Ratios of the probabilities of moves to those of the behaviour, float64[P, cells].
+    def _weigh_moves(self) -> Float64Array:
+        """Return the ratios of the probabilities of moves to those of the behaviour, float64[P, cells].
 
         Raises:
             ValueError: the behaviour never plays a move that the audited policy plays.
         """
-        audited = self._reference.probabilities
+        audited = self._probabilities
         if self.settings.behaviour is None:
             return np.ones(audited.shape)
         behaviour = np.asarray(self._players.behaviour.probabilities(self._boards), np.float64)
         if (text := self._first(((behaviour == 0) & (audited > 0)).any(axis=1))) is not None:
             raise ValueError(
-                f"the behaviour {self.settings.behaviour} never plays some moves of {self.policy} in {text!r}: "
+                f"the behaviour {self.settings.behaviour} never plays some moves of {self._target} in {text!r}: "
                 f"choose one that plays them all, such as random"
             )
         return np.divide(audited, behaviour, out=np.zeros(audited.shape), where=behaviour > 0)
 
-    @cached_property
-    def _critic(self) -> Float64Array:
-        """Values of the critic at the positions of the episodes, float64[P].
+    def _criticise(self) -> Float64Array:
+        """Return the values of the critic at the positions of the episodes, float64[P].
 
         Raises:
             ValueError: an unknown critic, or one without values.
@@ -309,7 +271,7 @@ class Auditor:
             if name == LEARNED:
                 return self._learned(count or "1000")
             if critic in (EXACT, ZERO):
-                return self._reference.values if critic == EXACT else np.zeros(len(boards.mover))
+                return self._values if critic == EXACT else np.zeros(len(boards.mover))
             if (function := make_policy(critic, self.game).values) is None:
                 raise ValueError(
                     f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH"
@@ -321,10 +283,39 @@ class Auditor:
         """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
         if not count.isdecimal() or not 0 < int(count) <= MAX_TRAINING:
             raise ValueError(f"critic learned:{count} has no number of episodes: write for example learned:1000")
-        players = self._players._replace(behaviour=make_policy(self.policy, self.game), max_steps=None)
+        players = self._players._replace(behaviour=self._target, max_steps=None)
         training = sample_episodes(players, int(count), self.settings.seed + TRAINING_SEED)
         returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))
         rows = training.positions[:, :-1][training.mask]
         means: Float64Array = np.bincount(rows, returns[training.mask]) / np.bincount(rows)
         places = find_sorted(keys(training.cells), keys(self._boards.cells))  # episodes list positions by their keys
         return np.where(places >= 0, means[places], 0.0)
+
+
+def _make_players(game: Game, target: Policy, opponent: str | Policy | None, settings: AuditSettings) -> Players:
+    """Return the players of the episodes, ``target`` itself where no other is named."""
+    if game.cells > MAX_CELLS_BASE_3:
+        raise ValueError(f"{game} is too large for an audit: choose a board of up to {MAX_CELLS_BASE_3} cells")
+    other, behaviour = (target if spec is None else make_policy(spec, game) for spec in (opponent, settings.behaviour))
+    if not behaviour.pure:
+        raise ValueError(f"{behaviour} is not pure: the ratios of its moves are unknown, choose another behaviour")
+    start = Position(np.zeros(game.cells, np.int8), 0)
+    if settings.position:
+        start = from_text(settings.position, game)
+        check_opening(game, start, f"position {settings.position!r}")
+    return Players(game, behaviour, other, settings.seat, settings.max_steps, start)
+
+
+def _look_up(evaluation: PolicyEvaluation, boards: Boards) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return exact values float64[P], NaN where games never come, and probabilities and action values
+    float64[P, cells], which are arbitrary where illegal.
+    """
+    index = PositionIndex(evaluation.game, evaluation.boards)
+    values, *tables = np.full(len(boards.mover), np.nan), np.empty(boards.cells.shape), np.empty(boards.cells.shape)
+    for image in symmetries(evaluation.game, "all" if evaluation.merged else "none"):
+        rows = index.find(Boards(boards.cells[:, image], boards.mover))
+        at = np.flatnonzero(rows >= 0)  # of each class, the evaluation has one position
+        values[at] = evaluation.values[rows[at]]
+        for table, exact in zip(tables, (evaluation.probabilities, evaluation.action_values), strict=True):
+            table[at[:, None], image] = np.nan_to_num(exact[rows[at]])
+    return values, tables[0], tables[1]

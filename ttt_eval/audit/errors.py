@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_eval.audit.episodes import Episodes
 from ttt_eval.statistics import Interval, interval_from_seeds
 
 if TYPE_CHECKING:
@@ -33,22 +32,6 @@ ROUNDING = 1e-18
 """Maximum squared length of an exact vector that counts as rounding."""
 NUM_BLOCKS = 40
 """Number of blocks of sampled episodes."""
-
-
-class Reference(NamedTuple):
-    """Exact numbers of the audited policy at the distinct boards of :class:`Episodes`."""
-
-    probabilities: Float64Array
-    """float64[P, cells]"""
-    values: Float64Array
-    """float64[P]"""
-    action_values: Float64Array
-    """float64[P, cells]; arbitrary where illegal"""
-
-    @property
-    def advantages(self) -> Float64Array:
-        """float64[P, cells]; arbitrary where illegal."""
-        return self.action_values - self.values[:, None]
 
 
 class Errors(NamedTuple):
@@ -62,26 +45,6 @@ class Errors(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
         return {name: value.to_dict() for name, value in self._asdict().items()}
-
-
-class AdvantageErrors(NamedTuple):
-    """Errors of estimates, given position and action, averaged over the decisions of an episode."""
-
-    errors: Errors
-    """the mean squared error is that of all decisions; bias and variance are those of the covered ones"""
-    coverage: float
-    """share of decisions whose pair of position and action was sampled at least twice, which bias and variance need; 1
-    where exact"""
-
-
-class GradientErrors(NamedTuple):
-    """Errors of the gradient of one episode, as sums of squares over all logits."""
-
-    errors: Errors
-    cosine: Interval
-    """of the angle between the expected estimate and the exact gradient: 1 if a bias changes the length alone"""
-    exact: Interval
-    """squared length of the exact gradient, see this module"""
 
 
 class PositionErrors(NamedTuple):
@@ -111,25 +74,15 @@ class Visits(NamedTuple):
     """float64[V]: of the episode"""
     ratio: Float64Array
 
-    @classmethod
-    def from_episodes(cls, episodes: Episodes, ratios: Float64Array, group_size: int) -> Visits:
-        """Return the decisions of episodes in groups of consecutive ones."""
-        episode, step = np.nonzero(episodes.mask)
-        return cls(
-            episode // group_size,
-            episodes.positions[episode, step],
-            episodes.actions[episode, step],
-            episodes.weights[episode],
-            ratios[episode, step],
-        )
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Advantages
 
 
-def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks: Int64Array | None) -> AdvantageErrors:
-    """Return the errors of estimates.
+def advantage_errors(
+    visits: Visits, error: Float64Array, num_cells: int, blocks: Int64Array | None
+) -> tuple[Errors, float]:
+    """Return the errors of estimates, and the share of decisions from which bias and variance are.
 
     Args:
         visits: the decisions.
@@ -141,7 +94,7 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
     if blocks is None:
         weight, first, second = _moments(pair, visits.weight, error)
         bias, mse = float((first**2 / weight).sum() / weight.sum()), float(second.sum() / weight.sum())
-        return AdvantageErrors(Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse))), 1.0)
+        return Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse))), 1.0
     shape = int(blocks.max(initial=-1)) + 1, int(pair.max(initial=-1)) + 1
     places, ones = blocks[visits.group] * shape[1] + pair, np.ones(len(error))
     moments = _moments(places, ones, error, shape[0] * shape[1]).reshape(3, *shape)
@@ -157,7 +110,7 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
         return np.array([square, second.sum() / count.sum() - square, mse])
 
     coverage = float(whole[0][whole[0] > 1].sum() / max(1.0, whole[0].sum()))
-    return AdvantageErrors(Errors(*_jackknife(measure, shape[0])), coverage)
+    return Errors(*_jackknife(measure, shape[0])), coverage
 
 
 def _moments(places: Int64Array, weight: Float64Array, error: Float64Array, count: int = 0) -> Float64Array:
@@ -189,8 +142,8 @@ def position_errors(visits: Visits, error: Float64Array, exact: bool, num_episod
 def gradient_errors(
     visits: Visits, estimates: tuple[Float64Array, Float64Array], probabilities: Float64Array, group_size: int,
     blocks: Int64Array | None,
-) -> GradientErrors:  # fmt: skip
-    """Return the errors of policy gradients.
+) -> tuple[Errors, Interval, Interval]:  # fmt: skip
+    """Return the errors of policy gradients, the cosine of the expected and the exact one, and the latter's square.
 
     Args:
         visits: the decisions.
@@ -237,7 +190,7 @@ def gradient_errors(
 
         results = _jackknife(measure, len(sizes))
         results[3] = Interval(*np.clip(results[3], -1.0, 1.0).tolist())  # within its range; NaN stays
-    return GradientErrors(Errors(*results[:3]), results[3], results[4])
+    return Errors(*results[:3]), results[3], results[4]
 
 
 def _gradients(visits: Visits, advantages: Float64Array, probabilities: Float64Array, num_groups: int) -> csr_array:
@@ -274,15 +227,12 @@ def assign_blocks(num_groups: int) -> Int64Array:
 def _jackknife(measure: Callable[[BoolArray], Float64Array], num_blocks: int) -> list[Interval]:
     """Return the numbers that ``measure`` gives for selected blocks, with their jackknife intervals."""
     whole = measure(np.ones(num_blocks, np.bool_))
+    intervals = [Interval(value, -np.inf, np.inf) for value in whole.tolist()]
     if num_blocks < 3:
-        return [Interval(x, -np.inf, np.inf) for x in whole.tolist()]
+        return intervals
     parts = np.stack([measure(np.arange(num_blocks) != block) for block in range(num_blocks)])
     pseudo = num_blocks * whole - (num_blocks - 1) * parts
-    intervals = []
-    for value, column in zip(whole.tolist(), pseudo.T, strict=True):
-        low, high = -np.inf, np.inf
-        if np.isfinite(column).all():
-            spread = interval_from_seeds(column.tolist())
-            low, high = spread.low + (value - spread.mean), spread.high + (value - spread.mean)
-        intervals.append(Interval(value, low, high))
+    for place in np.flatnonzero(np.isfinite(pseudo).all(axis=0)).tolist():
+        value, spread = intervals[place].mean, interval_from_seeds(pseudo[:, place].tolist())
+        intervals[place] = Interval(value, spread.low + (value - spread.mean), spread.high + (value - spread.mean))
     return intervals

@@ -3,7 +3,7 @@
 An estimator is any function of a :class:`Batch` that returns float64[E, T]; entries without a decision are ignored. It
 treats every episode by itself, unless it has an attribute ``uses_groups`` that is true: then ``group_size`` consecutive
 episodes form a group. The arrays of CleanRL and Stable-Baselines3 have the same meaning, transposed: see
-:mod:`ttt_eval.audit.adapters`.
+examples/audit_rollouts.py.
 """
 
 from __future__ import annotations
@@ -186,7 +186,9 @@ def _check_lambda(lam: float) -> None:
 
 def v_trace(batch: Batch, *, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:
     """Return the advantages of V-trace without the weight of the action (Espeholt et al., 2018, equation 1 and
-    section 4.2). In an audit this weight is the whole ratio; the paper truncates it, too.
+    section 4.2).
+
+    In an audit this weight is the whole ratio; the paper truncates it, too.
 
     Args:
         batch: the episodes.
@@ -279,13 +281,16 @@ class Estimator(NamedTuple):
     estimates: Literal["advantage", "return"] = "advantage"
     uses_groups: bool = False
     """whether it compares the episodes of a group"""
-    about: str = ""
-    """what it returns, in words"""
 
     @classmethod
     def from_function(cls, name: str, function: Callable[[Batch], Any]) -> Estimator:
         """Return the estimator of a function of one's own."""
         return cls(name, function, uses_groups=bool(getattr(function, "uses_groups", False)))
+
+    @property
+    def about(self) -> str:
+        """What it returns, in words: the first paragraph of its documentation."""
+        return " ".join((inspect.getdoc(self.function) or "").partition("\n\n")[0].split()).removeprefix("Return ")
 
     @property
     def settings(self) -> dict[str, type]:
@@ -325,24 +330,15 @@ class Estimator(NamedTuple):
         return np.where(batch.mask, answer, 0.0)
 
 
+SINGLE = (monte_carlo, return_minus_value, n_step, td_lambda, gae, gae_finite, v_trace, importance_sampling)
+GROUPS = (rloo, grpo, per_turn, per_turn_return)
+RETURNS = (monte_carlo, td_lambda)
+"""Estimators of returns."""
 ESTIMATORS: Mapping[str, Estimator] = {
-    estimator.name: estimator
-    for estimator in (
-        Estimator("monte-carlo", monte_carlo, "return", about="return of the rest of the episode"),
-        Estimator("return-minus-value", return_minus_value, about="return minus the value of the position"),
-        Estimator("n-step", n_step, about="n-step return minus the value"),
-        Estimator("td-lambda", td_lambda, "return", about="lambda-return"),
-        Estimator("gae", gae, about="generalised advantage estimation"),
-        Estimator("gae-finite", gae_finite, about="GAE with weights normalised over the decisions left"),
-        Estimator("v-trace", v_trace, about="V-trace, off policy"),
-        Estimator("importance-sampling", importance_sampling, about="per-decision importance sampling"),
-        Estimator("rloo", rloo, "advantage", True, "return minus the mean of the other episodes of a group"),
-        Estimator("grpo", grpo, "advantage", True, "return minus the mean of a group, over its standard deviation"),
-        Estimator("per-turn", per_turn, "advantage", True, "rewards centred turn by turn, then summed"),
-        Estimator(
-            "per-turn-return", per_turn_return, "advantage", True, "returns from each turn on, centred in a group"
-        ),
+    (name := function.__name__.replace("_", "-")): Estimator(
+        name, function, "return" if function in RETURNS else "advantage", function in GROUPS
     )
+    for function in (*SINGLE, *GROUPS)
 }
 """Built-in estimators by name."""
 

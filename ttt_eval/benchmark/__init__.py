@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ttt_eval.benchmark.scoring import References as References
 from ttt_eval.benchmark.scoring import TaskScore as TaskScore
 from ttt_eval.benchmark.scoring import combine_scores as combine_scores
 from ttt_eval.benchmark.scoring import references as references

@@ -22,12 +22,6 @@ from ttt_eval.benchmark.tasks import Task, TaskEnv
 
 SB3_ALGORITHMS = {config.name: config.algorithm for config in (PPOConfig, DQNConfig, MaskablePPOConfig)}
 """Maps the name of an agent to its algorithm, "package:Class"."""
-POLICIES = ("random", "win-or-block")
-LEARNER_NAMES = ("q-learning", "naive-mc", "q-net")
-"""learners that learn from transitions"""
-ALPHA_ZERO = "alpha-zero"
-AGENTS = (*POLICIES, *LEARNER_NAMES, ALPHA_ZERO, *SB3_ALGORITHMS)
-"""names of agents of this package"""
 
 
 @runtime_checkable
@@ -68,14 +62,8 @@ def load_agent(name: str) -> MakeAgent:
     Raises:
         ValueError: there is none.
     """
-    if name in POLICIES:
-        return functools.partial(PolicyAgent, name)
-    if name in LEARNER_NAMES:
-        return functools.partial(LearnerAgent, name)
-    if name == ALPHA_ZERO:
-        return AlphaZeroAgent
-    if name in SB3_ALGORITHMS:  # with its own default settings, but for the discount, which games do not have
-        return functools.partial(SB3Agent, load_algorithm(name, SB3_ALGORITHMS[name]), gamma=1.0)
+    if name in AGENTS:
+        return AGENTS[name]
     if ":" not in name:
         near = closest_names(name[:80], AGENTS)
         raise ValueError(f"there is no agent {name[:80]!r}: {near}, or write module:make of your own")
@@ -157,20 +145,10 @@ class SB3Agent:
         task: the task.
         seed: of the algorithm.
         policy: of the algorithm.
-        env_options: arguments of the environment.
         settings: further arguments of the algorithm.
     """
 
-    def __init__(
-        self,
-        algorithm: Any,
-        task: Task,
-        seed: int,
-        policy: str = "MlpPolicy",
-        env_options: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> None:
-        self.env_options = dict(env_options or {})
+    def __init__(self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any) -> None:
         self.hyperparameters = {"policy": policy, **settings}
         self.model: Any = None
         self.critic: Any = None
@@ -189,3 +167,21 @@ class SB3Agent:
                 if self._task.hides_masks and hasattr(self.model.policy, "get_distribution"):
                     self.returns = "probabilities"
             self.model.learn(steps, reset_num_timesteps=False)
+
+
+def make_sb3_agent(name: str, task: Task, seed: int) -> SB3Agent:
+    """Return an algorithm with its own default settings, but for the discount, which games do not have.
+
+    Raises:
+        ValueError: its package is not installed.
+    """
+    return SB3Agent(load_algorithm(name, SB3_ALGORITHMS[name]), task, seed, gamma=1.0)
+
+
+AGENTS: Mapping[str, MakeAgent] = {
+    **{name: functools.partial(PolicyAgent, name) for name in ("random", "win-or-block")},
+    **{name: functools.partial(LearnerAgent, name) for name in ("q-learning", "naive-mc", "q-net")},
+    "alpha-zero": AlphaZeroAgent,
+    **{name: functools.partial(make_sb3_agent, name) for name in SB3_ALGORITHMS},
+}
+"""Agents of this package by name."""

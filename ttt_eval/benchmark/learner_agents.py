@@ -58,7 +58,7 @@ class GameAgent:
         for _ in range(steps):
             if over:
                 observation, info = env.reset()
-                skip = self._shown_skip_chance(observation)
+                skip = info["skip_chance"] if len(self._games) > 1 else self._games[0].skip_chance
                 self._begin(skip)
             is_open = info["result"] == NOT_OVER  # else the opponent has won before the first move
             action = self._choose(skip, self._boards(observation, info)) if is_open else 0
@@ -77,14 +77,6 @@ class GameAgent:
     def _end(self, skip: float, seat: int, reward: float) -> None:
         """End a game with a reward to the agent's seat, of both that which moved last."""
         raise NotImplementedError
-
-    def _shown_skip_chance(self, observation: NDArray[np.float32]) -> float:
-        """Return the learner's skip chance that the observation shows; that of the only one if none is shown."""
-        skips = [game.skip_chance for game in self._games]
-        if len(skips) == 1:
-            return skips[0]
-        shown = float(observation[2 * self._task.games[0].cells])  # float32, so it is not exactly one of them
-        return min(skips, key=lambda skip: abs(skip - shown))
 
     def _boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
         """Return the position in which the agent moves, a batch of one."""

@@ -76,19 +76,6 @@ class TrainingReturns(Struct, frozen=True):
         if not len(self.steps) == len(self.episodes) == len(self.returns):
             raise ValueError("steps, episodes and returns have different lengths")
 
-    def mean(self, after: int, until: int) -> float | None:
-        """Return the mean return of the episodes that end between two checkpoints, of which 0 is the beginning.
-
-        Returns:
-            The mean; None if no episode ends there, as of an agent that takes no step, or a checkpoint is unknown.
-        """
-        totals = {0: (0, 0.0)}
-        totals |= zip(self.steps, zip(self.episodes, self.returns, strict=True), strict=True)
-        if after not in totals or until not in totals:
-            return None
-        episodes, returns = (end - begin for begin, end in zip(totals[after], totals[until], strict=True))
-        return returns / episodes if episodes else None
-
 
 class RunRecord(Struct, frozen=True):
     """What a submission says of a run."""
@@ -177,8 +164,7 @@ class Scores(Struct, frozen=True, kw_only=True):
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, Any]:
     """Return the JSON-ready scores of submissions."""
     content = Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions))
-    data: dict[str, Any] = to_builtins(content)
-    return data
+    return dict(to_builtins(content))
 
 
 def write_scores(path: Path, submissions: Sequence[SubmissionScores]) -> None:

@@ -95,8 +95,8 @@ def _score_tables(
         key = task.name, str(task.stage(steps)), *hashes
         if key not in known:
             known[key] = score_policies(task, _policies(task, tables), steps)
-        value, (random, best) = known[key]
-        yield CheckpointScore(task.name, run.seed, steps, known[key].score, value, hashes, random, best)
+        value, *ends = known[key]
+        yield CheckpointScore(task.name, run.seed, steps, known[key].score, value, hashes, *ends)
 
 
 def _policies(task: Task, tables: Sequence[PolicyTable]) -> list[Policy]:

@@ -31,32 +31,22 @@ from ttt_eval.exact.results import OutcomeProbabilities
 from ttt_eval.result_store import RESULT_VERSION
 
 
-class References(NamedTuple):
-    """What the score is normalised by."""
-
-    random: float
-    """the measure of uniformly random play"""
-    best: float
-    """the best possible measure"""
-
-    def score(self, value: float) -> float:
-        """Return the score of a measured value: 0 for ``random``, 1 for ``best``, below 0 if worse than random."""
-        if self.best == self.random:  # a critic of a policy whose results are all 0
-            return float(value == self.best)
-        return (value - self.random) / (self.best - self.random)
-
-
 class TaskScore(NamedTuple):
     """Score of a policy on a task."""
 
     value: float
     """the measure, see ``Task.measure``"""
-    references: References
+    random: float
+    """the measure of uniformly random play"""
+    best: float
+    """the best possible measure"""
 
     @property
     def score(self) -> float:
-        """1 for the best possible, 0 for random play."""
-        return self.references.score(self.value)
+        """0 for ``random``, 1 for ``best``, below 0 if worse than random play."""
+        if self.best == self.random:  # a critic of a policy whose results are all 0
+            return float(self.value == self.best)
+        return (self.value - self.random) / (self.best - self.random)
 
 
 def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = None) -> TaskScore:
@@ -81,7 +71,7 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
     stage = task.stage(task.steps if steps is None else steps)
-    return TaskScore(_measure(task, policies, stage), references(task, stage))
+    return TaskScore(_measure(task, policies, stage), *references(task, stage))
 
 
 def combine_scores(task: Task, scores: Sequence[float]) -> float:
@@ -90,7 +80,7 @@ def combine_scores(task: Task, scores: Sequence[float]) -> float:
 
 
 @cache
-def references(task: Task, stage: int = 0) -> References:
+def references(task: Task, stage: int = 0) -> tuple[float, float]:
     """Return the measures of random and of best play, computed once and cached on disk.
 
     Raises:
@@ -106,7 +96,8 @@ def references(task: Task, stage: int = 0) -> References:
         random = [make_policy("random", game) if is_masked else UniformOverCells() for game in task.games]
         return np.array([_measure(task, random, stage), _best(task, stage)])
 
-    return References(*map(float, load_or_compute(name, content, measure, min_bytes=0)))
+    random, best = load_or_compute(name, content, measure, min_bytes=0).tolist()
+    return random, best
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -115,13 +106,17 @@ def references(task: Task, stage: int = 0) -> References:
 
 def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     """Return the measure of ``policies``, one for each game."""
-    pairs, opponent = list(zip(task.games, policies, strict=True)), task.stages[stage][0]
-    if task.measure in ("value", "illegal-moves"):
-        measure = _value if task.measure == "value" else probability_of_illegal_move
-        results = [measure(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats]
-    else:
-        measures = {"opening-regret": _opening_regret, "regret": _regret, "exploitability": _exploitability}
-        results = [measures[task.measure](game, policy) for game, policy in pairs]
+    opponent = task.stages[stage][0]
+    results: list[float] = []
+    for game, policy in zip(task.games, policies, strict=True):
+        if task.measure == "value":
+            results += [result_against(game, policy, opponent, seat).value for seat in task.seats]
+        elif task.measure == "illegal-moves":
+            results += [probability_of_illegal_move(game, policy, opponent, seat) for seat in task.seats]
+        elif task.measure == "exploitability":
+            results.append(exploitability(game, policy, work=large_queries(game)))
+        else:
+            results.append(regret(game, policy) if task.measure == "regret" else _opening_regret(game, policy))
     return sum(results) / len(results)
 
 
@@ -147,10 +142,6 @@ def result_against(game: Game, policy: Policy, opponent: str, seat: int) -> Outc
     return outcome(game, opponent, policy, work=work).reversed()
 
 
-def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
-    return result_against(game, policy, opponent, seat).value
-
-
 def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Policy, seat: int) -> float:
     """Return the exact probability that a game ends by an illegal action of ``policy``.
 
@@ -170,14 +161,6 @@ def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Poli
     for _ in forward(Traversal(game, players, masked=False), results):
         pass
     return float(results[ILLEGAL])
-
-
-def _regret(game: Game, policy: Policy) -> float:
-    return regret(game, policy)
-
-
-def _exploitability(game: Game, policy: Policy) -> float:
-    return exploitability(game, policy, work=large_queries(game))
 
 
 def _opening_regret(game: Game, policy: Policy) -> float:
@@ -203,7 +186,7 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
     [game] = task.games
     error = critic_error(game, policy, task.stages[0][0], policy)
     of_zeros = replace(error, predicted=np.zeros(len(error.predicted)))
-    return TaskScore(error.root_mean_square, References(of_zeros.root_mean_square, 0.0))
+    return TaskScore(error.root_mean_square, of_zeros.root_mean_square, 0.0)
 
 
 class UniformOverCells(Policy):

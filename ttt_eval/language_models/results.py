@@ -75,10 +75,7 @@ def evaluate_model(
         "format": FORMAT,
         "kind": KIND,
         "game": game.to_dict(),
-        "model": sampling.model,
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-        "fields": dict(sampling.fields),
+        **{name: getattr(sampling, name) for name in ("model", "temperature", "max_tokens", "fields")},
         **{name: getattr(settings, name) for name in ("presentation", "illegal", "max_asks", "show_legal", "seed")},
         "opponent": str(opponent),
         "luck_correction": luck_correction,
@@ -138,20 +135,16 @@ def describe_turns(game: Game, turns: Sequence[ModelTurn]) -> dict[str, Any]:
 
     problems = Counter(problem.kind for turn in turns for problem in turn.problems)
     by_stones = [{"stones": number, **count(stones == number)} for number in np.unique(stones).tolist()]
-    rows_of: dict[str, list[int]] = {}
-    for row in np.flatnonzero(named).tolist():
-        rows_of.setdefault(to_text(turns[row].position, game), []).append(row)
-    costs = Counter({text: float(loss[rows].sum()) for text, rows in rows_of.items()})
-    blunders = []
+    texts, costs, blunders = [to_text(turn.position, game) for turn in turns], Counter[str](), []
+    for text, cost in zip(texts, loss.tolist(), strict=True):
+        costs[text] += cost
     for text, cost in costs.most_common(MAX_BLUNDERS):
-        rows = rows_of[text]
-        cells, counts = np.unique(actions[rows], return_counts=True)
-        moves = dict(zip(map(str, cells.tolist()), (counts / len(rows)).tolist(), strict=True))
-        best = np.flatnonzero(losses[rows[0]] <= VALUE_TOLERANCE).tolist()
         if cost > VALUE_TOLERANCE:
-            blunders.append(
-                {"position": text, "moves": moves, "best": best, "loss": cost / len(rows), "times": len(rows)}
-            )
+            rows = [row for row, other in enumerate(texts) if other == text and named[row]]
+            moves = {str(cell): times / len(rows) for cell, times in sorted(Counter(actions[rows].tolist()).items())}
+            best = np.flatnonzero(losses[rows[0]] <= VALUE_TOLERANCE).tolist()
+            facts = {"moves": moves, "best": best, "loss": cost / len(rows), "times": len(rows)}
+            blunders.append({"position": text, **facts})
     total = {**count(np.ones(len(turns), bool)), "problems": dict(sorted(problems.items())), "by_stones": by_stones}
     return {"moves": total, "blunders": blunders}
 

@@ -34,11 +34,10 @@ from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.strength import strength, worst_positions
 from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import default_correction
-from ttt_eval.matches.match import play_pairs
-from ttt_eval.matches.match_blocks import RESULT
+from ttt_eval.matches.match import RESULT, play_pairs
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.matches.score import CorrectedPairs, Score
-from ttt_eval.matches.tournament import DRAWS, rate_pairings
+from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.metrics import LOSSES
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, collect_results, read_hashed_json
@@ -110,15 +109,14 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
         return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score")
 
     def weights(self) -> tuple[Float64Array, float]:
-        """Return pair counts by result, float64[5], and their precision, as :func:`rate_pairings` takes them.
+        """Return pair counts by result, float64[5], and their precision, as :meth:`Score.weights`.
 
         An exact result counts as so many pairs that it has no sampling error.
         """
         if self.exact:
             score = self.score().mean
             return _CERTAIN * np.array([1 - score, 0, 0, 0, score]), 1.0
-        played = self._played()
-        return played.effective_pentanomial, played.precision
+        return self._played().weights()
 
 
 def check_games(games: int, least: int) -> None:
@@ -350,7 +348,7 @@ def rate_rungs(
     """
     weights = {pairing: result.weights() for pairing, result in pairings.items()}
     draws = 1 if exact else DRAWS
-    ratings = rate_pairings(weights, players, draws=draws, **options)
+    ratings = bradley_terry(weights, players, draws=draws, **options)
     return [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings] if exact else ratings
 
 

@@ -242,26 +242,19 @@ class Score:
         half_points = np.add.outer([2, 1, 0], [2, 1, 0]).ravel()
         return np.bincount(half_points, self.pairs.ravel(), minlength=5).astype(np.int64)
 
-    @property
-    def effective_pentanomial(self) -> Float64Array:
-        """float64[5]: the pentanomial; where luck is corrected, as many pairs of 0 and 2 points with the mean of the
-        corrected scores.
-        """
-        if self.corrected is None:
-            return self.pentanomial.astype(np.float64)
-        mean = min(max(self.moments()[0], 0.0), 1.0)
-        return np.array([1 - mean, 0, 0, 0, mean]) * self.corrected.num
+    def weights(self) -> tuple[Float64Array, float]:
+        """Return the pentanomial, float64[5], and its precision, which ratings are made from.
 
-    @property
-    def precision(self) -> float:
-        """Number of pairs of the effective pentanomial whose mean has the same standard error, relative to the number
-        of pairs played: 1 where luck is not corrected.
+        Where luck is corrected, it has as many pairs of 0 and 2 points with the mean of the corrected scores. The
+        precision is the number of pairs of it whose mean has the same standard error, relative to the pairs played: 1
+        where luck is not corrected.
         """
         if self.corrected is None:
-            return 1.0
+            return self.pentanomial.astype(np.float64), 1.0
+        num, mean = self.corrected.num, min(max(self.moments()[0], 0.0), 1.0)
         centre, error = self.guarded_mean()
         centre = min(max(centre, 0.0), 1.0)
-        return max(1e-3, centre * (1 - centre) / error**2 / self.corrected.num)
+        return np.array([1 - mean, 0, 0, 0, mean]) * num, max(1e-3, centre * (1 - centre) / error**2 / num)
 
     @property
     def variance_ratio(self) -> float:

@@ -25,11 +25,10 @@ import numpy as np
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.core.parallel import Jobs, results_in_order
+from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_from_score, elo_to_dict, normalized_elo, score_from_elo
-from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import RESULT, describe_match, identify, play_matches
+from ttt_eval.matches.match import RESULT, MatchSettings, describe_match, identify, play_matches
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval, finite_or_none
 
@@ -105,14 +104,6 @@ class SPRT:
         """Return the state of the test after the pairs played so far."""
         ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
         return Decision(ratio, *self.bounds)
-
-    def fixed_pairs(self, variance: float) -> int:
-        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
-        score.
-        """
-        between = score_from_elo(self.elo1) - score_from_elo(self.elo0)
-        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
-        return math.ceil((wanted / between) ** 2 * variance)
 
 
 _NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
@@ -267,19 +258,16 @@ class SequentialMatch:
         return stopped_score(self.test, self.score, len(self.path))
 
     @property
-    def elo(self) -> Interval:
-        """Elo difference of the estimate."""
-        return Interval(*map(elo_from_score, self.estimate))
-
-    @property
     def fixed_games(self) -> int | None:
         """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
-        variance = self.score.moments()[1]
-        return 2 * self.test.fixed_pairs(variance) if variance > 0 else None
+        test, variance = self.test, self.score.moments()[1]
+        errors = NORMAL.inv_cdf(1 - test.alpha) + NORMAL.inv_cdf(1 - test.beta)
+        difference = score_from_elo(test.elo1) - score_from_elo(test.elo0)
+        return 2 * math.ceil((errors / difference) ** 2 * variance) or None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        decision, score = self.decision, self.score
+        decision, score, estimate = self.decision, self.score, self.estimate
         return {
             **{"format": 1, "kind": "sprt"},
             **self.settings,
@@ -288,8 +276,8 @@ class SequentialMatch:
             **{"llr": decision.llr, "llr_low": decision.low, "llr_high": decision.high},
             **score.to_dict(),
             "pairs": score.pairs.tolist(),
-            "score": self.estimate._asdict(),
-            **elo_to_dict(score, self.elo),
+            "score": estimate._asdict(),
+            **elo_to_dict(score, Interval(*map(elo_from_score, estimate))),
             "normalized_elo": finite_or_none(normalized_elo(score)),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
@@ -330,10 +318,9 @@ def run_sprt(
     a, b = str(match.a), str(match.b)
     identities = identify(match, (a, b))
     total, path = Score.empty(match.game), []
-    blocks = play_matches(match, [(a, b)], pairs, identities, folder, provenance, jobs=jobs)
-    with closing(blocks):
-        for block in results_in_order(blocks):
-            total += block.score
+    with closing(play_matches(match, [(a, b)], pairs, identities, folder, provenance, jobs=jobs)) as blocks:
+        for _, score, _ in blocks:
+            total += score
             decision = test.decide(total)
             path.append((total.games // 2, decision.llr))
             if progress is not None:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.core.files import write_json
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.luck import OFF
-from ttt_eval.matches.match import MatchSettings
-from ttt_eval.matches.match_blocks import COST, RESULT, PlayedBlock, describe_match, identify, play_matches
+from ttt_eval.matches.match import COST, RESULT, MatchSettings, describe_match, identify, play_matches
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import Interval
@@ -37,11 +36,11 @@ _MAX_STEP = 2.0  # of a log strength, in one iteration
 
 
 def bradley_terry(
-    pentanomials: Int64Array | Float64Array,
+    pairings: Mapping[tuple[int, int], tuple[Float64Array, float]],
+    players: int,
     *,
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
-    precision: Float64Array | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Interval]:
@@ -54,13 +53,12 @@ def bradley_terry(
     seats and shared skips. Beyond a perfect score only the prior bounds them.
 
     Args:
-        pentanomials: int64[N, N, 5]: entry [i, j] counts the pairs in which i made 0, 1/2, 1, 3/2 and 2 points against
-            j; float64 for fractional pairs. Only one of [i, j] and [j, i] need be filled; both are added. All 0 where
-            two never met.
+        pairings: by the numbers (i, j) of two players, in either order: float64[5], the pairs of games in which i made
+            0, 1/2, 1, 3/2 and 2 points against j; and the number of independent pairs for each one counted, as of
+            :meth:`Score.weights`, which only the intervals depend on.
+        players: number N of players.
         anchor: player with rating 0; by default the mean of all is 0.
         known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
-        precision: float64[N, N]: number of independent pairs for each one counted, as of :attr:`Score.precision`, which
-            only the intervals depend on; 0 where not filled. None is 1 for all.
         draws: number of samples for the intervals.
         seed: of the samples.
 
@@ -72,18 +70,18 @@ def bradley_terry(
     """
     if anchor is not None and known is not None:
         raise ValueError(f"anchor={anchor} would move ratings that are known: choose one of anchor and known")
-    counts = np.asarray(pentanomials, np.float64)
-    counts = counts + counts.swapaxes(0, 1)[:, :, ::-1]
-    players = len(counts)
-    first, second = np.nonzero(np.triu(counts.sum(axis=2), 1))
-    weights = counts[first, second] + PRIOR  # float64[pairings, 5]
+    ordered = {(min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x) for (i, j), (pairs, x) in pairings.items()}
+    first, second = np.array(sorted(ordered)).T
+    weights = np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR  # float64[pairings, 5]
+    precision = np.array([ordered[pairing][1] for pairing in sorted(ordered)])
     held = {player: rating for player, rating in enumerate(known or ()) if rating is not None} or {anchor or 0: 0.0}
-    _check_connected(first, second, list(held), players)
     ratings = np.zeros(players)
     ratings[list(held)] = list(held.values())
     free = np.setdiff1d(np.arange(players), list(held))
     signs = np.zeros((len(first), players))  # of the ratings in the difference of each pairing
     signs[np.arange(len(first)), first], signs[np.arange(len(first)), second] = 1, -1
+    if len(free) and np.linalg.matrix_rank(signs[:, free]) < len(free):
+        raise ValueError("games do not connect all players: ratings need some between all, by others too")
     known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
 
     def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
@@ -93,8 +91,7 @@ def bradley_terry(
     points = np.arange(5) / 4
     estimate = rate(weights @ points / games, np.zeros(len(free)))
     # normalized gamma variates are Dirichlet distributed
-    independent = 1.0 if precision is None else np.maximum(precision, precision.T)[first, second, None]
-    sampled = np.random.default_rng(seed).standard_gamma(weights * independent, (draws, *weights.shape))
+    sampled = np.random.default_rng(seed).standard_gamma(weights * precision[:, None], (draws, *weights.shape))
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     all_ratings = np.tile(ratings, (1 + draws, 1))
     all_ratings[:, free] = _PER_NAT * np.array([estimate, *(rate(sample, estimate) for sample in scores)])
@@ -102,21 +99,6 @@ def bradley_terry(
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
     ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
     return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
-
-
-def rate_pairings(
-    weights: Mapping[tuple[int, int], tuple[Float64Array, float]], players: int, **options: Any
-) -> list[Interval]:
-    """Return the ratings of players as :func:`bradley_terry`, of which ``options`` are.
-
-    Args:
-        weights: by pairing (i, j): the pentanomial of i against j, float64[5], and the precision of its pairs.
-        players: number of players.
-    """
-    counts, precision = np.zeros((players, players, 5)), np.zeros((players, players))
-    for pairing, (pentanomial, independent) in weights.items():
-        counts[pairing], precision[pairing] = pentanomial, independent
-    return bradley_terry(counts, precision=precision, **options)
 
 
 def _newton(
@@ -142,20 +124,6 @@ def _newton(
         if size < 1e-9:
             break
     return strengths
-
-
-def _check_connected(first: Int64Array, second: Int64Array, held: Sequence[int], players: int) -> None:
-    """Raise ValueError unless games connect all players, or ratings that are known."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    rows = np.append(first, held[:-1]).astype(np.int32)  # for SciPy 1.11
-    columns = np.append(second, held[1:]).astype(np.int32)
-    graph = coo_array((np.ones(len(rows)), (rows, columns)), (players, players))
-    count, labels = connected_components(graph, directed=False)
-    if count > 1:
-        alone = int(np.flatnonzero(labels != labels[0])[0])
-        raise ValueError(f"no games connect player {alone} with player 0: ratings need some between all, by others too")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -253,7 +221,7 @@ def run_tournament(
         folder: folder of the blocks.
         provenance: JSON-ready: versions and code; the same at every call.
         jobs: the workers.
-        progress: called with the number of pairs of each finished block.
+        progress: called with the number of pairs of each finished block, in order.
 
     Raises:
         ValueError: an unknown policy, another process that works in the folder.
@@ -264,21 +232,17 @@ def run_tournament(
     names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]
     match = MatchSettings(game, *names[0], settings.seed, settings.openings, luck_correction=settings.luck_correction)
     identities = identify(match, players)
-    blocks: dict[int, PlayedBlock] = {}
-    with closing(play_matches(match, names, settings.pairs, identities, folder, provenance, jobs=jobs)) as results:
-        for number, block in results:
-            blocks[number] = block
-            if progress is not None:
-                progress(block.score.games // 2)
     scores, seconds = dict.fromkeys(pairings, Score.empty()), dict.fromkeys(pairings, 0.0)
-    for number in sorted(blocks):  # in order, so that the first forfeit does not depend on the workers
-        owner, score, cpu_s = blocks[number]
-        i, j = pairings[owner]
-        scores[i, j] += score if players[i] < players[j] else score.reversed()
-        seconds[i, j] += cpu_s
+    with closing(play_matches(match, names, settings.pairs, identities, folder, provenance, jobs=jobs)) as blocks:
+        for owner, score, cpu_s in blocks:
+            i, j = pairings[owner]
+            scores[i, j] += score if players[i] < players[j] else score.reversed()
+            seconds[i, j] += cpu_s
+            if progress is not None:
+                progress(score.games // 2)
     anchor = None if settings.anchor is None else players.index(settings.anchor)
-    weights = {pairing: (score.effective_pentanomial, score.precision) for pairing, score in scores.items()}
-    ratings = rate_pairings(weights, len(players), anchor=anchor, seed=settings.seed)
+    weights = {pairing: score.weights() for pairing, score in scores.items()}
+    ratings = bradley_terry(weights, len(players), anchor=anchor, seed=settings.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = differences_within(game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}

@@ -7,25 +7,14 @@ import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder import pareto_front
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import MAX_GROUPS, curves_figure
 from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 
 _score = partial(formats.format_interval, write=formats.three_digits)
-
-
-class Reversal(NamedTuple):
-    """Two submissions that win rate against random play and exact score order differently."""
-
-    task: str
-    better: str
-    """by the score"""
-    worse: str
 
 
 def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> Path:
@@ -49,44 +38,27 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         command: the command that writes the page, if it is shown.
     """
     entries, lines = comparison.entries, list[plots.Line]()
-    names, rows = (
-        [one.name for one in entries],
-        [plots.IntervalRow(one.name, one.interquartile_mean) for one in entries],
-    )
-    for one in entries[:MAX_GROUPS]:
+    for one in entries[: parts.MAX_GROUPS]:
         shares, low, high = zip(*one.profile, strict=True)
         lines.append(plots.Line(one.name, THRESHOLDS.tolist(), shares, low=low, high=high))
     cells = {
         pair: (value.mean, formats.three_digits(value.mean), formats.format_ends(value, formats.three_digits))
         for pair, value in comparison.improvement.items()
     }
+    improvement = parts.cross_table("improvement", {one.name: one.name for one in entries}, cells)
+    profiles = parts.curves_figure(
+        lines, "score", "share of runs above it", page.words("profiles"), distances=False, x_scale="linear"
+    )
     sections: dict[str, Parts] = {
         "": [
             Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
             *map(left_out, comparison.notes),
-            [
-                parts.intervals_figure(
-                    rows,
-                    "interquartile mean of exact scores",
-                    page.words("interquartile mean"),
-                    formats.three_digits,
-                    0.0,
-                )
-            ],
             _leaderboard(comparison),
         ],
         "Axes": [_axes(comparison)],
         "Tasks": [_task_means(comparison), left_out(page.words("task means"))],
-        "Performance profiles": [
-            [
-                curves_figure(
-                    lines, "score", "share of runs above it", page.words("profiles"), distances=False, x_scale="linear"
-                )
-            ]
-        ],
-        "Probability of improvement": [parts.cross_table("improvement", {name: name for name in names}, cells)]
-        if cells
-        else [],
+        "Performance profiles": [[profiles]],
+        "Probability of improvement": [improvement] if cells else [],
         "Score and cost": _cost(comparison),
         "Win rate against random play": _misleading(comparison),
         "Reproduction": [Text(page.words("command of the page"), [command])] if command else [],
@@ -130,36 +102,23 @@ def replace_section(text: str, section: str, content: str) -> str:
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
     values = [f"interquartile mean {_score(one.interquartile_mean)}" for one in comparison.entries[:2]]
-    return formats.describe_best([one.name for one in comparison.entries], values, len(comparison.undecided()))
+    return formats.describe_best([one.name for one in comparison.entries], values, len(comparison.undecided))
 
 
-def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
-    """Return the pairs of submissions that win rate and score order differently, and the number of all pairs.
+def count_reversals(comparison: Comparison) -> tuple[int, int]:
+    """Return the number of pairs of submissions that win rate and score order differently, and of all pairs.
 
     A pair is two submissions on a task, of which both win rates against random play are known. The score of a task
     is the mean over runs.
     """
-    reversals, pairs = [], 0
-    for task, cells in _win_rates(comparison).items():
-        known = [(name, *cell) for name, cell in cells.items() if cell is not None]
-        for (name, win, score), (other, other_win, other_score) in itertools.combinations(known, 2):
+    reversals, pairs = 0, 0
+    for column, task in enumerate(comparison.tasks):
+        wins = [(one.submission.win_random(task), one.scores[:, column].mean()) for one in comparison.entries]
+        known = [(win, score) for win, score in wins if win is not None]
+        for (win, score), (other_win, other_score) in itertools.combinations(known, 2):
             pairs += 1
-            if (score - other_score) * (win - other_win) < 0:
-                reversals.append(Reversal(task, *((name, other) if score > other_score else (other, name))))
+            reversals += (score - other_score) * (win - other_win) < 0
     return reversals, pairs
-
-
-def _win_rates(comparison: Comparison) -> dict[str, dict[str, tuple[float, float] | None]]:
-    """Return win rate against random play and mean score, by task and submission; None if the win rate is unknown."""
-    return {
-        task: {
-            one.name: None
-            if (win := one.submission.win_random(task)) is None
-            else (win, float(one.scores[:, column].mean()))
-            for one in comparison.entries
-        }
-        for column, task in enumerate(comparison.tasks)
-    }
 
 
 def _leaderboard(comparison: Comparison) -> Table:
@@ -194,11 +153,11 @@ def _task_means(comparison: Comparison) -> Table:
 
 
 def _cost(comparison: Comparison) -> Parts:
-    known = [
-        plots.IntervalRow(one.name, one.interquartile_mean, cost=one.submission.cpu_s or 0.0)
+    points = [
+        plots.IntervalRow(one.name, one.interquartile_mean, cost=one.submission.cpu_s)
         for one in comparison.entries
+        if one.submission.cpu_s
     ]
-    points = [point for point in known if point.cost]
     if not points:
         return [left_out("The CPU time of the runs is not known.")]
     front = pareto_front([point.value.mean for point in points], [point.cost for point in points])
@@ -208,15 +167,6 @@ def _cost(comparison: Comparison) -> Parts:
 
 
 def _misleading(comparison: Comparison) -> Parts:
-    (reversals, pairs), rates = find_reversals(comparison), _win_rates(comparison)
-    rows = [
-        (task, *("" if cell is None else f"{cell[0]:.3f} / {formats.three_digits(cell[1])}" for cell in cells.values()))
-        for task, cells in rates.items()
-        if any(cells.values())
-    ]
-    if not rows:
-        return [left_out(page.words("no win rates"))]
-    words = page.words("reversals", count=len(reversals), pairs=pairs)
-    example = page.words("reversal", **reversals[0]._asdict()) if reversals else ""
-    table = parts.table("win rates", rows, head=("task", *(one.name for one in comparison.entries)))
-    return [Text(f"{words}{example}.") if pairs else None, table]
+    reversals, pairs = count_reversals(comparison)
+    text = page.words("reversals", count=reversals, pairs=pairs) if pairs else page.words("no win rates")
+    return [Text(text) if pairs else left_out(text)]

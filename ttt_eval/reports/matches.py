@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +35,10 @@ def sprt_report(result: SprtResult) -> Report:
     ]
     options = {"alpha": test.alpha, "beta": test.beta, "model": test.model, "games": result.most_games}
     again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)
-    row = plots.IntervalRow("A - B", elo)
     sections: dict[str, Parts] = {
         "": [
             Text(f"{_describe_decision(result)} A is {a}, B is {b}."),
             parts.forfeits(score, a, b),
-            [parts.intervals_figure([row], page.words("elo axis"), page.words("elo"), formats.format_elo, 0.0)]
-            if np.isfinite(elo).all()
-            else None,
         ],
         "Course of the test": [[_draw_path(result)]],
         "The games": [
@@ -66,13 +63,15 @@ def _describe_decision(result: SprtResult) -> str:
 
 
 def _draw_path(result: SprtResult) -> Figure:
-    """Return the log-likelihood ratio by games."""
-    test, low, high = result.test, result.llr_low, result.llr_high
+    """Return the log-likelihood ratio by games, between the bounds that end the test."""
+    elos = {"elo0": f"{result.test.elo0:g}", "elo1": f"{result.test.elo1:g}"}
     points = result.path[:: -(-len(result.path) // MAX_POINTS)] + result.path[-1:]
-    games, ratios = [2 * pairs for pairs, _ in points], [ratio for _, ratio in points]
-    label = f"LLR after each block, up to {games[-1]:,} games: {ratios[-1]:+.2f}, with bounds {low:.2f} and {high:.2f}."
-    caption = page.words("path", elo0=f"{test.elo0:g}", elo1=f"{test.elo1:g}")
-    return page.figure(plots.draw_sprt_path(games, ratios, low, high), label, caption)
+    games, ratios = [0, *(2 * pairs for pairs, _ in points)], [0.0, *(ratio for _, ratio in points)]
+    lines = [plots.Line("LLR", games, ratios, "black", "-")]
+    for elo, bound, colour in (("elo1", result.llr_high, plots.WIN), ("elo0", result.llr_low, plots.LOSS)):
+        lines.append(plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--"))
+    caption = page.words("path", **elos)
+    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, x_scale="linear")
 
 
 def tournament_report(result: TournamentResult) -> Report:
@@ -80,19 +79,16 @@ def tournament_report(result: TournamentResult) -> Report:
     scores, spots, specs = result.scores, result.differences, [str(player["spec"]) for player in result.players]
     order = sorted(range(len(specs)), key=lambda i: -result.players[i]["rating"].mean)
     players, names = [result.players[i] for i in order], {i: specs[i] for i in order}
-    rows = [plots.IntervalRow(f"{place} {player['spec']}", player["rating"]) for place, player in enumerate(players, 1)]
     rates = {pair: score.rate("score") for pair, score in scores.items()}
     cells = {pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}") for pair, rate in rates.items()}
-    neighbours = [
-        (
-            f"{names[i]} against {names[j]}",
-            _elo(formats.elo_interval(rates[i, j])),
-            likelihood_of_superiority(scores[i, j]),
-            scores[i, j].games,
-        )
-        for i, j in pairwise(order)
+    neighbours = []
+    for i, j in pairwise(order):
+        elo, score = _elo(formats.elo_interval(rates[i, j])), scores[i, j]
+        neighbours.append((f"{names[i]} against {names[j]}", elo, likelihood_of_superiority(score), score.games))
+    ratings = [
+        (f"{place} {player['spec']}", player["rating"], player["score"].mean, player["games"])
+        for place, player in enumerate(players, 1)
     ]
-    ratings = [(row.name, row.value, one["score"].mean, one["games"]) for row, one in zip(rows, players, strict=True)]
     games = f"{sum(score.games for score in scores.values()) // 2:,}"
     pair = ("", "") if spots is None else (specs[spots.a], specs[spots.b])
     options = {"games": result.games_per_pairing, "anchor": result.anchor}
@@ -101,13 +97,10 @@ def tournament_report(result: TournamentResult) -> Report:
             Text(page.words("scale", zero=result.anchor or "the mean of all", games=games)),
             *(parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j),
         ],
-        "Ratings": [
-            [parts.intervals_figure(rows[: 2 * MAX_CROSSED], "Elo", page.words("ratings"), formats.format_elo)],
-            parts.table("ratings", ratings),
-        ],
+        "Ratings": [parts.table("ratings", ratings)],
         "Cross table": [
             parts.cross_table("tournament", {i: names[i] for i in order[:MAX_CROSSED]}, cells),
-            left_out(f"The best {MAX_CROSSED} of {len(rows)} are shown.") if len(rows) > MAX_CROSSED else None,
+            left_out(f"The best {MAX_CROSSED} of {len(order)} are shown.") if len(order) > MAX_CROSSED else None,
         ],
         "Neighbours": [parts.table("neighbours", neighbours)],
         "Largest differences of the best two": parts.differences(
@@ -115,10 +108,10 @@ def tournament_report(result: TournamentResult) -> Report:
         ),
         "Reproduction": parts.reproduction(result, "evaluate.py", "match", *specs, **options),
     }
-    undecided = sum(row.value.high >= rows[0].value.low for row in rows[1:])
-    values = [f"rating {_elo(row.value)}" for row in rows[:2]]
+    undecided = sum(player["rating"].high >= players[0]["rating"].low for player in players[1:])
+    values = [f"rating {_elo(player['rating'])}" for player in players[:2]]
     verdict = formats.describe_best(list(names.values()), values, undecided)
-    return Report(f"Tournament of {len(rows)}, {result.game}", verdict, [], sections)
+    return Report(f"Tournament of {len(order)}, {result.game}", verdict, [], sections)
 
 
 def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str:
@@ -134,10 +127,11 @@ def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str
 def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
     name, rating, cost, ladder, game = result.policy, result.rating, result.cost, result.ladder, result.game
-    rows = [plots.IntervalRow(name, rating, True, cost["cpu_s_per_move"] if cost else 0.0, result.front is True)]
+    own_cost = cost["cpu_s_per_move"] if cost else 0.0
+    rows = [plots.IntervalRow(f"{name} (placed)", rating, True, own_cost, result.front is True)]
     for rung in result.rungs:
-        value, own_cost = Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here") or 0.0
-        rows.append(plots.IntervalRow(rung["spec"], value, False, own_cost, rung.get("front") is True))
+        value, rung_cost = Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here") or 0.0
+        rows.append(plots.IntervalRow(rung["spec"], value, False, rung_cost, rung.get("front") is True))
     rows.sort(key=lambda row: -row.value.mean)
     measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
     place = _describe_place(rating, [row for row in rows[::-1] if not row.marked])
@@ -151,16 +145,9 @@ def ladder_report(result: LadderResult) -> Report:
         verdict += [f"{move} a move", f"{'' if result.front else 'not '}on the Pareto front"]
         points = [row._replace(cost=1e6 * row.cost) for row in rows if row.cost]
         costs = [parts.pareto_figure(points, "CPU of a move, us", "Elo", "ladder front")]
-    table = [
-        (
-            f"{place} {row.name}{' (placed)' if row.marked else ''}",
-            row.value,
-            row.cost or None,
-            "yes" if row.front else "",
-        )
-        for place, row in enumerate(rows, 1)
-    ]
-    against = []
+    table, against = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    for rank, row in enumerate(rows, 1):
+        table.append((f"{rank} {row.name}", row.value, row.cost or None, "yes" if row.front else ""))
     for one in result.results[::-1]:
         shares, games = (one["win"], one["draw"], one["loss"]), "exact" if result.exact else f"{one['games']:,}"
         against.append((result.rungs[one["rung"]]["spec"], *shares, one["score"], one["expected"], games, shares))
@@ -177,8 +164,7 @@ def ladder_report(result: LadderResult) -> Report:
     sections: dict[str, Parts] = {
         "": [Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0. {misfit}")],
         "The ladder": [
-            [parts.intervals_figure(rows, "Elo", page.words("ladder"), formats.format_elo), *costs],
-            None if costs else left_out(page.words("no cost of moves")),
+            costs or left_out(page.words("no cost of moves")),
             parts.table("ladder", table, where=f", on {result.processor}" if costs else ""),
         ],
         "Against each rung": [parts.table("rungs", against)],

@@ -101,8 +101,6 @@ class Board(NamedTuple):
     """cells that are framed"""
     last: int | None = None
     """cell of the stone that is marked"""
-    order: Mapping[int, int] | None = None
-    """by cell, the number in place of a stone"""
     cost: str = ""
     """second line of the caption, in the colour of a loss"""
     ways: tuple[str, str] = ("", "")

@@ -17,8 +17,9 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import legal
 from ttt_eval.cost import COST_KEYS
+from ttt_eval.curve_summaries import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.matches.score import Score
-from ttt_eval.metrics import LOSSES, metric
+from ttt_eval.metrics import LOSSES, YAxis, metric
 from ttt_eval.reports import formats, page, plots
 from ttt_eval.reports.links import explorer_command, play_link
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
@@ -34,6 +35,8 @@ SETTINGS = (
     "test", "settings", "ladder", "provenance", "processor",
 )  # fmt: skip
 """Keys of results that determine their numbers."""
+MAX_GROUPS = 12
+"""Maximum number of groups in a figure: combinations of colours and line styles."""
 LISTED = 2
 """Maximum number of moves that are listed beside a board that shows them."""
 NAMED = 4
@@ -139,20 +142,78 @@ def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: A
     return table(key, [(name, *(phase[cost] for cost in COST_KEYS)) for name, phase in phases.items()], (), **names)
 
 
-def intervals_figure(
-    rows: Sequence[plots.IntervalRow], x_label: str, caption: str, write: Callable[[float], str],
-    zero: float | None = None,
-) -> Figure:  # fmt: skip
-    """Return a figure of estimates with their intervals, one below the other; ``write`` formats its numbers."""
-    values = "; ".join(f"{row.name} {formats.format_interval(row.value, write)}" for row in rows)
-    return page.figure(plots.draw_intervals(rows, x_label, zero), f"{x_label}: {values}.", caption)
-
-
 def pareto_figure(points: Sequence[plots.IntervalRow], x_label: str, y_label: str, key: str) -> Figure:
     """Return a figure of value by cost with the Pareto front; ``key`` is that of its caption."""
     best = ", ".join(point.name for point in points if point.front) or "none"
     label = f"{y_label} by {x_label}; on the Pareto front: {best}."
     return page.figure(plots.draw_pareto_front(points, x_label, y_label), label, page.words(key, best=best))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Learning curves
+
+
+def curves_figure(
+    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, **scales: plots.Scale
+) -> Figure:
+    """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
+    ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
+    label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
+    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, **scales), label, caption)
+
+
+def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> Parts:
+    """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
+    figures, problem, notes = list[Figure](), "no run is here", list(notes)
+    axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
+    for x in axes:
+        try:
+            summaries, more = summarize_groups(groups, x, "exploitability")
+        except ValueError as why:
+            problem = str(why)
+            continue
+        caption = page.words(f"curves by {x}")
+        figures.append(curves_figure(summary_lines(summaries), X_LABELS[x], "exploitability", caption, distances=True))
+        notes += more
+    if not figures:
+        return [left_out(f"There are no learning curves: {problem}.")]
+    several = any(len(group.curves) > 1 for group in groups)
+    notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
+    return [
+        figures,
+        left_out(page.words("bands")) if several else None,
+        Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
+    ]
+
+
+def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
+    """Return the medians of groups as lines with their bands.
+
+    Raises:
+        ValueError: more groups than readers can tell apart.
+    """
+    if len(summaries) > MAX_GROUPS:
+        raise ValueError(
+            f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
+            f"them by fewer settings"
+        )
+    names = [f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name for one in summaries]
+    return [
+        plots.Line(name, one.x, one.median, low=one.low, high=one.high)
+        for name, one in zip(names, summaries, strict=True)
+    ]
+
+
+def draw_summaries(
+    summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: plots.Scale = "auto", y_scale: plots.Scale = "auto"
+) -> plots.Draw:
+    """Return a plot of :func:`summary_lines`; a score is on a linear scale, from 0 to 1.
+
+    Raises:
+        ValueError: more groups than readers can tell apart.
+    """
+    lines, measure, scales = summary_lines(summaries), metric(y), {"x_scale": x_scale, "y_scale": y_scale}
+    return plots.draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", **scales)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -202,10 +263,8 @@ def choice_board(
         likely: probability that a game reaches the position, if shown.
         title: the first line of the caption; by default the mover.
     """
-    mover, order = (
-        STONES[position.mover + 1],
-        np.argsort(-shares, kind="stable")[: np.count_nonzero(shares > 0)].tolist(),
-    )
+    mover = STONES[position.mover + 1]
+    order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares > 0)].tolist()
     moves = [f"{coordinate(cell, game)} ({formats.format_probability(shares[cell])})" for cell in order]
     names = [coordinate(cell, game) for cell in best]
     words = f"{mover} is to move, plays {list_moves(moves)}{f'; best: {list_moves(names)}' if names else ''}."
@@ -218,11 +277,8 @@ def choice_board(
         for verb, listed in (("plays", moves), ("best:", names))
         if listed and (len(listed) <= LISTED or game.columns > page.MAX_COLUMNS)  # many moves are seen faster than read
     ]
-    lines, numbers, ways = (
-        [title or f"{mover} to move", *lines],
-        np.where(shares > 0, shares, np.nan),
-        open_position(game, position),
-    )
+    lines, numbers = [title or f"{mover} to move", *lines], np.where(shares > 0, shares, np.nan)
+    ways = open_position(game, position)
     return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, ways=ways)
 
 
@@ -235,11 +291,9 @@ def map_board(game: AnyGame, title: str, values: Float64Array, write: Callable[[
         values: float64[cells], NaN where there is none.
         write: formats a number.
     """
-    known, largest = np.flatnonzero(~np.isnan(values)).tolist(), 1.0
-    (name, about), numbers = (
-        title.split(": "),
-        ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in known),
-    )
+    (name, about), largest = title.split(": "), 1.0
+    known = np.flatnonzero(~np.isnan(values)).tolist()
+    numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in known)
     if write is not formats.signed and game.columns > page.MAX_COLUMNS:
         largest = max(1e-9, float(values.max()))  # many moves share the probability, and no colour would be visible
         about += f", {write(largest)} the darkest"

@@ -79,7 +79,7 @@ class Line(NamedTuple):
 
 
 class IntervalRow(NamedTuple):
-    """An estimate with its interval, drawn as a row, or as a point by its cost."""
+    """An estimate with its interval, drawn as a point by its cost."""
 
     name: str
     value: Interval
@@ -214,8 +214,8 @@ def draw_curves(
     Args:
         lines: with x of 0 or more; their bands are shaded.
         x_label, y_label: labels of the axes.
-        distances: y is a distance from 0; on a log scale it is linear below 0.001. Otherwise it is a share, 0 to 1, on
-            a linear scale.
+        distances: y is a distance from 0; on a log scale it is linear below 0.001. Otherwise it is on a linear scale,
+            which is from 0 to 1 for shares.
         x_scale, y_scale: the scales.
     """
 
@@ -230,7 +230,9 @@ def draw_curves(
         x, y = (np.concatenate([line[column] for line in lines]) for column in (1, 2))
         _scale_x(axes, x, _is_linear(x_scale, x))
         top = max(1e-9, y.max(), *(np.max(line.high) for line in lines if line.high is not None))
-        if not distances:
+        if not distances and not 0 <= y.min() <= y.max() <= 1:
+            axes.axhline(0, color=DRAW, lw=0.8)
+        elif not distances:
             axes.set_ylim(-0.02, 1.02)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
         elif _is_linear(y_scale, y):
@@ -277,58 +279,8 @@ def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
     figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
 
 
-def draw_sprt_path(games: Sequence[float], ratios: Sequence[float], low: float, high: float) -> Draw:
-    """Return a plot of the log-likelihood ratio of a sequential test, which stops when it leaves two bounds.
-
-    Args:
-        games, ratios: the points of the curve.
-        low, high: the bounds.
-    """
-
-    def draw(figure: Figure) -> None:
-        axes: Axes = figure.subplots()
-        axes.axhline(0, color=DRAW, lw=0.8)
-        for bound, colour in ((high, WIN), (low, LOSS)):
-            axes.axhline(bound, color=colour, lw=1.6, ls="--")
-        axes.plot([0, *games], [0, *ratios], color="black", lw=1.6, marker=None if len(games) > 40 else ".", ms=4)
-        last = WIN if ratios[-1] >= high else LOSS if ratios[-1] <= low else DRAW
-        axes.plot(games[-1:], ratios[-1:], "D", color=last, ms=6)
-        reach = 1.15 * max(high, -low, *map(abs, ratios))
-        axes.set(xlabel="games", ylabel="log likelihood ratio", ylim=(-reach, reach))
-        _scale_x(axes, np.array(games, np.float64), is_linear=True)
-
-    return draw
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# Estimates with intervals
-
-
-def draw_intervals(rows: Sequence[IntervalRow], x_label: str, zero: float | None = None) -> Draw:
-    """Return a plot of estimates with their intervals, one below the other, the first one on top.
-
-    Args:
-        rows: at least one.
-        x_label: label of the axis.
-        zero: position of a reference line.
-    """
-
-    def draw(figure: Figure) -> None:
-        figure.set_figheight(0.75 + 0.24 * len(rows))
-        axes: Axes = figure.subplots()
-        if zero is not None:
-            axes.axvline(zero, color=DRAW, lw=1.2)
-        for place, row in enumerate(rows):
-            form, colour = ("D", LOSS) if row.marked else ("o", WIN)
-            axes.errorbar(row.value.mean, place, xerr=error_bars([row.value]), fmt=form, color=colour, ms=5, capsize=3)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_yticks(range(len(rows)), [_name(row.name) for row in rows])
-        for label, row in zip(axes.get_yticklabels(), rows, strict=True):
-            label.set_fontweight("bold" if row.marked else "normal")
-        axes.set_xlabel(x_label)
-        axes.locator_params(axis="x", nbins=6)  # more labels than that overlap if they have many digits
-
-    return draw
+# Value by cost
 
 
 def draw_pareto_front(points: Sequence[IntervalRow], x_label: str, y_label: str) -> Draw:

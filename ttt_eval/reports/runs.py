@@ -10,7 +10,6 @@ import itertools
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from ttt_envs.core.checks import truncate
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.curve_summaries import Group, log_spaced, varied_labels
 from ttt_eval.curves import read_curves
@@ -37,14 +36,13 @@ from ttt_eval.exact.strength import Strength, differences_within, first_choice, 
 from ttt_eval.matches.match import SampleGame, sample_game
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.curves import MAX_GROUPS, curve_parts, curves_figure
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 from ttt_eval.sweep import to_command_line
 
 Row = Mapping[str, float]
-MAX_RUNS = MAX_GROUPS
+MAX_RUNS = parts.MAX_GROUPS
 """Maximum number of runs on a page: of curves that can be told apart."""
 OPPONENTS = ("random", "optimal")
 """Policies that every run meets, besides the other runs."""
@@ -52,7 +50,7 @@ MAX_MARKS, MAX_RATES, MAX_BOARDS = 200, 30, 5
 """Maximum number of marks in a plot, of marks between which results are counted (more would leave too few games between
 two), and of marks whose first move is shown."""
 MAX_CELLS_BY_MOVE = 36
-"""Maximum number of cells for showing a sample game move by move; on larger boards its stones are numbered."""
+"""Maximum number of cells for showing a sample game move by move; of larger boards the last position is shown."""
 MAX_VALUE_LENGTH = 60
 """Maximum length of the value of a setting, in characters."""
 SEATS = ("first", "second")
@@ -65,44 +63,21 @@ COUNTS = ("wins", "draws", "losses")
 UNKNOWN = "not known"
 
 
-@dataclasses.dataclass(frozen=True)
-class RunResult:
-    """A run, finished or not, and its exact strength. Its files are read when they are used.
+class RunResult(NamedTuple):
+    """A run, finished or not, and its exact strength."""
 
-    Raises:
-        ValueError: when a file is read: no run, or a damaged file.
-    """
-
-    path: Path
+    directory: RunDirectory
+    config: Mapping[str, Any]
+    """its ``config.json``"""
+    game: AnyGame
+    policy: RunPolicy | None
+    """the policy that it learned; None before the first checkpoint"""
+    rows: Sequence[Row]
+    """its logged numbers"""
     strength: Strength | None = None
     """None if it is not computed: the page then shows the command for it"""
     name: str = ""
     """on a page of several runs"""
-
-    @cached_property
-    def directory(self) -> RunDirectory:
-        """Its files."""
-        return RunDirectory(self.path)
-
-    @cached_property
-    def config(self) -> Mapping[str, Any]:
-        """Its ``config.json``."""
-        return self.directory.read_config()
-
-    @cached_property
-    def game(self) -> AnyGame:
-        """The game of the training."""
-        return game_from_dict(self.config["game"])
-
-    @cached_property
-    def policy(self) -> RunPolicy | None:
-        """The policy that it learned; None before the first checkpoint."""
-        return RunPolicy(self.game, str(self.path)) if self.directory.checkpoint.is_file() else None
-
-    @cached_property
-    def rows(self) -> Sequence[Row]:
-        """Its logged numbers."""
-        return self.directory.read_metrics()
 
     @property
     def games(self) -> str:
@@ -135,6 +110,18 @@ class RunResult:
         return shlex.join(["python", "evaluate.py", name, self.directory.policy, *more, *options])
 
 
+def read_run(path: Path, strength: Strength | None = None, name: str = "") -> RunResult:
+    """Read a run, see :class:`RunResult`.
+
+    Raises:
+        ValueError: no run, or a damaged file.
+    """
+    directory = RunDirectory(path)
+    config, game = directory.read_config(), directory.read_game()
+    policy = RunPolicy(game, str(path)) if directory.checkpoint.is_file() else None
+    return RunResult(directory, config, game, policy, directory.read_metrics(), strength, name)
+
+
 class RunsResult(NamedTuple):
     """Runs of one game, compared."""
 
@@ -159,7 +146,7 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
     Raises:
         ValueError: no run, or one with a damaged file.
     """
-    return page.write_report(run / REPORT, run_report(RunResult(run, strength)))
+    return page.write_report(run / REPORT, run_report(read_run(run, strength)))
 
 
 def read_runs(
@@ -181,13 +168,13 @@ def read_runs(
     """
     game, names = read_common_game(paths), [path.resolve().name for path in paths]
     names = names if len(set(names)) == len(names) else list(map(str, paths))
-    runs = [RunResult(path, name=name) for path, name in zip(paths, names, strict=True)]
+    runs = [read_run(path, name=name) for path, name in zip(paths, names, strict=True)]
     pure = {
         i: run.policy for i, run in enumerate(runs) if run.policy and run.policy.pure and affordable(game, run.policy)
     }
     total, done = len(pure) * (len(pure) + 1) // 2, itertools.count(1)
     for i, policy in pure.items():
-        runs[i] = dataclasses.replace(runs[i], strength=strength(game, policy, opponents))
+        runs[i] = runs[i]._replace(strength=strength(game, policy, opponents))
         progress(next(done), total)
     players, outcomes = {i: cached(policy, game) for i, policy in pure.items()}, {}
     for i, j in itertools.combinations(players, 2):
@@ -266,19 +253,17 @@ def _learning(run: RunResult) -> Parts:
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
+    marks = run.directory.read_choices(run.game)
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
-    marks = [(mark.games, mark.choices[0]) for mark in run.directory.read_choices(run.game)]
-    shown = [row["games"] for row in thin_out([{"games": games} for games, _ in marks], MAX_BOARDS)]
     boards = [
-        parts.choice_board(run.game, *one[:2], title=f"{games:,} games") for games, one in marks if games in shown
+        parts.choice_board(run.game, choice.position, choice.probabilities, title=f"{games:,} games")
+        for games, (choice, *_) in [marks[i] for i in log_spaced(np.array([mark.games for mark in marks]), MAX_BOARDS)]
     ]
-    table = (
-        parts.table("measured", lines, head=("games", *(metric(name).label for name in names))) if measured else None
-    )
+    head = ("games", *(metric(name).label for name in names))
     return [
         list(_curves(run, measured)) or None,
-        table or left_out(page.words("no measurements")),
+        parts.table("measured", lines, head=head) if measured else left_out(page.words("no measurements")),
         Boards(boards, "Its first move during training") if boards else None,
     ]
 
@@ -310,7 +295,7 @@ def _figure(
             plots.Line(labels[name], at, [row[name] for row in rows], colour)
             for name, colour in zip(names, colours, strict=False)
         ]
-        yield curves_figure(lines, x_label, y_label, caption, distances=not shares)
+        yield parts.curves_figure(lines, x_label, y_label, caption, distances=not shares)
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
@@ -376,10 +361,9 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     text = Text(f"{names}; after {len(played.plies)} moves {end}.{loss}")
     if game.cells <= MAX_CELLS_BY_MOVE:
         return [text, Boards(list(_plies(game, played, end)))]
-    order = {ply.action: count for count, ply in enumerate(played.plies, 1)}
-    skips = ", ".join(str(count) for count, ply in enumerate(played.plies, 1) if ply.skips)
-    lines = [page.words("numbered"), f"A turn was skipped after {skips}." if skips else ""]
-    return [text, Boards([Board(game, played.last.cells, lines, end, last=played.plies[-1].action, order=order)])]
+    moves = " ".join(coordinate(ply.action, game) + "+" * ply.skips for ply in played.plies)
+    last = Board(game, played.last.cells, [page.words("last position"), moves], end, last=played.plies[-1].action)
+    return [text, Boards([last])]
 
 
 def _plies(game: Game, played: SampleGame, end: str) -> Iterator[Board]:
@@ -439,12 +423,12 @@ def _settings(run: RunResult) -> Parts:
         "# repeat the training",
         _reproduce_command(run),
         "# continue from the last checkpoint, or to more games by --games N",
-        shlex.join(["python", "train.py", "--resume", str(run.path)]),
+        shlex.join(["python", "train.py", "--resume", str(run.directory)]),
         "# measure the strength",
         run.command("exploitability"),
         run.command("match", "win-or-block"),
     ]
-    files = [name for name in RUN_FILES if name != REPORT and (run.path / name).is_file()]
+    files = [name for name in RUN_FILES if name != REPORT and (run.directory.path / name).is_file()]
     return [
         Text("", commands, folded=page.words("commands of the run")),
         Text("", json.dumps(run.config, indent=2), folded=f"All settings, as {CONFIG} has them"),
@@ -465,7 +449,7 @@ def _reproduce_command(run: RunResult) -> str:
             row |= {f"no_{name}": True} if value is False else {name: value}
     options = to_command_line({name.replace("_", "-"): value for name, value in row.items()})
     words = ["train.py", "--learner", learner, *formats.game_options(run.game), *options]
-    return shlex.join(["python", *words, "--out", f"{run.path}-again"])
+    return shlex.join(["python", *words, "--out", f"{run.directory}-again"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -477,34 +461,28 @@ def runs_report(result: RunsResult) -> Report:
     game, runs, opponents = result.game, result.runs, result.opponents
     if len(runs) == 1:
         return run_report(runs[0])
-    curves = read_curves([run.path for run in runs])
+    curves = read_curves([run.directory.path for run in runs])
+    groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
     ranked = sorted(runs, key=lambda run: run.strength.exploitability if run.strength else float("inf"))
-    measured = [(run.name, run.strength) for run in ranked if run.strength]
+    measured = [(run.name, run.strength.exploitability) for run in ranked if run.strength]
     rows = list[page.Row]()
     for run in runs:
-        numbers = ["not computed"] * (len(LOSSES) + len(opponents))
+        numbers: list[str | Cell] = ["not computed"] * (len(LOSSES) + len(opponents))
         if run.strength is not None:
-            measures, scores = run.strength.measures, run.strength.results.values()
+            measures = run.strength.measures
             numbers = [formats.number(measures[name]) if name in measures else "not solved" for name in LOSSES]
-            numbers += [formats.number(one.score) for one in scores]
+            numbers += [Cell(*_describe_result(result)) for result in run.strength.results.values()]
         name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
         rows.append((name, *numbers, run.games, *run.cost))
     against = (f"score against {opponent}" for opponent in opponents)
     head = ("run", *LOSS_LABELS, *against, "games", "CPU of training", "peak memory", "wall time")
-    tables = [
-        parts.results_table(
-            "results of runs", [(name, one.results[opponent]) for name, one in measured], opponent=opponent
-        )
-        for opponent in opponents
-    ]
     solution = solve(visible(game)) if measured and has_regret(game) else None
     choices = [(run.name, first_choice(game, run.policy, solution=solution)) for run in runs if run.policy]
     boards = [parts.choice_board(game, *one[:2], one.best.tolist(), title=name) for name, one in choices]
     notes = [f"{note}." for curve in curves for note in curve.notes]
     sections: dict[str, Parts] = {
         "": [Text(page.words("runs", game=game)), *map(left_out, notes), parts.table("runs", rows, head=head)],
-        "Exact results": tables if measured else [],
-        "Learning curves": curve_parts([Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]),
+        "Learning curves": parts.curve_parts(groups),
         "Against each other": [_matrix(result)],
         "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
         f"Largest differences of {ranked[0].name} and {ranked[1].name}": _differences(game, *ranked[:2]),
@@ -515,9 +493,8 @@ def runs_report(result: RunsResult) -> Report:
     }
     verdict = page.words("unmeasured")
     if measured:
-        values = [f"exploitability {formats.number(one.exploitability)}" for _, one in measured[:2]]
-        least = measured[0][1].exploitability + VALUE_TOLERANCE
-        undecided = sum(one.exploitability <= least for _, one in measured[1:])
+        values = [f"exploitability {formats.number(value)}" for _, value in measured[:2]]
+        undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
         verdict = formats.describe_best([name for name, _ in measured], values, undecided)
     return Report(f"{len(runs)} runs side by side", verdict, [], sections)
 
@@ -525,12 +502,16 @@ def runs_report(result: RunsResult) -> Report:
 def _matrix(result: RunsResult) -> Part:
     """Return the exact results of the runs against each other."""
     if not result.outcomes:
-        runs = [f"run:{run.path}" for run in result.runs]
+        runs = [f"run:{run.directory}" for run in result.runs]
         return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
-    cells, names = {}, {i: run.name for i, run in enumerate(result.runs) if run.strength}
-    for pair, one in result.outcomes.items():
-        cells[pair] = one.score, formats.number(one.score), " / ".join(f"{part:.2f}" for part in one)
+    names = {i: run.name for i, run in enumerate(result.runs) if run.strength}
+    cells = {pair: (outcome.score, *_describe_result(outcome)) for pair, outcome in result.outcomes.items()}
     return parts.cross_table("matrix of runs", names, cells)
+
+
+def _describe_result(result: OutcomeProbabilities) -> tuple[str, str]:
+    """Return the score, and the shares of wins, draws and losses."""
+    return formats.number(result.score), " / ".join(f"{share:.2f}" for share in result)
 
 
 def _differences(game: AnyGame, a: RunResult, b: RunResult) -> Parts:

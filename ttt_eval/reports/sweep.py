@@ -12,7 +12,6 @@ from ttt_eval.curve_summaries import Group, summarize_groups, write_csv
 from ttt_eval.curves import read_curves
 from ttt_eval.metrics import metric
 from ttt_eval.reports import formats, page, parts
-from ttt_eval.reports.curves import MAX_GROUPS, curve_parts
 from ttt_eval.reports.page import Cell, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import SweepResult, read_result
 from ttt_eval.run_files import REPORT
@@ -89,12 +88,12 @@ def sweep_report(result: SweepResult) -> Report:
         "order of settings", **counts, measure=first.label, common=", ".join(common) or "no other options"
     )
     rest = [f"The first {MAX_SHOWN} of {len(settings):,} are shown; table.md has all."] * (len(settings) > MAX_SHOWN)
-    notes = [f"Shown are the {MAX_GROUPS} best of {len(settings)}."] * (len(settings) > MAX_GROUPS)
+    notes = [f"Shown are the {parts.MAX_GROUPS} best of {len(settings)}."] * (len(settings) > parts.MAX_GROUPS)
     notes += [f"The numbers are in the file {CURVES} beside this page."] * (result.folder / CURVES).is_file()
     sections: dict[str, Parts] = {
         "": [Text(order)],
         "Settings": [parts.table("settings", rows, head=head), *map(left_out, rest)],
-        "Learning curves": [*curve_parts(*_groups(settings[:MAX_GROUPS])), *map(left_out, notes)],
+        "Learning curves": [*parts.curve_parts(*_groups(settings[: parts.MAX_GROUPS])), *map(left_out, notes)],
         "Cost": [_cost(settings)],
         "Reproduction": parts.reproduction(result, "train.py", sweep=result.source, trust=result.trust),
     }

@@ -91,20 +91,17 @@ const ttt = (() => {
   /** Text in which *this* is strong, as elements. */
   const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
 
-  /** Copy a link; without a clipboard, or a right to it, show the link in a field. Returns whether it is copied. */
-  async function copy(link, field) {
-    field.value = link
-    try {
-      await navigator.clipboard.writeText(link)
-    } catch {
-      field.hidden = false
-      field.select()
-      return false
-    }
-    return true
+  /** Let a click on a link copy it; without a clipboard, or a right to it, put it into the address. */
+  function copyOnClick(link) {
+    const text = link.textContent
+    link.addEventListener("click", async (event) => {
+      event.preventDefault()
+      const copied = navigator.clipboard?.writeText(link.href) ?? Promise.reject()
+      link.textContent = await copied.then(() => "Copied", () => "It is in the address")
+      if (link.textContent !== "Copied") history.replaceState(null, "", link.href)
+      setTimeout(() => (link.textContent = text), 2000)
+    })
   }
-
-  const all = (cells) => new Set(cells === null || cells === undefined ? [] : [].concat(cells))
 
   /**
    * Put a board into an element, replacing its content.
@@ -125,11 +122,8 @@ const ttt = (() => {
     grid.style.setProperty("--columns", columns)
     grid.setAttribute("aria-rowcount", rows)
     grid.setAttribute("aria-colcount", columns)
-    const heads = make("div", {class: "row", role: "presentation", "aria-hidden": "true"}, make("span", {class: "head"}))
-    for (let column = 0; column < columns; column++) {
-      heads.append(make("span", {class: "head"}, COLUMNS[column]))
-    }
-    grid.append(heads)
+    const heads = ["", ...COLUMNS.slice(0, columns)].map((name) => make("span", {class: "head"}, name))
+    grid.append(make("div", {class: "row", role: "presentation", "aria-hidden": "true"}, ...heads))
     const squares = []
     for (let row = 0; row < rows; row++) {
       const line = make("div", {class: "row", role: "row", "aria-rowindex": row + 1})
@@ -170,44 +164,28 @@ const ttt = (() => {
       squares[focused].tabIndex = 0
     }
 
-    function show({
-      cells,
-      mover = null,
-      last = [],
-      line = [],
-      lineWord = "winning line",
-      values = null,
-      legal: free = null,
-      chosen = [],
-      hint = [],
-      format = signed,
-      scale = 1,
-      word = "value",
-    }) {
-      const lasts = all(last)
-      const lines = all(line)
-      const best = all(chosen)
-      const hints = all(hint)
+    function show({cells, mover, last = [], line = [], lineWord = "winning line", legal: free = [], chosen = [], hint = [], ...numbers}) {
+      const {values = null, format = signed, scale = 1, word = "value"} = numbers
       frame.classList.toggle("numbered", values !== null)
-      legal = all(free === null ? [...cells.keys()].filter((cell) => cells[cell] === 0) : free)
-      frame.dataset.mover = mover === null ? "" : "ox"[mover]
+      legal = new Set(free)
+      frame.dataset.mover = "ox"[mover]
       const isFirst = drawn.length === 0
       squares.forEach((square, cell) => {
         const stone = cells[cell]
-        const value = values === null || values[cell] === null || values[cell] === undefined ? null : values[cell]
+        const value = values?.[cell] ?? null
         const known = value !== null && stone === 0
         const names = ["cell"]
         const said = [stone === 0 ? "empty" : STONES[stone]]
         if (stone !== 0) names.push(STONES[stone])
         const to = played ? target(cell) : -1
         if (to >= 0) names.push("free")
-        if (lasts.has(cell) && stone !== 0) names.push("last") && said.push("last move")
-        if (lines.has(cell)) names.push("line") && said.push(lineWord)
+        if (last.includes(cell) && stone !== 0) names.push("last") && said.push("last move")
+        if (line.includes(cell)) names.push("line") && said.push(lineWord)
         if (known) names.push(value < 0 ? "down" : "up")
         const shown = known ? format(value) : ""
         if (known) said.push(`${word} ${shown.replace("\u2212", "-")}`)
-        if (best.has(cell)) names.push("best") && said.push("best move")
-        if (hints.has(cell)) names.push("hint") && said.push("hint")
+        if (chosen.includes(cell)) names.push("best") && said.push("best move")
+        if (hint.includes(cell)) names.push("hint") && said.push("hint")
         if (to >= 0 && to !== cell) said.push(`a stone falls to ${coordinate(to, columns)}`)
         square.className = names.join(" ")
         square.style.setProperty("--heat", known ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
@@ -286,5 +264,5 @@ const ttt = (() => {
     }
   }
 
-  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make, chart, rich, copy}
+  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make, chart, rich, copyOnClick}
 })()

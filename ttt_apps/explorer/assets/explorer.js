@@ -6,16 +6,21 @@ function makeSeats() {
     const place = find(`seat-${seat}`)
     const runs = about.runs.map((one) => [`run:${one.name}`, `run ${one.name}`])
     const names = Object.keys(about.policies).filter((name) => name !== "run")
-    const select = choice(`plays-${seat}`, [[YOU, "you"], ...names.map((name) => [name, name]), ...runs], (name) => {
-      state[seat] = name
+    const options = [[YOU, "you"], ...names.map((name) => [name, name]), ...runs]
+    const select = choice(`plays-${seat}`, options, (name) => {
+      seatPlayer(seat, name)
       showSetup()
-      run(false)
-      look()
     })
     const label = make("label", {for: `plays-${seat}`}, make("span", {class: seat}, seat), make("span", {id: `begins-${seat}`}))
     const settings = make("div", {class: "settings"})
     place.append(label, select, make("details", {}, make("summary", {}, "settings"), settings))
   }
+}
+
+function seatPlayer(seat, spec) {
+  state[seat] = spec
+  run(false)
+  look()
 }
 
 /** "mcts:simulations=50" as its name and its settings. */
@@ -27,6 +32,13 @@ function partsOf(spec) {
     given[value === undefined ? Object.keys(about.policies[name] || {})[0] : key] = value === undefined ? key : value
   }
   return [name, given]
+}
+
+/** The way back from partsOf. */
+function specOf(name, {path, ...given}) {
+  const settings = Object.entries(given).map(([key, value]) => `${key}=${value}`)
+  const words = path === undefined ? settings : [path, ...settings]
+  return words.length ? `${name}:${words.join(",")}` : name
 }
 
 function showSettings(seat) {
@@ -46,12 +58,7 @@ function showSettings(seat) {
       const [, now] = partsOf(state[seat])
       if (input.value === "" || String(input.value) === String(one.default)) delete now[key]
       else now[key] = input.value
-      const path = now.path === undefined ? [] : [now.path]
-      delete now.path
-      const said = [...path, ...Object.entries(now).map(([setting, value]) => `${setting}=${value}`)].join(",")
-      state[seat] = said ? `${name}:${said}` : name
-      run(false)
-      look()
+      seatPlayer(seat, specOf(name, now))
     })
     return make("div", {}, make("label", {for: id}, key), input)
   })
@@ -127,12 +134,6 @@ function setMode(mode) {
   look()
 }
 
-async function copyLink(event) {
-  event.preventDefault()
-  find("link").textContent = (await ttt.copy(find("link").href, make("input"))) ? "Copied" : "It is in the address"
-  setTimeout(() => (find("link").textContent = "Copy link"), 2000)
-}
-
 /** Begin a game at the position that is written. */
 function setPosition() {
   const text = find("position").value.trim()
@@ -200,7 +201,7 @@ function listen() {
     event.preventDefault()
     if (board) board.focus()
   })
-  find("link").addEventListener("click", copyLink)
+  ttt.copyOnClick(find("link"))
   document.addEventListener("keydown", onKey)
   window.addEventListener("hashchange", openLink)
 }

@@ -6,6 +6,7 @@ const REPLY_MS = 250 // from a move to the reply, so that both are seen
 
 let line = null // the game so far, of rules.replay
 let facts = {game: ""} // the answer to "review": about the game, and of the positions and moves of its line
+let asking = null // controls the last question "review"
 let board = null
 let turn = 0 // counts what was looked at, to recognise late answers
 let running = false
@@ -64,7 +65,9 @@ async function look() {
 /** Ask for what is known of the game: with its exact values where they are known at once, or are waited for. */
 async function review(mine, wait = false) {
   const body = lineOf(state)
-  const answer = await ask("review", {...body, wait})
+  asking?.abort() // an earlier one may still wait
+  asking = new AbortController()
+  const answer = await ask("review", {...body, wait}, asking.signal)
   if (mine !== turn) return
   facts = {...answer, game: JSON.stringify(body.game), line: JSON.stringify(body), opening: state.opening, moves: state.moves}
   drawGame()
@@ -122,10 +125,9 @@ function drawGame() {
 function drawBoard() {
   const here = position()
   const kind = boardSource()
-  const isLost = state.misere
   board.show({
     ...here,
-    lineWord: isLost ? "losing line" : "winning line",
+    lineWord: state.misere ? "losing line" : "winning line",
     legal: isPersonsTurn() ? here.legal : [],
     hint: hinted === null ? [] : [hinted.cell],
     ...(kind !== null && numbersOf(panels[kind].answer, here)),

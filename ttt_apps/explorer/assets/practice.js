@@ -4,11 +4,9 @@
 const practice = (() => {
   const place = find("practice")
   const sources = find("practice-source")
-  const trainer = puzzles.createTrainer(find("trainer"), {
-    onOpen({game, position}) {
-      location.hash = new URLSearchParams({...fromGame(game), opening: position, o: YOU, x: YOU})
-      find("play-title").scrollIntoView({block: "start"})
-    },
+  const trainer = puzzles.createTrainer(find("trainer"), ({game, position}) => {
+    location.hash = new URLSearchParams({...fromGame(game), opening: position, o: YOU, x: YOU})
+    find("play-title").scrollIntoView({block: "start"})
   })
   let isLoaded = false
   let wanted = null // number of the puzzle that a link names
@@ -44,9 +42,9 @@ const practice = (() => {
 
   /** Show the puzzle that an address names. */
   function follow(address) {
-    const number = puzzles.numberIn(new URL(address).hash)
-    if (number === null) return
-    wanted = number
+    const match = /^#puzzle=(\d{1,6})$/.exec(new URL(address).hash)
+    if (match === null) return
+    wanted = Number(match[1])
     if (place.open) open()
     else place.open = true // which is told to open()
   }

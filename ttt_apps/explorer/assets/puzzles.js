@@ -1,19 +1,11 @@
-// Puzzles: positions where an obvious move loses value. Shared by the explorer and the page without a server; every value
-// is in the puzzle, as `evaluate.py puzzles --json` prints it, so that an answer is checked here.
+// Puzzles: positions where an obvious move loses value. Every value is in the puzzle, as `evaluate.py puzzles --json`
+// prints it, so that an answer is checked here.
 "use strict"
 
 const puzzles = (() => {
   const {make, rich, signed} = ttt
   const TIE = 1e-6
   const REASONS = {wins: "it completes a line", blocks: "it blocks a line", extends: "it makes the longest open line"}
-
-  const COPY = "Link to this puzzle"
-
-  /** The number of the puzzle that the part of an address after # names; null if it names none. */
-  function numberIn(hash) {
-    const found = /^#puzzle=(\d{1,6})$/.exec(hash)
-    return found === null ? null : Number(found[1])
-  }
 
   const bestValue = (values) => Math.max(...values.filter((value) => value !== null))
   const digitsOf = (game) => (game.skip_chance === 0 ? 0 : 3) // without skips values are whole numbers
@@ -64,15 +56,13 @@ const puzzles = (() => {
   }
 
   /**
-   * Put a trainer into an element, replacing its content.
-   *
-   * onOpen(puzzle): opens a position elsewhere; canOpen(puzzle): whether that is possible.
+   * Put a trainer into an element, replacing its content; onOpen(puzzle) opens a position elsewhere.
    *
    * Returns {load(list, empty, linked), open(number)}: show a list of puzzles, where `empty` is the sentence for a list
    * without any, and `linked` says that a number in an address finds a puzzle; show one, from 1. It is false if there is
    * none of that number.
    */
-  function createTrainer(element, {onOpen, canOpen = () => true}) {
+  function createTrainer(element, onOpen) {
     let all = []
     let shown = []
     let at = 0
@@ -92,11 +82,10 @@ const puzzles = (() => {
     const retry = make("button", {type: "button"}, "Try again")
     const next = make("button", {type: "button", class: "first"}, "Next puzzle")
     const open = make("button", {type: "button"}, "Play on from here")
-    const link = make("a", {class: "button"}, COPY)
-    const address = make("input", {type: "text", readonly: "", "aria-label": "Link to this puzzle", hidden: ""})
+    const link = make("a", {class: "button"}, "Link to this puzzle")
     const score = make("p", {class: "quiet"})
     const keys = make("div", {class: "keys buttons"}, next, reveal, retry, open, link)
-    const body = make("div", {class: "puzzle"}, place, make("div", {}, task, answer, keys, address, score))
+    const body = make("div", {class: "puzzle"}, place, make("div", {}, task, answer, keys, score))
     const nothing = make("p", {class: "quiet"})
     const bar = make("div", {class: "puzzle-bar"}, sort, before, count, after)
     element.replaceChildren(bar, nothing, body)
@@ -148,11 +137,8 @@ const puzzles = (() => {
       answer.classList.toggle("right", known && one.best.includes(answered))
       reveal.hidden = known
       retry.hidden = next.hidden = !known
-      open.hidden = !canOpen(one)
       link.hidden = !linked
       link.href = `#puzzle=${all.indexOf(one) + 1}`
-      link.textContent = COPY
-      address.hidden = true
       const right = [...tried.values()].filter(Boolean).length
       score.textContent = tried.size ? `Right at the first try: ${right} of ${tried.size}.` : ""
     }
@@ -184,28 +170,22 @@ const puzzles = (() => {
       return true
     }
 
-    async function copyLink(event) {
-      event.preventDefault()
-      if (await ttt.copy(link.href, address)) link.textContent = "Copied"
+    /** Ask for an answer, to be given by keys too. */
+    function pose(number) {
+      go(number)
+      board.focus()
     }
 
-    link.addEventListener("click", copyLink)
+    ttt.copyOnClick(link)
     sort.addEventListener("change", () => choose(sort.value))
     before.addEventListener("click", () => go(at - 1))
     after.addEventListener("click", () => go(at + 1))
-    next.addEventListener("click", () => {
-      go(at + 1)
-      board.focus()
-    })
+    next.addEventListener("click", () => pose(at + 1))
     reveal.addEventListener("click", () => guess(-1))
-    retry.addEventListener("click", () => {
-      answered = null
-      draw()
-      board.focus()
-    })
+    retry.addEventListener("click", () => pose(at))
     open.addEventListener("click", () => onOpen(shown[at]))
     return {load, open: openNumber}
   }
 
-  return {createTrainer, numberIn}
+  return {createTrainer}
 })()

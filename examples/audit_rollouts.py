@@ -1,7 +1,12 @@
-"""Estimators of other libraries, unchanged, as functions for an audit.
+"""Advantage estimators of other libraries, unchanged, as functions for an audit.
 
 CleanRL and Stable-Baselines3 keep rollouts of parallel environments in arrays [steps, environments]. Here every
 environment plays one episode. Steps after its end begin other episodes, whose entries an audit ignores.
+
+    pip install stable-baselines3
+    python evaluate.py audit gae:lam=0.95 examples.audit_rollouts:sb3_rollout_buffer
+
+The file is examples/audit_rollouts.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,440 @@
+"""Solves Connect Four: lines on boards where stones fall to the lowest empty cell of a column, without skips.
+
+An alpha-beta search over bitboards: :class:`Solver` returns who wins any position, after how many moves, and by which
+columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.search.transpositions import FOREVER, find, num_visits, store, worth_of
+from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+from ttt_envs.core.records import Records, records
+from ttt_envs.game.bits import count_bits
+from ttt_envs.game.boards import Boards, check_opening
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.lines import completing_bits
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import check_cells
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bitboards: columns of ``rows + 1`` bits each, lowest cell first; the top bit of a column stays empty. It separates
+# columns, so that no line of set bits continues from one column into another. Kernels use signed integers: left shifts
+# may leave garbage above the board, which callers remove with ``board.cells``.
+
+MAX_BITS = 63
+"""Maximum number of bits of a board, ``columns * (rows + 1)``."""
+
+
+class Board(NamedTuple):
+    """A size of board, as integers for kernels."""
+
+    rows: int
+    columns: int
+    win_length: int
+    cells: int
+    """the bits of all cells"""
+    bottom: int
+    """the bits of the lowest cells"""
+
+    @classmethod
+    def from_game(cls, game: Game) -> Board:
+        """Return the constants of a game on a board of up to :data:`MAX_BITS` bits."""
+        bottom = sum(1 << column * (game.rows + 1) for column in range(game.columns))
+        return cls(game.rows, game.columns, game.win_length, bottom * ((1 << game.rows) - 1), bottom)
+
+
+def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
+    """Return the stones of the mover and those of both players, as bits: int64[B] each."""
+    rows, columns = np.divmod(np.arange(board.rows * board.columns), board.columns)
+    bits = np.int64(1) << (columns * (board.rows + 1) + board.rows - 1 - rows)
+    mine = (boards.cells == boards.mover[:, None] + 1) @ bits
+    return mine, (boards.cells != 0) @ bits
+
+
+@inlined
+def column_bits(board: Board, column: int) -> int:
+    """Return the bits of the cells of a column."""
+    return ((int64(1) << board.rows) - 1) << (column * (board.rows + 1))
+
+
+@inlined
+def winning_cells(stones: int, board: Board) -> int:
+    """Return the empty cells, as bits, where one more stone completes a line; bits of taken cells may be set too.
+
+    For lines of four the shifts are written out, as :func:`ttt_envs.game.lines.completing_bits` takes several times as
+    long. To that, the columns are rows, and no line leaves one over its top bit, which is empty.
+    """
+    height = board.rows + 1
+    if board.win_length != 4:
+        rules = Parameters(board.columns, height, board.win_length, 0.0, 0, int64(-1), int64(-1), int64(-1), None)
+        return completing_bits(stones, rules) & board.cells
+    above = (stones << 1) & (stones << 2) & (stones << 3)  # cells above the highest stone only
+    return (above | _fours(stones, height - 1) | _fours(stones, height) | _fours(stones, height + 1)) & board.cells
+
+
+@inlined
+def _fours(stones: int, step: int) -> int:
+    """Return the cells of which the other three cells of a line of four hold stones."""
+    up = (stones << step) & (stones << 2 * step)  # two stones before the cell
+    down = (stones >> step) & (stones >> 2 * step)
+    return (up & ((stones << 3 * step) | (stones >> step))) | (down & ((stones << step) | (stones >> 3 * step)))
+
+
+@inlined
+def mirror(bits: int, board: Board) -> int:
+    """Return the bits with the order of columns reversed."""
+    height = board.rows + 1
+    column = (int64(1) << height) - 1
+    out = int64(0)
+    for _ in range(board.columns):
+        out = (out << height) | (bits & column)
+        bits >>= height
+    return out
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The search: null windows, as a recursion that stops after a number of positions
+
+TABLE_WORDS = 2
+"""Number of words of a row of the table: the key; its worth and the bounds of the score."""
+OFFSET = 64
+"""Added to a score, so that it fits into 7 bits."""
+STOPPED = 1 << 20
+"""Takes the place of a score if the search has to stop."""
+MOVE, REPLIES, RANK, KEY = range(4)
+
+
+class State:
+    """Progress of a search."""
+
+    nodes: int
+    """number of positions visited"""
+    stop: int
+    """number of positions after which to stop"""
+    low: int
+    """lower bound of the score of the root"""
+    high: int
+    """upper bound"""
+
+
+class Path(NamedTuple):
+    """Memory of a search, by number of stones: N is the number of cells + 1."""
+
+    moves: Int64Array
+    """int64[N, 4, columns]: the moves to search, each as one bit (``MOVE``), with those cells of the other player's
+    next moves that do not lose at once (``REPLIES``); the higher the ``RANK``, the earlier a move is searched. The
+    first number of ``KEY`` is a key of the position"""
+    states: Records
+    """`State`[1]"""
+
+
+@inlined
+def position_key(mine: int, mask: int, board: Board) -> int:
+    """Return a key of a position: the mover's stones and those of both players, the same for mirrored positions.
+
+    Adding the two marks the height of every column by a carry into its lowest empty cell.
+    """
+    key = mine + mask
+    other = mirror(key, board)
+    return min(key, other)
+
+
+@inlined
+def safe_moves(mask: int, threats: int, board: Board) -> int:
+    """Return the moves after which the other player, who threatens to win on ``threats``, cannot win at once."""
+    possible = (mask + board.bottom) & board.cells
+    forced = possible & threats
+    if forced != 0:
+        possible = forced if forced & (forced - 1) == 0 else int64(0)
+    return possible & ~(threats >> 1)
+
+
+@kernel(interpreted=False)
+def bound_score(mine: int, mask: int, path: Path, table: Int64Array, board: Board) -> None:
+    """Narrow the bounds of a position's score, until they meet or the search has to stop.
+
+    A score counts the stones that the winner has left, so faster wins are higher: a player who wins with their last
+    stone scores 1, one who loses against it -1, and a draw is 0. Every search has a null window: it decides whether
+    the score is at least some target, where targets near 0 come first, because they are decided faster.
+
+    Args:
+        mine: the stones of the mover, as bits; mask: those of both players.
+        path: its state holds bounds, and gets narrower ones.
+        table: of positions.
+        board: its size.
+    """
+    state = path.states[0]
+    stones, num_cells = count_bits(mask), board.rows * board.columns
+    lowest, highest = -((num_cells - stones) // 2), (num_cells + 1 - stones) // 2
+    choices = safe_moves(mask, winning_cells(mine ^ mask, board) & ~mask, board)
+    if winning_cells(mine, board) & (mask + board.bottom) & ~mask != 0:
+        lowest = highest
+    elif stones == num_cells:
+        lowest = highest = 0
+    elif choices == 0:
+        highest = lowest
+    state.low, state.high = max(state.low, lowest), min(state.high, highest)
+    while state.low < state.high:
+        target = _next_target(state.low, state.high)
+        score = _search(mine, mask, choices, target, stones, path, table, board)
+        if score == STOPPED:
+            break
+        if score >= target:
+            state.low = max(state.low, score)
+        else:
+            state.high = min(state.high, score)
+
+
+@inlined
+def _next_target(low: int, high: int) -> int:
+    """Return a target above ``low`` and at most ``high``, far from 0 at first: such a target bounds the depth."""
+    middle = low + (high - low) // 2
+    return 1 + (min(middle, -(-low // 2)) if middle <= 0 else max(middle, high // 2))
+
+
+@kernel(interpreted=False)
+def _search(
+    mine: int, mask: int, choices: int, target: int, stones: int, path: Path, table: Int64Array, board: Board
+) -> int:
+    """Return a bound of the score, on the side of ``target`` where the score lies, or ``STOPPED``.
+
+    The mover cannot win at once; after ``choices``, as bits, neither can the other player.
+    """
+    moves, states = path
+    state, num_cells = states[0], board.rows * board.columns
+    if state.nodes >= state.stop:
+        return STOPPED
+    nodes_before = state.nodes
+    state.nodes += 1
+    if stones >= num_cells - 2:
+        return 0
+    low, high = -((num_cells - 2 - stones) // 2), (num_cells - 1 - stones) // 2
+    if low >= target or high < target:
+        return low if low >= target else high
+    moves[stones, KEY, 0] = position_key(mine, mask, board)
+    entry = find(moves[stones], KEY, 1, table)
+    if entry >= 0:
+        info = int64(table[entry, 1])
+        low, high = max(low, (info & 127) - OFFSET), min(high, (info >> 7 & 127) - OFFSET)
+        if low >= target or high < target:
+            return low if low >= target else high
+    count = 0
+    for i in range(board.columns):
+        move = choices & column_bits(board, board.columns // 2 + (1 - 2 * (i & 1)) * ((i + 1) // 2))
+        if move == 0:
+            continue
+        threats = winning_cells(mine | move, board) & ~(mask | move)
+        replies = safe_moves(mask | move, threats, board)
+        if replies == 0:  # the other player cannot stop a win at the next turn, which is the earliest possible
+            return high
+        rank = count_bits(threats)
+        at = count
+        while at > 0 and moves[stones, RANK, at - 1] < rank:
+            for part in range(3):
+                moves[stones, part, at] = moves[stones, part, at - 1]
+            at -= 1
+        moves[stones, MOVE, at], moves[stones, REPLIES, at], moves[stones, RANK, at] = move, replies, rank
+        count += 1
+    best, i = low, 0
+    while best < target and i < count:
+        move, replies = moves[stones, MOVE, i], moves[stones, REPLIES, i]
+        score = _search(mine ^ mask, mask | move, replies, 1 - target, stones + 1, path, table, board)
+        if score == STOPPED:
+            return STOPPED
+        best = max(best, -score)
+        i += 1
+    if best >= target:
+        low = best
+    else:
+        high = best
+    info = worth_of(state.nodes - nodes_before) | (high + OFFSET) << 7 | (low + OFFSET)
+    store(moves[stones], KEY, 1, info, table)
+    return best
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Functions for Python callers
+
+SLICE = 1 << 17
+"""Number of positions between two checks for interrupts."""
+MIN_TABLE_BYTES = 1 << 22
+MAX_SCORE = 31
+"""Maximum score of a position."""
+Window = tuple[int, int]
+ALL = -MAX_SCORE, MAX_SCORE
+
+Progress = Callable[[int], None]
+"""Takes the number of positions visited; called a few dozen times a second."""
+
+
+class Bounds(NamedTuple):
+    """What a search knows of the score of a position."""
+
+    low: int
+    """the score is at least this"""
+    high: int
+    """the score is at most this"""
+    nodes: int
+    """number of positions visited"""
+
+    @property
+    def score(self) -> int | None:
+        """The score, None if the number of nodes was not enough."""
+        return self.low if self.low == self.high else None
+
+    @property
+    def value(self) -> int | None:
+        """1 if the mover wins, 0 for a draw, -1 for a loss, None if the bounds do not tell."""
+        if self.low > 0 or self.high < 0:
+            return 1 if self.low > 0 else -1
+        return 0 if self.low == self.high == 0 else None
+
+
+class Solver:
+    """Solves positions of one game, with a transposition table that later positions share.
+
+    Alpha-beta search with null windows (Pons, "Solving Connect 4: how to build a perfect AI", 2015-2019; Tromp, "John's
+    Connect Four Playground"). A player who can win at once does, threats are stopped, moves below a threat of the other
+    player are left out, and moves that make more threats come first.
+
+    Results do not depend on earlier positions or on the size of the table, but the number of nodes does.
+
+    Raises:
+        ValueError: the game has no gravity, has skips, or its board does not fit into 63 bits.
+    """
+
+    def __init__(self, game: Game, *, memory: int = 1 << 28, progress: Progress | None = None) -> None:
+        """Make a solver.
+
+        Args:
+            game: with gravity and without skips; no other rule may be changed.
+            memory: maximum size of the table in bytes; at least 4 MiB are used.
+            progress: called with ``nodes``, the number of positions visited so far.
+        """
+        check_solvable(game)
+        self.game, self.nodes, self._progress = game, 0, progress
+        self.board = Board.from_game(game)
+        rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
+        self._table = np.zeros((1 << rows.bit_length() - 1, TABLE_WORDS), np.int64)
+        self._path = Path(np.zeros((game.cells + 1, 4, game.columns), np.int64), records(State, (1,)))
+
+    def clear(self) -> None:
+        """Forget all positions."""
+        self._table[:] = 0
+
+    def score(self, position: Position, *, nodes: int | None = None) -> Bounds:
+        """Return the score of a position, or bounds of it if ``nodes`` are not enough.
+
+        The score is 0 for a draw; 1 if the mover wins with their last stone of a full board, 2 with the last but one,
+        and so on; negative if the mover loses, by the stones of the other player. The winner wins fast, the loser loses
+        late.
+
+        Args:
+            position: stones and mover.
+            nodes: maximum number of positions to visit; None for no limit.
+
+        Raises:
+            ValueError: the position is over, or unreachable with gravity.
+        """
+        return self._score(*self.to_bits(position), nodes, ALL)
+
+    def scores(self, position: Position, *, nodes: int | None = None) -> dict[int, Bounds]:
+        """Return the score of each move for the mover, by the cell of the stone, in the order of columns.
+
+        Args:
+            position: stones and mover.
+            nodes: maximum number of positions to visit for all moves together; None for no limit.
+
+        Raises:
+            ValueError: as for :meth:`score`.
+        """
+        return self._bound_moves(*self.to_bits(position), nodes, ALL)
+
+    def values(self, mine: int, mask: int) -> dict[int, int | None]:
+        """Return the value of each move for the mover, by the cell of the stone: 1 a win, 0 a draw, -1 a loss.
+
+        It takes less time than :meth:`scores`.
+
+        Args:
+            mine: stones of the mover, as bits (:meth:`to_bits`).
+            mask: stones of both players.
+        """
+        return {cell: bounds.value for cell, bounds in self._bound_moves(mine, mask, None, (-1, 1)).items()}
+
+    def distance(self, score: int, stones: int) -> int:
+        """Return the number of plies to the end of a game from a position with this score and number of stones."""
+        if score == 0:
+            return self.game.cells - stones
+        last = self.game.cells + 2 - 2 * abs(score)  # the number of stones at the end, or one less, by who wins
+        return last - stones - (last - stones - (score > 0)) % 2
+
+    def to_bits(self, position: Position) -> tuple[int, int]:
+        """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
+        check_cells(self.game, position.cells)
+        check_opening(self.game, position, "a position to be solved")
+        mine, mask = to_bits(self.board, Boards.from_positions([position]))
+        return int(mine[0]), int(mask[0])
+
+    def _bound_moves(self, mine: int, mask: int, nodes: int | None, window: Window) -> dict[int, Bounds]:
+        """Return the score of each move, by its cell, bounded as by :meth:`_score`."""
+        out: dict[int, Bounds] = {}
+        rows, columns, before, wins = self.game.rows, self.game.columns, self.nodes, winning_cells(mine, self.board)
+        for column in sorted(range(columns), key=lambda column: abs(2 * column + 1 - columns)):  # from the middle
+            lowest = column * (rows + 1)
+            move = (mask + (1 << lowest)) & ~mask & self.board.cells
+            cell = (lowest + rows - move.bit_length()) * columns + column
+            if move & wins:
+                score = (self.game.cells + 1 - mask.bit_count()) // 2
+                out[cell] = Bounds(score, score, 0)
+            elif move:
+                remaining = None if nodes is None else nodes - (self.nodes - before)
+                low, high, count = self._score(mine ^ mask, mask | move, remaining, (-window[1], -window[0]))
+                out[cell] = Bounds(-high, -low, count)
+        return dict(sorted(out.items(), key=lambda item: item[0] % columns))
+
+    def _score(self, mine: int, mask: int, nodes: int | None, window: Window) -> Bounds:
+        """Return the score of a position that is not over; one outside of the window is only bounded by it."""
+        state, limit, before = self._path.states[0], FOREVER if nodes is None else nodes, self.nodes
+        (state.low, state.high), state.nodes = window, 0
+        while True:
+            state.stop = min(limit, int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table))
+            bound_score(mine, mask, self._path, self._table, self.board)
+            self.nodes = before + int(state.nodes)
+            if self._progress is not None:
+                self._progress(self.nodes)
+            if state.low >= state.high or state.nodes >= limit:
+                break
+        # Initial bounds are no results
+        low = int(state.low) if state.low > window[0] else -MAX_SCORE
+        high = int(state.high) if state.high < window[1] else MAX_SCORE
+        return Bounds(low, high, int(state.nodes))
+
+
+def is_solvable(game: Game) -> bool:
+    """Return whether :class:`Solver` takes a game: lines under gravity without skips, on a board that fits."""
+    return game.variants == {"gravity": True} and game.skip_chance == 0 and _num_bits(game) <= MAX_BITS
+
+
+def _num_bits(game: Game) -> int:
+    return game.columns * (game.rows + 1)
+
+
+def check_solvable(game: Game) -> None:
+    """Raise ValueError for a game without gravity or with skips, or if its board does not fit into 63 bits."""
+    if game.variants != {"gravity": True}:
+        raise ValueError(
+            f"{game} is not Connect Four, whose lines and falling stones the search counts on: choose gravity=True and "
+            f"no other variant of the rules"
+        )
+    if game.skip_chance > 0:
+        raise ValueError(f"skip_chance={game.skip_chance:g} is not solved by alpha-beta search: choose skip_chance=0")
+    if _num_bits(game) > MAX_BITS:
+        raise ValueError(
+            f"a board of {game.rows} x {game.columns} needs {_num_bits(game)} bits, one more than cells in each "
+            f"column: choose one of at most {MAX_BITS}"
+        )
