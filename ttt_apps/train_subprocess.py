@@ -13,6 +13,12 @@ from ttt_envs.core.packages import ROOT
 from ttt_eval.cost import ProcessFailed, Usage, measure_usage
 from ttt_eval.run_files import RunDirectory
 
+TRAIN = (
+    "import os; from ttt_envs.core.packages import end_with_process; end_with_process(os.getppid()); "
+    "from ttt_apps.train import main; main()"
+)
+"""Code of a process that trains: a killed command leaves no process behind that holds the lock of a run."""
+
 
 def measure_training(config: dict[str, Any]) -> Usage:
     """Measure the cost of training with these settings in a new process, imports included; see
@@ -40,11 +46,8 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     stored, asked = run.read_config(), json.loads(json.dumps(config))
     if any(stored.get(name) != value for name, value in asked.items() if name != "no_report"):  # changes no result
         raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
-    # it ends with this process, so that a killed command leaves nobody behind who holds the lock of the run
-    code = f"from ttt_envs.core import packages; packages.end_with_process({os.getpid()}); "
-    code += "from ttt_apps.train import main; main()"
     # a crash in machine code prints where it happened
-    command = [sys.executable, "-X", "faulthandler", "-c", code, "--resume", str(run)]
+    command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # of these packages, also in a checkout
         usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
