@@ -75,23 +75,23 @@ def _look_up(
     wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, inserts: bool, out: Int64Array
 ) -> int:
     """Write the rows of keys uint64[B, words] to ``out``, and return the number of rows; unknown keys are inserted."""
-    num_words = wanted.shape[1]
     for b in range(len(wanted)):
-        mixed = wanted[b, 0]
-        for word in range(1, num_words):
-            mixed = splitmix64(mixed, 0) ^ wanted[b, word]
+        key = wanted[b]
+        mixed = key[0]
+        for word in range(1, len(key)):
+            mixed = splitmix64(mixed, 0) ^ key[word]
         slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
         while slots[slot] >= 0:
             num_equal = 0
-            while num_equal < num_words and row_keys[slots[slot], num_equal] == wanted[b, num_equal]:
+            while num_equal < len(key) and row_keys[slots[slot], num_equal] == key[num_equal]:
                 num_equal += 1
-            if num_equal == num_words:
+            if num_equal == len(key):
                 break
             slot = (slot + 1) & (len(slots) - 1)
         if slots[slot] < 0 and inserts:
             slots[slot] = size
-            for word in range(num_words):
-                row_keys[size, word] = wanted[b, word]
+            for word in range(len(key)):
+                row_keys[size, word] = key[word]
             size += 1
         out[b] = slots[slot]
     return size
