@@ -28,7 +28,6 @@ from hypothesis import strategies as st
 from learners import OtherGameWarning
 from learners.checkpoint import RunPolicy, load_arrays
 from learners.config import load_learner
-from learners.pool import parse_pool
 from ttt_apps import cli, evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_apps.train_options import Options
@@ -106,7 +105,6 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
         patch.setenv(TRUST, "0")
         patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with one_line_errors():
-            parse_pool(spec, lambda: None)
             policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)
             assert isinstance(policy, Policy)
             assert spec.partition(":")[0] in POLICIES or not from_file
