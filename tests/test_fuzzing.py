@@ -13,6 +13,7 @@ import warnings
 import zipfile
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -74,10 +75,9 @@ def no_trust(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------------------
 # Spec strings and settings
 
-KEYS = [
-    *("epsilon", "depth", "width", "heuristic", "leaf", "simulations", "c", "rollout", "temperature", "decisive"),
-    *("reuse", "w", "terminal", "source", "rank", "split", "path", "algorithm", "trust", "every", "size"),
-]
+KEYS = sorted(
+    {name for path in POLICIES.values() for name in signature(load_object(path)).parameters} | {"trust", "every"}
+)
 WORDS = ["0", "1", "2", "-1", "0.5", "nan", "inf", "-inf", "1e308", "none", "true", "False", "9" * 30, "9" * 5000]
 WORDS += ["", "x", "..", "results", "children", "٣", "0x10", "1_0"]
 NAMES = [*POLICIES, "pool", "teacher", "joblib.numpy_pickle:dump", "importlib.util:find_spec", "no_such:A"]

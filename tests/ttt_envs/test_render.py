@@ -42,16 +42,12 @@ def test_an_illegal_move_is_shown_until_the_next_move():
     env.step(4)
     assert env.render() == text.replace("[o]", " o ").replace("last move: o b2\n", line)
     state = env.clone_state()
-    env.step(0)
-    assert "refused" not in env.render()
-    env.step(0)
-    env.restore_state(state, seed=0)
-    assert "refused" not in env.render()
-    for _ in range(8):
+    for call in (lambda: env.step(0), lambda: env.restore_state(state, seed=0), env.reset):
+        call()
+        assert "refused" not in env.render()
+    for _ in range(10):
         env.step(4)
     assert env.render().endswith(f"truncated after too many illegal actions\n{line}")
-    env.reset()
-    assert "refused" not in env.render()
 
 
 def test_large_boards_as_text_have_straight_columns_and_no_list_of_actions():
