@@ -23,7 +23,7 @@ from processes import python_path, run_python
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
-    "kernels of play",
+    "tests/ttt_envs/test_kernels.py",
     "tensorflow",
     "torch",
     "large",

@@ -1,4 +1,4 @@
-"""Kernels: all of them work in one process, as all their callers call them, and each is compiled once."""
+"""Kernels give the same results interpreted and by machine code, and hear interrupts while they are compiled."""
 
 import ast
 import copy
@@ -30,7 +30,6 @@ from ttt_eval import exact
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 
-PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval")
 TAUGHT = (
     ("naive-mc", {}),
     ("naive-mc", {"symmetries": "all", "rewards": "unit"}),
@@ -137,63 +136,8 @@ def compare_tiers():
     print((sorted(counts), sorted(different)))
 
 
-def signatures_of_kernels():
-    """Return the number of signatures of each loaded kernel that is called from Python."""
-    from numba.core.dispatcher import Dispatcher
-    from numba.types import unliteral
-
-    dispatchers = [
-        value.dispatcher if isinstance(value, Kernel) else value
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in PACKAGES
-        for value in vars(module).values()
-        if isinstance(value, Kernel | Dispatcher) and not value.targetoptions.get("no_cpython_wrapper")
-    ]
-    return {
-        f"{kernel.__module__}.{kernel.__name__}": len({tuple(map(unliteral, types)) for types in kernel.signatures})
-        for kernel in dispatchers
-        if kernel.signatures
-    }
-
-
-def counted_after(fresh, *parts):
-    """Return each kernel's number of signatures after functions of this file, in a process of its own."""
-    printed = fresh(
-        "import test_kernels",
-        *(f"test_kernels.{part.__name__}()" for part in parts),
-        "print(test_kernels.signatures_of_kernels())",
-    )
-    return ast.literal_eval(printed)
-
-
 needs_numpy_2 = pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 1 interprets nothing")
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
-
-
-TWICE = {
-    "baselines.exact.count._count_layer",
-    *(f"baselines.exact.solution.{name}" for name in ("_look_up", "entry_value", "write_move_values")),
-    *("learners.naive_mc.mc_update", "learners.q_learning.q_update"),
-    *(f"learners.q_table.{name}" for name in ("explore_rows", "insert_all", "write_action_values")),
-    *("ttt_envs.envs.kernels.write_bytes", "ttt_envs.game.rules.play_rows", "ttt_envs.graph.numbering.sweep"),
-    "ttt_eval.exact.dynamic_programming._write_losses",
-}
-"""kernels of values stored as bytes or floats, of keys of any number of words, or with a part that may be left out"""
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        pytest.param((play_games,), marks=pytest.mark.xdist_group("kernels of play")),
-        pytest.param((play_games, teach_everything), marks=pytest.mark.more),
-    ],
-    ids=lambda parts: parts[-1].__name__,
-)
-def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh, parts):
-    """One that was called with two kinds of numbers has two signatures, and is compiled twice."""
-    counts = counted_after(fresh, *parts)
-    assert len(counts) > 10
-    assert {name for name, count in counts.items() if count > 1} <= TWICE
 
 
 @needs_numpy_2
