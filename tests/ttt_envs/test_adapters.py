@@ -76,9 +76,6 @@ def test_actions_logits_probabilities_and_values_are_accepted():
 
 
 def test_masks_are_passed_to_functions_that_accept_them():
-    def alone(observation):
-        return free(observation)
-
     def named(observation, action_mask=None):
         return action_mask
 
@@ -93,7 +90,7 @@ def test_masks_are_passed_to_functions_that_accept_them():
         def policy(self, observation):
             return free(observation)
 
-    for function in (alone, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]):
+    for function in (free, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]):
         for batch in (False, True):
             p = as_policy(function, GAME, returns="probabilities", batch=batch).probabilities(BOARDS)
             assert_allclose(p, UNIFORM)
