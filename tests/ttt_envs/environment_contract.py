@@ -181,7 +181,7 @@ def python_numbers(info):
     """Numbers of Python, which JSON holds; no texts, which other libraries cannot convert to arrays."""
     kinds = {name: type(value) for name, value in info.items() if name not in ("action_mask", "skip_chance")}
     assert kinds == dict.fromkeys(("seat", "mover", "result", "winner"), int)
-    assert isinstance(info.get("skip_chance", 0.0), float)
+    assert type(info.get("skip_chance", 0.0)) is float
     return numbers(info)
 
 

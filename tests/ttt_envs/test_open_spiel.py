@@ -67,7 +67,9 @@ def test_positions_are_converted_both_ways(game):
     boards = to_boards(states)
     for index, (state, back) in enumerate(zip(states, to_states(boards, game), strict=True)):
         assert str(back) == str(state)
-        assert to_text(boards.position(index), game).split()[0] == str(state).replace("\n", "/").translate(SWAPPED)
+        assert to_text(boards.position(index), game).split()[0] == str(state).strip().replace("\n", "/").translate(
+            SWAPPED
+        )
         assert (back.is_terminal(), back.returns()) == (state.is_terminal(), state.returns())
         won = winner(game, boards.cells[index])
         assert state.returns() == {None: [0, 0], 0: [1, -1], 1: [-1, 1], 2: [0, 0]}[won]
