@@ -8,7 +8,6 @@ from ttt_eval.audit.auditing import AuditSettings as AuditSettings
 from ttt_eval.audit.auditing import audit as audit
 from ttt_eval.audit.episodes import TooManyGroups as TooManyGroups
 from ttt_eval.audit.errors import Errors as Errors
-from ttt_eval.audit.errors import PositionErrors as PositionErrors
 from ttt_eval.audit.estimators import ESTIMATORS as ESTIMATORS
 from ttt_eval.audit.estimators import Batch as Batch
 from ttt_eval.audit.estimators import Estimator as Estimator
