@@ -14,7 +14,7 @@ from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.text import TextGame, Turn
-from ttt_eval.exact.strength import strength, worst_positions
+from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Answer, Sampling
 from ttt_eval.language_models.player import Interview, TextSettings, answered_policy, reachable_positions
 from ttt_eval.matches.account import account_moves
@@ -208,24 +208,13 @@ def describe_positions(game: Game, boards: Boards, turns: Sequence[Turn], pure: 
 
     Exact strength is included if the model is ``pure``: it answers a question always alike, so that it is a policy.
     """
-    actions = named_cells(turns)
-    counts, exact = describe_turns(game, turns), None
+    actions, exact = named_cells(turns), None
     if pure:
-        policy = answered_policy(game, boards, actions)
-        measured = strength(game, policy, EXACT_OPPONENTS)
+        measured = strength(game, answered_policy(game, boards, actions), EXACT_OPPONENTS)
         exact = {
             **measured.measures,
             "gains": dict(zip(("first", "second"), measured.gains or (), strict=True)),
             "results": {opponent: result._asdict() for opponent, result in measured.results.items()},
         }
-        counts["blunders"] = [
-            {
-                "position": to_text(choice.position, game),
-                "moves": {str(cell): float(choice.probabilities[cell]) for cell in choice.played},
-                "best": choice.best.tolist(),
-                "loss": loss,
-                "likely": likely,
-            }
-            for choice, loss, likely in worst_positions(game, policy, "random", MAX_BLUNDERS)
-        ]
-    return {"positions": len(turns), "without_move": int((actions < 0).sum()), **counts, "exact": exact}
+    head = {"positions": len(turns), "without_move": int((actions < 0).sum())}
+    return {**head, **describe_turns(game, turns), "exact": exact}
