@@ -153,6 +153,11 @@ def test_searched_solutions_are_those_of_the_layered_solver(size):
         assert_array_equal(getattr(searched, answer)(boards), getattr(layers, answer)(boards))
 
 
+def test_4_x_4_has_the_known_number_of_positions():
+    """Tromp, "John's Connect Four Playground"."""
+    assert solve(drop(4, 4, 4)).counts.boards == 161_029
+
+
 def test_optimal_plays_connect_four_by_searches():
     game = drop(5, 4, 4)
     positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
