@@ -152,17 +152,22 @@ def test_results_do_not_depend_on_memory(monkeypatch):
 # Trees that are continued
 
 
-@pytest.mark.parametrize("skip", [0.0, 0.5])
-def test_a_continued_tree_agrees_with_a_plain_implementation(skip):
+@pytest.mark.parametrize(
+    ("skip", "text"), [(0.0, "o../.../..x o"), (0.5, "o../.../..x o"), (0.5, "xox/oo./... x")], ids=str
+)
+def test_a_continued_tree_agrees_with_a_plain_implementation(skip, text):
+    """In the last case, solved moves are continued, too."""
     game, leaf = Game(skip_chance=skip), Noise()
-    boards = Boards.from_positions([from_text("o../.../..x o")])
+    boards = Boards.from_positions([from_text(text)])
+    mover = int(boards.mover[0])
     search, other = searched(game, boards, 300, leaf), PlainTree(game, boards.position(0), leaf)
     for _ in range(300):
         other.simulate()
     num_continued = 0
     for cell in other.tried[()]:
-        nodes = [((cell, 1),), ((cell, 0),)] if skip else [((cell, 1),)]
-        nodes += [((cell, 1), (reply, 0)) for reply in other.tried.get(((cell, 1),), [])]
+        after = (cell, 1 - mover)
+        nodes = [(after,), ((cell, mover),)] if skip else [(after,)]
+        nodes += [(after, (reply, mover)) for reply in other.tried.get((after,), [])]
         for node in nodes:
             if not other.tried.get(node):
                 continue
@@ -175,7 +180,7 @@ def test_a_continued_tree_agrees_with_a_plain_implementation(skip):
                 branch.simulate()
             compare(again, 0, branch)
             num_continued += 1
-    assert num_continued >= 5
+    assert num_continued > 0
 
 
 def test_a_tree_of_another_position_is_ignored():
