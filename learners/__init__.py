@@ -1,8 +1,15 @@
 """Learners: policies that are trained."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
-__ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
+import lazy_loader
+
+__ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["LEARNERS", "OtherGameWarning", "is_run"]
 
 CONFIG = "config.json"
 """File of a run with its game and settings."""

@@ -13,7 +13,7 @@ from learners.base import Learner, Transition
 from learners.checkpoint import build_config, new_config
 from learners.training import Trainer
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
-from ttt_apps.train_subprocess import measure_training
+from ttt_apps.sweep import measure_training
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards

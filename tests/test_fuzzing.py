@@ -27,7 +27,6 @@ from learners.checkpoint import (
     RunPolicy,
     load_arrays,
 )
-from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
@@ -104,7 +103,6 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
         patch.setenv(TRUST, "0")
         patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with one_line_errors():
-            parse_pool(spec, lambda: None)
             policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)
             assert isinstance(policy, Policy)
             assert spec.partition(":")[0] in POLICIES or not from_file
@@ -136,7 +134,6 @@ def read_all(run):
             RunDirectory.read_metrics,
             RunDirectory.read_training,
             RunDirectory.read_game,
-            lambda directory: directory.read_choices(tiny.GAME),
         )
         for read in readers:
             with one_line_errors():
@@ -169,7 +166,7 @@ def damage_zip(path, rng):
     return damage.damaged_zip(path.read_bytes(), rng)
 
 
-JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl")
+JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl")
 DAMAGES = {
     damage_bytes: ("*.json", "*.jsonl", "*.npz"),
     damage_json: JSON_FILES,
@@ -331,7 +328,7 @@ TYPED = ["a1", "b2", "c3", "5", "0", "99", "-1", "help", "undo", "hint", "moves"
          "new", "quit", "yes", "no", "y", "n", "", "z9", "x" * 500, "\x00", "٣", "resign", "swap", "?"]  # fmt: skip
 COMMON = {"size": SIZES, "win-length": ["1", "2", "3", "3", "0", "-1", "9", "x", ""],
           "skip-chance": ["0", "0.25", "0.5", "1", "-0.1", "nan", "x", "1e-300", ""]}  # fmt: skip
-EXACT = {**COMMON, "memory": ["0.1", "0", "-1", "nan", "inf", "x", "1e400"], "no-cache": None, "json": None}
+EXACT = {**COMMON, "memory": ["0.1", "0", "-1", "nan", "inf", "x", "1e400"], "json": None}
 ASKED = {
     "match": (
         ["P", "P"],
@@ -340,12 +337,12 @@ ASKED = {
          "openings": ["random:2", "all:1", "random:99", "all:x", *FILES]},
     ),
     "games": ([FILES], {"text": None, "number": NUMBERS, "out": FILES, "json": None}),
-    "exact": (["P", "P"], {**EXACT, "chunk": NUMBERS}),
-    "exploitability": (["P"], {**EXACT, "chunk": NUMBERS}),
+    "exact": (["P", "P"], EXACT),
+    "exploitability": (["P"], EXACT),
     "audit": (
         [["gae", "gae:lam=x", "rloo", "all", "x", "no_such:a", "", "\x00"]],
         {**COMMON, "json": None, "episodes": FEW, "group-size": NUMBERS, "max-steps": NUMBERS, "discount": NUMBERS,
-         "seat": NUMBERS, "policy": SOME, "opponent": SOME, "behaviour": SOME, "worst": NUMBERS, "enumerate": None,
+         "seat": NUMBERS, "policy": SOME, "opponent": SOME, "behaviour": SOME, "enumerate": None,
          "critic": ["exact", "zero", "learned:5", "learned:", "learned:x", "random", "optimal", "x", ""],
          "position": ["x.o/.../..o x", "", "x"]},
     ),

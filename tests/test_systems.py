@@ -93,7 +93,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         from pathlib import Path
         from baselines.gomocup.program import Program
         from ttt_eval.cost import Usage
-        from ttt_apps.signals import block_signals, interrupt_on_signals, stop_requests
+        from ttt_apps.signals import interrupt_on_signals, stop_requests
         from ttt_envs.core.files import locked
 
         folder = Path("folder")
@@ -110,7 +110,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         print(list(program.ask([], until=1e9)))
 
         print(Usage.now().peak_rss_bytes > 10**7)
-        with stop_requests(), interrupt_on_signals(), block_signals():
+        with stop_requests(), interrupt_on_signals():
             print("done")
     """
     done = run_python("-c", textwrap.dedent(lines), cwd=tmp_path, **poorer)

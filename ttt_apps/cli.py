@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
@@ -30,15 +29,13 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
-from ttt_envs.core.files import closest_path
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
-    from ttt_envs.core.work import Threads
+    from ttt_envs.core.work import Threads, Work
     from ttt_envs.game.game import Game
     from ttt_envs.game.phantom import AnyGame
 
@@ -113,6 +110,8 @@ def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
     )
 
 
+GameName = Literal["tic-tac-toe", "connect-four", "gomoku"]
+HiddenStones = Literal["no", "classic", "abrupt"]
 Count = Annotated[int, _whole_number()]
 """A whole number, which may be written 1e5."""
 Natural = Annotated[int, _whole_number(low=0)]
@@ -137,16 +136,14 @@ class TrustOptions:
 class GameOptions(TrustOptions):
     """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
 
-    preset: Annotated[
-        Literal["tic-tac-toe", "connect-four", "gomoku"] | None, tyro.conf.arg(name="game", help_behavior_hint="")
-    ] = None
+    preset: Annotated[GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")] = None
     """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC", help_behavior_hint="(default: 3)")] = None
     """edge of the board, or rows x columns, as in 5x6. evaluate.py and play.py take all options of the game that are
     not given from the run that they name"""
     win_length: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
-    skip_chance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="(default: 0)")] = None
+    skip_chance: Annotated[float | None, tyro.conf.arg(constructor=float, help_behavior_hint="(default: 0)")] = None
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
@@ -214,8 +211,7 @@ class PhantomOptions(GameOptions):
     """Parameters of the game, which may be a phantom game."""
 
     phantom: Annotated[
-        Literal["no", "classic", "abrupt"] | None,
-        tyro.conf.arg(metavar="{no,classic,abrupt}", help_behavior_hint="(default: no)"),
+        HiddenStones | None, tyro.conf.arg(constructor=HiddenStones, help_behavior_hint="(default: no)")
     ] = None
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
     (abrupt)"""
@@ -262,11 +258,9 @@ class ReportOptions(JsonOptions):
 
 @dataclass(frozen=True)
 class ExactOptions(JsonOptions, GameOptions):
-    """Parameters of the game, and options of exact computations; :func:`parse` applies ``no_cache``."""
+    """Parameters of the game, and options of exact computations."""
 
-    no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
-    """solve again, and store no table of a solved game on disk"""
-    memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
+    memory: Annotated[float | None, tyro.conf.arg(constructor=float, metavar="GIB", help_behavior_hint="")] = None
     """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
 
     def memory_bytes(self) -> int | None:
@@ -278,6 +272,12 @@ class ExactOptions(JsonOptions, GameOptions):
         if self.memory is not None and not 0 < self.memory <= 2**20:
             raise UsageError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
         return None if self.memory is None else int(self.memory * 2**30)
+
+    def work(self, progress: Callable[[float], None]) -> Work:
+        """Return the limits of exact work."""
+        from ttt_envs.core.work import Work
+
+        return Work(memory=self.memory_bytes(), progress=progress)
 
 
 @dataclass(frozen=True)
@@ -367,8 +367,6 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
             raise UsageError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
     if getattr(parsed, "trust", False):
         trust_files()
-    if getattr(parsed, "no_cache", False):
-        os.environ[CACHE_BYTES_VARIABLE] = "0"  # inherited by workers
     return parsed
 
 
@@ -440,8 +438,8 @@ def run_command(command: Callable[[], Any]) -> None:
         sys.path.append(os.getcwd())
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
-            warnings.simplefilter("always", OtherGameWarning)
-            warnings.showwarning = partial(_show_warning, warnings.showwarning, set())
+            warnings.simplefilter("module", OtherGameWarning)  # each text once
+            warnings.showwarning = lambda message, *_: warn(str(message))
             command()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -481,8 +479,7 @@ def describe_os_error(problem: OSError) -> str:
         return str(problem)
     path = Path(str(problem.filename))
     if isinstance(problem, FileNotFoundError):
-        near = closest_path(path)
-        return f"there is no file or folder {path}: {f'did you mean {near}?' if near else 'name another'}"
+        return f"there is no file or folder {path}: name another"
     return f"{path} cannot be used ({problem.strerror}): choose another place"
 
 
@@ -499,17 +496,6 @@ def escape_unprintable(text: str, keep: str = "") -> str:
     Messages and tables quote names of files and texts in them, which may hold characters that a terminal obeys.
     """
     return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
-
-
-def _show_warning(
-    show: Callable[..., object], notes: set[str], message: Warning | str, category: type[Warning], *rest: Any
-) -> None:
-    """Show a warning; once, and as a note, if it is about a run that plays another game."""
-    if not issubclass(category, OtherGameWarning):
-        show(message, category, *rest)
-    elif str(message) not in notes:
-        notes.add(str(message))
-        warn(str(message))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -592,9 +578,7 @@ def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
 
 def facts_table(facts: Mapping[str, Any], title: str = "") -> Table:
     """Return a table of the names and the values of JSON-ready data, without missing values."""
-    rows = [
-        {"name": name.replace("_", " "), "": format_value(fact)} for name, fact in facts.items() if fact is not None
-    ]
+    rows = [{"name": key.replace("_", " "), "": format_value(fact)} for key, fact in facts.items() if fact is not None]
     table = rows_table(rows, title=title)
     table.show_header = False
     return table
@@ -615,18 +599,11 @@ def bar(description: str) -> Iterator[Callable[..., None]]:
 
     Yield a function that takes the completed work, the whole work (1 by default), and a text.
     """
-    with progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.TaskProgressColumn(),
-        progress.TextColumn("{task.fields[text]}", markup=False),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        console=Console(stderr=True, quiet=is_quiet()),  # older rich ends a disabled bar with a newline
-        disable=is_quiet(),
-        transient=True,  # a finished bar has nothing more to tell
-    ) as shown:
+    # older rich ends a disabled bar with a newline
+    console = Console(stderr=True, quiet=is_quiet())
+    name, text = (progress.TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[text]"))
+    columns = [name, *progress.Progress.get_default_columns()[1:], text]
+    with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as shown:
         task = shown.add_task(escape_unprintable(description), total=None, text="")
 
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:

@@ -22,7 +22,7 @@ def replay(console: Console, path: Path, number: int | None = None) -> None:
     for count, played in enumerate(read_games(path, tell=console.print), 1):
         if number is None:
             o, x = played.players
-            result = to_notation(played).splitlines()[-1]
+            result = "unfinished" if played.result is None else ("o wins", "x wins", "draw")[played.result]
             console.print(f"{count}: {played.game}; o {o}, x {x}; {result}, moves: {len(played.moves)}")
         elif count == number:
             _show_moves(console, played)

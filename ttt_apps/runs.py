@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,34 +11,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.exact import solve
 from learners.checkpoint import build_config, new_config
-from learners.config import TEACHER, LearnerConfig
-from learners.training import Progress, TrainingLoop
+from learners.config import LearnerConfig
+from learners.training import Progress, TrainingLoop, dense_first
 from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
-from ttt_apps.metrics import RunLog
+from ttt_apps.metrics import open_log
 from ttt_apps.signals import stop_requests
 from ttt_apps.train_options import Options, batch_note, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once
+from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 from ttt_eval.cost import Meter
 from ttt_eval.exact.estimate import affordable, check_measurable
-from ttt_eval.exact.policy_cache import CachedPolicy
 from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
 from ttt_eval.reports.runs import write_run_page
-from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
+from ttt_eval.run_files import DERIVED_FILES, FIRST, REPORT, RunDirectory, RunState
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
 MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
+PLACES = 6
+"""Decimal places of the probabilities of first moves."""
 COMPARED = ("random", "optimal")
 """Opponents of the final evaluation, besides the learner's own."""
 COMPARED_BY_VIEWS = ("random", "win-or-block")
@@ -72,26 +72,16 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         )
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
-    if settings.loop:
-        settings.check_opponent(options.opponent, game)
-    training = run.new_training(options)
     if options.exact_games(game):
-        check_measurable(game)  # before an older run is replaced
-    new = not directory.path.exists()
+        check_measurable(game)
+    training = run.new_training(options)
     if note := batch_note(options, settings):
         warn(note)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
         directory.write_config(new_run_config(options, settings))
-        try:
-            run.train(training)
-        except (ValueError, TypeError, MemoryError):
-            if not directory.has_results():  # the run is refused
-                directory.clear()
-                if new:
-                    shutil.rmtree(directory.path, ignore_errors=True)
-            raise
+        run.train(training)
 
 
 def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
@@ -137,28 +127,23 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
             resumed = [*state.config.get("resumed", []), here]
             directory.write_config({**state.config, "games": games, "resumed": resumed})
-            run.train(training, state.sizes if training.continues else {})
+            run.train(training, state.size if training.continues_log else 0)
         elif state.missing:
+            lost = [name for name in state.missing if name not in DERIVED_FILES]
+            if lost:
+                raise ValueError(
+                    f"{directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
+                    f"again, with --out {directory} --overwrite"
+                )
             print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
-            run.print_report(run.complete(state))
+            with open_log(directory, state.size):
+                run.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
+            if REPORT in state.missing:
+                run.report()
         else:
-            more = f". Continue to more games with {directory.resume_command} --games {max(1, 2 * games)}"
             print_output(
-                f"{directory} is finished, all {games:,} games are played: nothing was done"
-                f"{more if run.settings.resumes else ''}"
+                f"{directory} is finished, all {games:,} games are played: nothing was done. --games N plays more"
             )
-
-
-def complete_run(path: Path) -> None:
-    """Regenerate the missing derived files of a trained run.
-
-    Raises:
-        ValueError: no run, a damaged one, one with unfinished training, or one that lacks files of its training.
-    """
-    with _locked_run(path) as directory:
-        state = directory.check_trained()
-        if state.missing:
-            Run.open(directory, state.config, Meter(directory.read_cost())).complete(state)
 
 
 def report_run(path: Path) -> Path:
@@ -254,32 +239,40 @@ class Run:
         training.state = parts["training"]
         return training
 
-    def train(self, training: TrainingLoop, sizes: Mapping[str, int] | None = None) -> None:
+    def train(self, training: TrainingLoop, size: int = 0) -> None:
         """Train to the end, write the report, and print the result.
 
         Args:
             training: the training.
-            sizes: valid sizes of the run's lines, see :class:`~ttt_eval.run_files.RunState`.
+            size: of the run's valid lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
         print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard")
         self._warm_up()
-        done = self._learn(training, sizes or {})
+        done = self._learn(training, size)
         print_status(self._describe_training(done))
-        self.print_report(None if self.options.no_report else self._write_report())
+        if not self.options.no_report:
+            self.report()
+        print_status(f"play it as {self.directory.policy}")
 
-    def _learn(self, training: TrainingLoop, sizes: Mapping[str, int]) -> Progress:
-        """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
-        options, directory = self.options, self.directory
+    def _learn(self, training: TrainingLoop, size: int) -> Progress:
+        """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""
+        options, directory, meter = self.options, self.directory, self.meter
         saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
-        with self._open_log(sizes, training.done.games) as log, bar("training") as update, stop_requests() as stops:
+        log_opened = open_log(directory, size, done=training.done.games)
+        with log_opened as log, bar("training") as update, stop_requests() as stops:
 
             def save() -> None:
                 nonlocal saved_games, saved_at
                 self._write_cost("training")  # first: a checkpoint always has the cost of its content
                 arrays = {"learner": training.learner.state, "training": training.state}
-                directory.save_checkpoint(training.done, training.running, log.sizes(), **arrays)
+                directory.save_checkpoint(training.done, training.running, log.size(), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
+
+            def write_line(games: int, measured: Mapping[str, float]) -> None:
+                meter.end("training")
+                phase = meter.phases["training"]
+                log.write(games, {**measured, "cpu_s": phase["cpu_user_s"] + phase["cpu_system_s"]})
 
             def after_step(training: TrainingLoop) -> bool:
                 nonlocal shown_at
@@ -293,34 +286,15 @@ class Run:
                 return not stops
 
             done = training.run(
-                every=options.marks(),
-                callbacks=self._callbacks(training.marked, log),
-                log=self._logger(log),
+                every=options.log_every or dense_first(options.games),
+                callbacks=self._callbacks(training.marked),
+                log=write_line,
                 after_step=after_step,
             )
             if training.running:
                 raise Stopped(f"stopped after {done.games:,} games: continue with {directory.resume_command}")
             save()
         return done
-
-    def complete(self, state: RunState) -> tuple[str, Path] | None:
-        """Make the missing files of a trained run.
-
-        Returns:
-            What :meth:`print_report` takes.
-
-        Raises:
-            ValueError: it lacks files that only training writes.
-        """
-        lost = [name for name in state.missing if name not in DERIVED_FILES]
-        if lost:
-            raise ValueError(
-                f"{self.directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
-                f"again, with --out {self.directory} --overwrite"
-            )
-        with self._open_log(state.sizes):
-            self.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
-        return self._write_report() if REPORT in state.missing else None
 
     def strength(self) -> Strength | None:
         """Return the strength of the trained policy; None if it is not computed unasked."""
@@ -329,71 +303,41 @@ class Run:
             return None
         return strength(self.game, policy, compared_policies(self.game, self.options.fixed_opponent))
 
-    def print_report(self, report: tuple[str, Path] | None) -> None:
-        """Print the strength of the learner and where its page is, if there is a report, and how to play it."""
-        if report is not None:
-            print_output(report[0])
-            print_status(f"a report to look at: {report[1]}")
-        print_status(f"play it as {self.directory.policy}")
+    def report(self) -> None:
+        """Write the report, the last file of a run, and print the strength of the learner and where the page is.
 
-    def _describe_training(self, done: Progress) -> str:
-        """Describe the results of the training's games, or of the updated policies."""
-        options, units = self.options, "games" if self.settings.plays_games else "exact updates"
-        won, drawn, lost = (
-            f"{count:,} ({count / max(1, done.games):.1%})" for count in (done.wins, done.draws, done.losses)
-        )
-        who = "player_0 " if options.opponent == TEACHER else ""
-        return (
-            f"{options.learner} made {done.games:,} {units} in {self.game} against {options.opponent}: {who}won {won}, "
-            f"drawn {drawn}, lost {lost}"
-        )
-
-    def _describe_unmeasured(self) -> str:
-        """Describe the strength of a learner without exact results against its opponents."""
-        if isinstance(self.game, PhantomGame):
-            return f"its strength is unknown: phantom games are evaluated up to {MAX_PHANTOM_CELLS} cells"
-        words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
-        rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
-        measured = f"exactly: exploitability {rows[-1]['exploitability']:.6f} at its last mark; " if rows else ""
-        return (
-            f"{measured}exact results against {' and '.join(COMPARED)} are left out on {self.game}: they take long, or "
-            f"the policy is not a function of the position. evaluate.py {words} samples them"
-        )
-
-    def _write_report(self) -> tuple[str, Path]:
-        """Write the report, the last file of a run; return its first sentence, and its path.
-
-        Its page includes the cost of the evaluation.
+        The page includes the cost of the evaluation.
         """
         exact = self.strength()
         self._write_cost("evaluation")
         page = write_run_page(self.directory.path, exact)
-        return self._describe_unmeasured() if exact is None else describe_strength(exact, self.options), page
+        print_output(self._describe_unmeasured() if exact is None else describe_strength(exact, self.options))
+        print_status(f"a report to look at: {page}")
+
+    def _describe_training(self, done: Progress) -> str:
+        """Describe the results of the training's games, or of the updated policies."""
+        options, units = self.options, "games" if self.settings.plays_games else "exact updates"
+        won, drawn, lost = (count / max(1, done.games) for count in (done.wins, done.draws, done.losses))
+        return (
+            f"{options.learner} made {done.games:,} {units} in {self.game} against {options.opponent}: won {won:.1%}, "
+            f"drawn {drawn:.1%}, lost {lost:.1%}"
+        )
+
+    def _describe_unmeasured(self) -> str:
+        """Say why there are no exact results, and how to sample them."""
+        if isinstance(self.game, PhantomGame):
+            return f"its strength is unknown: phantom games are evaluated up to {MAX_PHANTOM_CELLS} cells"
+        words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
+        return f"exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
 
     def _write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""
         self.meter.end(phase)
         self.directory.write_cost(self.meter.phases)
 
-    def _open_log(self, sizes: Mapping[str, int], done: int = 0) -> RunLog:
-        """Return the log of the run, which has snapshots if anything is measured exactly."""
-        options, exact = self.options, self.options.exact_games(self.game) > 0
-        return RunLog(self.directory, self.game, options.games, sizes, done=done, exact=exact)
-
-    def _logger(self, log: RunLog) -> Callable[[int, Mapping[str, float]], None]:
-        """Return a function that writes a line of metrics, with the CPU seconds of the training so far."""
-
-        def write(games: int, measured: Mapping[str, float]) -> None:
-            self.meter.end("training")
-            phase = self.meter.phases["training"]
-            log.write(games, {**measured, "cpu_s": phase["cpu_user_s"] + phase["cpu_system_s"]})
-
-        return write
-
-    def _callbacks(self, marked: int, log: RunLog) -> list[Callable[[int, Policy], dict[str, float]]]:
+    def _callbacks(self, marked: int) -> list[Callable[[int, Policy], dict[str, float]]]:
         """Return the measurements during training, which are a phase of their own."""
-        options = self.options
-        every = options.exact_games(self.game)
+        options, every = self.options, self.options.exact_games(self.game)
         if every == 0:
             return []
         seat = {"first": 0, "second": 1}.get(options.seat)
@@ -403,7 +347,9 @@ class Run:
             self.meter.end("training")
             measured = measure(games, learner)
             if measured:
-                log.write_snapshot(games, learner)
+                moves = learner.probabilities(Boards.start(self.game))[0].round(PLACES)
+                names = [f"{FIRST}{coordinate(cell, self.game)}" for cell in range(self.game.cells)]
+                measured |= dict(zip(names, moves.tolist(), strict=True))
             self.meter.end("evaluation")
             return measured
 
@@ -414,14 +360,7 @@ class Run:
         if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
             with compile_at_once():
                 few = dataclasses.replace(self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2)
-                training = self.new_training(few)
-                training.run()
-            if self.options.exact_games(self.game):
-                tiny = Game(2, 2, 2)
-                solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
-                policy = make_policy("random", tiny)
-                with compile_at_once():
-                    strength(tiny, policy if training.learner.quick else CachedPolicy(policy, tiny), ["random"])
+                self.new_training(few).run()
         self.meter.end("compiling")
 
 

@@ -47,16 +47,3 @@ def interrupt_on_signals() -> Iterator[None]:
     """Treat other stop signals like Ctrl-C: completed work is stored, and workers end."""
     with _handle(signal.default_int_handler):
         yield
-
-
-@contextmanager
-def block_signals() -> Iterator[None]:
-    """Block stop signals inside the context."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *ENDS])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -13,29 +17,30 @@ from typing import Any
 import tyro
 
 from ttt_apps import cli
-from ttt_apps.runs import compared_policies, complete_run, new_run_config
+from ttt_apps.runs import compared_policies, new_run_config, report_run
 from ttt_apps.train_options import MEASURED, Options, batch_note, folder_name, parse_options
-from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, make_policy, parse_spec, trusted
-from ttt_envs.core.files import read_bounded, subfolder, write_atomically
+from ttt_envs.agents.specs import FromFile, make_policy, trusted
+from ttt_envs.core.files import read_bounded, write_atomically
+from ttt_envs.core.packages import ROOT
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
 from ttt_eval import sweep as sweeps
+from ttt_eval.cost import Usage, measure_usage
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.reports.sweep import write_sweep_curves
 from ttt_eval.result_store import Unit, collect_results
-from ttt_eval.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
+from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
-BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
-"""Files that a run on another machine sends back; the others are made here."""
+BROUGHT = tuple(name for name in RUN_FILES if name != REPORT)
+"""Files that a run on another machine sends back; the report, which names the folder, is made here."""
 SAMPLED = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
 REFUSED = (
@@ -43,6 +48,11 @@ REFUSED = (
     "tyro-print-completion", "tyro-write-completion",
 )  # fmt: skip
 """Options that the file of a sweep cannot have: they are those of the command, or write files."""
+TRAIN = (
+    "import os; from ttt_envs.core.packages import end_with_process; end_with_process(os.getppid()); "
+    "from ttt_apps.train import main; main()"
+)
+"""Code of a process that trains: a killed command leaves no process behind that holds the lock of a run."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
-        runs = subfolder(folder, RUNS)
+        runs = folder / RUNS
         work = partial(train_unit, None if isinstance(workers, str) else str(runs.absolute()), provenance)
         with cli.report_interrupt(folder), cli.bar("training runs") as progress:
             numbers = collect_results(
@@ -94,9 +104,6 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 postprocess=partial(_write_files, runs),
                 progress=progress,
             )
-            for unit in units:
-                if sweeps.AGENT not in unit:
-                    complete_run(runs / unit["name"])
         results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
         lines = sweeps.aggregate_runs(rows, results)
         folders = [
@@ -104,10 +111,8 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         ]
         sweeps.write_sweep(folder, self.sweep.name, provenance, lines, folders, trust=self.trust)
         curves = write_sweep_curves(folder)
-        options = sweeps.varied_options(rows)
-        names, *cells = (row[len(options) :] for row in sweeps.table_rows(lines))
-        settings = [{"setting": sweeps.setting_name(row, options)} for row in rows]
-        table = [setting | dict(zip(names, row, strict=True)) for setting, row in zip(settings, cells, strict=True)]
+        names, *cells = sweeps.table_rows(lines)
+        table = [dict(zip(names, row, strict=True)) for row in cells]
         self.show_folder(
             folder / sweeps.RESULT,
             cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
@@ -124,7 +129,8 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
     units = []
     for number, row in enumerate(rows):
         try:
-            _check_trusted(row)
+            if ":" in str(row.get("learner", "")) and not trusted():
+                raise cli.UsageError(f"learner {row['learner']} is a class outside this package: add --trust to run it")
             options, settings = parse_options(sweeps.to_command_line({**row, sweeps.AGENT: False}), "train.py")
             if isinstance(game := options.game(), PhantomGame):
                 check_cells(game)  # which is how its policies are measured
@@ -144,15 +150,6 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
             units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed}, **own})
     return units
-
-
-def _check_trusted(row: Mapping[str, Any]) -> None:
-    """Raise ValueError if a setting names a class outside this package, and files are not trusted."""
-    names = {name: str(row[name]) for name in (sweeps.AGENT, "learner") if name in row}
-    for name, value in names.items():
-        own = ":" in (parse_spec(value).name if name == sweeps.AGENT else value)
-        if own and not trusted():
-            raise cli.UsageError(f"{name} {value} is a class outside this package: add --trust to run it")
 
 
 def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
@@ -187,7 +184,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
             "numbers": measure_policy(game, make_policy(FromFile(unit[sweeps.AGENT]), game), FromFile(unit["opponent"]))
         }
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
-        run = RunDirectory(subfolder(Path(folder), unit["name"]))
+        run = RunDirectory(Path(folder, unit["name"]))
         packages = {name: version for name, version in provenance.items() if name != "code"}
         config = {**unit["config"], "versions": packages}
         train_in_subprocess(config, run)
@@ -222,4 +219,47 @@ def _write_files(runs: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     for name, content in result.get("files", {}).items():
         (runs / unit["name"]).mkdir(parents=True, exist_ok=True)
         write_atomically(runs / unit["name"] / name, lambda file, content=content: file.write(content))
+    if "files" in result and not unit["config"]["no_report"]:
+        report_run(runs / unit["name"])
     return result["numbers"]
+
+
+def measure_training(config: dict[str, Any]) -> Usage:
+    """Measure the cost of training with these settings in a new process, imports included; see
+    :func:`train_in_subprocess`.
+
+    It makes no exact measurements and writes no report.
+    """
+    config = {**config, "exact_every": 0, "no_report": True}
+    with tempfile.TemporaryDirectory() as folder:
+        return train_in_subprocess(config, RunDirectory(Path(folder, "run")))
+
+
+def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
+    """Train in a new process, into the directory ``run``; resume a run of these settings that is there.
+
+    Returns:
+        The resource usage of the process, imports included; peak memory is measured by the process itself.
+
+    Raises:
+        ValueError: a run of other settings is there, or the process failed.
+    """
+    run.path.mkdir(parents=True, exist_ok=True)
+    if not run.exists():
+        run.write_config(config)
+    stored, asked = run.read_config(), json.loads(json.dumps(config))
+    if any(stored.get(name) != value for name, value in asked.items() if name != "no_report"):  # changes no result
+        raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
+    # a crash in machine code prints where it happened
+    command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
+    try:
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # of these packages, also in a checkout
+        usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
+    except subprocess.CalledProcessError as problem:
+        problem.cmd, last = (
+            f"train.py --resume {run}",
+            (problem.output.strip() or "it printed nothing").splitlines()[-1],
+        )
+        raise ValueError(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
+    peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
+    return usage._replace(peak_rss_bytes=int(max(peaks)))

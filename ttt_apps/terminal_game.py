@@ -20,7 +20,7 @@ from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from baselines.expectiminimax import Search
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, installed_names
-from ttt_apps.signals import block_signals
+from ttt_apps.signals import stop_requests
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.jit import Float64Array
@@ -142,10 +142,12 @@ class TerminalGame:
         """Save the game to the log, unless it is saved or has not begun."""
         if self.log is not None and self.live.plies:
             played = self._played()
-            with block_signals():
+            with stop_requests() as requests:
                 append_games(self.log, [played])
                 self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
                 self._saved += 1
+            if requests:
+                raise KeyboardInterrupt
 
     def _played(self) -> PlayedGame:
         players = (HUMAN, self.name) if self.own == 0 else (self.name, HUMAN)

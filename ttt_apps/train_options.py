@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners.config import TEACHER, LearnerConfig, load_learner
-from learners.pool import NAME as POOL
-from learners.training import Marks, check_counts, dense_first
+from learners.training import POOL, check_counts
 from ttt_apps import cli
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -67,7 +66,7 @@ class Options(cli.PhantomOptions):
     metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
     checkpoint_games: cli.Natural = 0
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
-    checkpoint_seconds: float = 30.0
+    checkpoint_seconds: cli.Positive = 30
     """seconds between two checkpoints; results do not depend on it"""
     cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """for a learner with a teacher: play the teacher's games on a Ray cluster, auto for the local one, or the address
@@ -77,14 +76,6 @@ class Options(cli.PhantomOptions):
 
     def __post_init__(self) -> None:
         check_counts(self.games, self.batch)
-        if self.checkpoint_seconds <= 0:
-            raise cli.UsageError(
-                f"--checkpoint-seconds {self.checkpoint_seconds} is no time: choose more than 0 seconds"
-            )
-
-    def marks(self) -> int | Marks:
-        """Return the marks at which lines are written."""
-        return dense_first(self.games) if self.log_every is None else self.log_every
 
     @property
     def fixed_opponent(self) -> str | None:

@@ -34,11 +34,9 @@ def make_provenance() -> dict[str, str]:
 def revision() -> str | None:
     """Return the git revision of this code, if it is a checkout and there is git."""
     root = Path(__file__).resolve().parents[1]
-    command = ["git", "rev-parse", "--show-toplevel", "HEAD"]
-    try:
-        answer = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    checkout, _, commit = answer.strip().rpartition("\n")
+    command = ["git", "rev-parse", "HEAD"]
     # an installed copy may be in the checkout of another project, in its virtual environment
-    return commit if Path(checkout).resolve() == root else None
+    if (root / ".git").exists():
+        with suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+    return None

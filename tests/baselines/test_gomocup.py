@@ -27,6 +27,7 @@ from ttt_envs.game.game import Position
 from ttt_eval.matches.games import read_games
 from ttt_eval.matches.match import play_pairs
 
+pytestmark = pytest.mark.more
 GAME = Game(7, 7, 5)
 FAKE = """\
 import re, sys, time
@@ -344,6 +345,18 @@ def test_processes_in_other_sessions_end_with_the_engine(engine, tmp_path):
     finally:
         with contextlib.suppress(psutil.Error):
             stray.kill()
+
+
+def test_no_engine_outlives_python(engine, fresh):
+    """Not even one that does not listen any more."""
+    spec = engine("def start(line): say('OK'); time.sleep(60)")
+    number = fresh(
+        "import psutil",
+        "from ttt_envs import *",
+        f"player = make_policy({spec!r}, Game(7, 7, 5)).player()",
+        "print(psutil.Process().children()[0].pid)",
+    )
+    assert not psutil.pid_exists(int(number))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_exact_results(capsys):
     assert data["first"]["win"] == pytest.approx(0.967811214, abs=1e-9)
     assert data["second"]["win"] == pytest.approx(0.777483833, abs=1e-9)
     assert data["mean"]["draw"] == pytest.approx((0.032188786 + 0.222516167) / 2, abs=1e-9)
-    text = text_of(capsys, "exact", "random", "optimal", "--chunk", "100")
+    text = text_of(capsys, "exact", "random", "optimal")
     assert all(number in text for number in ("0.222516", "-0.967811"))
 
 
@@ -69,8 +69,8 @@ def test_best_responses_on_a_board_too_large_to_solve(capsys):
 
 def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "1000000000")  # is put back when the test ends
-    data = json_of(capsys, "solve", "--skip-chance", "0.25", "--no-cache")
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
+    data = json_of(capsys, "solve", "--skip-chance", "0.25")
     corner, edge, centre = 11281 / 65536, 7285 / 65536, 5095 / 16384
     assert (data["value"], data["optimal"], data["distance"], data["method"]) == (centre, [4], None, "layers")
     assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
@@ -179,7 +179,7 @@ def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
     assert [first[name] for name in ("player_0", "draw", "player_1")] == match["first"]
     assert [second[name] for name in ("player_1", "draw", "player_0")] == match["second"]
     assert f"{log}, 200 games" in text_of(capsys, "games", log)
-    assert text_of(capsys, "games", log, "--text", "--number", "2").startswith("[rows 3]")
+    assert text_of(capsys, "games", log, "--text", "--number", "2").startswith("[game {")
     evaluate.main(["games", str(log), "--text"])
     whole = capsys.readouterr().out
     evaluate.main(["games", str(log), "--out", str(text)])
@@ -223,7 +223,6 @@ def test_tournament(tmp_path, capsys):
     assert text.index("win-or-block") < text.index("3 random")
     data = json_of(capsys, *words)
     assert (data["kind"], data["anchor"]) == ("tournament", "random")
-    assert json.loads((tmp_path / "cost.json").read_text())["pairings"][0]["cpu_s"] > 0
 
 
 def stored_lines(folder):
@@ -294,10 +293,9 @@ def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run)
     run = tiny.train_run("q-learning", tmp_path / "run", "--size=3", "--win-length=3", "--exact-every=0")
     words = ("ladder", f"run:{run}", "--out", tmp_path / "out", "--no-report")
     text = text_of(capsys, *words)
-    assert all(part in text for part in ("3x3-skip", f"> run:{run}", "exploitability", "games of its training 200"))
+    assert all(part in text for part in ("3x3-skip", f"> run:{run}", "exploitability"))
     data = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (data["kind"], data["policy"], data["exact"]) == ("ladder", f"run:{run}", True)
-    assert data["training"]["cost"]["training"]["cpu_user_s"] >= 0
     assert 0 < data["exploitability"] < 1
     assert json_of(capsys, *words) == data  # nothing is played again
     assert "there is no ladder of 2 x 3" in fails(capsys, "ladder", f"run:{tiny_run('q-learning')}")
@@ -309,7 +307,6 @@ def test_impure_policy_is_sampled(capsys):
     assert not data["exact"]
     assert all(result["games"] == 20 and sum(result["pentanomial"]) == 10 for result in data["results"])
     assert data["rating"]["low"] < data["rating"]["mean"] < data["rating"]["high"]
-    assert json_of(capsys, *data["command"].split()[1:]) == data
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +316,7 @@ def runs(tmp_path_factory):
     for seed in range(3):
         tiny.train_run("q-learning", folder / f"seed{seed}", f"--seed={seed}")
     for games in (0, 10, 200):
-        record(folder / "mine.jsonl", tiny.GAME, "win-or-block", games, learner="mine")
+        record(folder / "mine", tiny.GAME, "win-or-block", games, learner="mine")
     return folder
 
 
@@ -343,7 +340,7 @@ def test_groups_axes_and_notes_of_a_plot(runs, capsys):
     data = json_of(capsys, "plot", runs, "--x", "steps", "--by", "seed")
     assert [group["settings"] for group in data["groups"][1:]] == [{"seed": seed} for seed in (1, 2)]
     evaluate.main(["plot", str(runs), "--y", "score"])
-    assert "mine.jsonl has no measurements of score" in capsys.readouterr().err
+    assert "mine has no measurements of score" in capsys.readouterr().err
     for words, word in ((("--out", "a.gif"), ".pdf"), (("--by", "sede"), "'seed'"), (("--width", "0"), "--width 0")):
         assert word in fails(capsys, "plot", runs, *words)
 
@@ -356,7 +353,6 @@ def test_book_from_games_and_by_a_search(tmp_path, capsys):
     book = read_book(path)
     assert f"{len(book.positions)} positions and {len(book.cells)} moves of 200 games" in text
     rows = json_of(capsys, "book", "show", path)["moves"]
-    assert [sum(row[name] for row in rows) for name in ("ucb", "softmax")] == pytest.approx([1, 1])
     assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 100
     text = text_of(capsys, "book", "show", path)
     assert all(" ".join(row["moves"]) in text for row in rows)
@@ -420,8 +416,7 @@ def test_probe_without_skips_prints_values_and_distances(capsys, plain_folder):
 def test_verify_finds_wrong_hashes_and_wrong_entries(capsys, plain_folder):
     import hashlib
 
-    sample = json_of(capsys, "database", "verify", plain_folder, "--sample", "50", "--seed", "3")
-    assert (sample["checked"], sample["largest_difference"]) == (50, 0)
+    assert json_of(capsys, "database", "verify", plain_folder)["largest_difference"] == 0
     path, manifest = plain_folder / "06-layer.npy", plain_folder / "manifest.json"
     content = bytearray(path.read_bytes())
     content[-7] ^= 1

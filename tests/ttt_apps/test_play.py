@@ -318,7 +318,7 @@ def test_replay_lists_and_shows_games(tmp_path):
         replay(console, log, 3)
     write_games(log, [PlayedGame(Game(), ("a", "b"), ((0, False),), 1, forfeit="time")])
     replay(console, log, 1)
-    assert "x wins, o forfeits: time" in out.getvalue()
+    assert '[forfeit "time"]' in out.getvalue()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -420,14 +420,12 @@ def test_positions_out_of_reach_and_too_many_episodes_are_refused():
 
 def test_command(capsys):
     board = ["--size", "2x3", "--win-length", "2", "--skip-chance", "0.25"]
-    data = json_of(capsys, "audit", "gae:lam=0", "return-minus-value", *board, "--enumerate", "--worst", "2")
+    data = json_of(capsys, "audit", "gae:lam=0", "return-minus-value", *board, "--enumerate")
     low, high = data["estimators"]
     assert low["biased"] is high["biased"] is False
     assert low["advantage"]["variance"]["mean"] < high["advantage"]["variance"]["mean"]
-    assert low["positions"][0]["position"] == ".../... o"
     shown = text_of(capsys, "audit", "all", "--size", "2", "--win-length", "2", "--enumerate", "--group-size", "2")
     assert all(name in shown for name in ESTIMATORS)
-    assert json_of(capsys, "audit").keys() == ESTIMATORS.keys()
 
 
 def test_command_leaves_out_what_cannot_be_enumerated(capsys):

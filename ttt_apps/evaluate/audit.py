@@ -6,15 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
 import tyro
 from rich.table import Table
 
 from ttt_apps import cli
-from ttt_envs.game.boards import to_text
-from ttt_envs.game.game import Game
-from ttt_eval.audit import ESTIMATORS, Audit, Auditor, AuditSettings, TooManyGroups, make_estimator
-from ttt_eval.statistics import finite_or_none
+from ttt_eval.audit import ESTIMATORS, Auditor, AuditSettings, TooManyGroups, make_estimator
 
 ALL = "all"
 """Name of all built-in estimators."""
@@ -28,9 +24,9 @@ class AuditEstimator(cli.JsonOptions, cli.GameOptions):
     errors are those of the advantages, and those of the policy gradients that they give.
     """
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME...")] = ()
-    """estimators, such as gae:lam=0.9; all for all built-in ones; or module:function of your own. Without one, list
-    the built-in ones"""
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME...")] = tyro.MISSING
+    """estimators: monte-carlo, return-minus-value, n-step, td-lambda, gae:lam=0.9, gae-finite, v-trace,
+    importance-sampling, rloo, grpo, per-turn, per-turn-return, or all of these; or module:function of your own"""
     policy: str = "random"
     """the audited policy, such as run:PATH"""
     opponent: str = "random"
@@ -56,14 +52,9 @@ class AuditEstimator(cli.JsonOptions, cli.GameOptions):
     """compute exact numbers from all episodes that can occur; for small boards and late positions"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
-    worst: cli.Natural = 0
-    """number of positions to show, those that add most to the mean squared error"""
 
     def run(self) -> None:
-        """Audit and print; without a name, list the built-in estimators."""
-        if not self.names:
-            self._list()
-            return
+        """Audit and print."""
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
         names = [estimator for name in self.names for estimator in (ESTIMATORS if name == ALL else [name])]
         estimators = [make_estimator(name) for name in names]
@@ -81,18 +72,11 @@ class AuditEstimator(cli.JsonOptions, cli.GameOptions):
                         raise
                     cli.warn(f"{estimator.name} is left out: {problem}")
                 progress((index + 1) / len(estimators))
-        data = [{**audit.to_dict(), "positions": _worst(audit, self.worst, game)} for audit in audits]
+        data = [audit.to_dict() for audit in audits]
         players = {"policy": self.policy, "opponent": self.opponent, "behaviour": self.behaviour}
         result = {"game": game.to_dict(), **players, **options, "estimators": data}
         title = f"{self.policy} against {self.opponent}, {game}, critic {self.critic}, {audits[0].episodes:,} episodes"
         cli.show(result, *_tables(title, data), json=self.json)
-
-    def _list(self) -> None:
-        facts = {
-            name: {"estimates": estimator.estimates, "about": estimator.about} for name, estimator in ESTIMATORS.items()
-        }
-        rows = [{"estimator": name, **fact} for name, fact in facts.items()]
-        cli.show(facts, cli.rows_table(rows), json=self.json)
 
 
 def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
@@ -116,26 +100,7 @@ def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table |
         else f"Intervals are 95%; biased is empty if undecided. Bias and variance of advantages are those of "
         f"{first['coverage']:.1%} of the decisions, whose position and action occurred at least twice."
     )
-    for audit in audits:
-        if audit["positions"]:
-            yield cli.rows_table(audit["positions"], title=f"{audit['name']}: worst")
 
 
 SETTINGS = ("seat", "discount", "critic", "position", "max_steps", "group_size", "seed")
 """Options that are settings of an audit, and are printed with ``--json``."""
-
-
-def _worst(audit: Audit, count: int, game: Game) -> list[dict[str, Any]]:
-    """Return the positions that add most to the mean squared error."""
-    errors = audit.positions
-    order = np.argsort(-errors.visits * errors.mse, kind="stable")[:count]
-    return [
-        {
-            "position": to_text(audit.boards.position(int(index)), game),
-            "visits": float(errors.visits[index]),
-            "bias": float(errors.bias[index]),
-            "standard_error": finite_or_none(errors.standard_error[index]),
-            "mse": float(errors.mse[index]),
-        }
-        for index in order
-    ]

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from baselines.opening_book import Book, choice_shares, read_book
+from baselines.opening_book import Book, read_book
 from ttt_apps import cli
 from ttt_apps.board import parse_position
 from ttt_apps.versions import make_provenance
@@ -60,35 +60,31 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
                 book = book_from_games(
                     self.logs, plies=self.plies, minimum=self.minimum, player=self.player, tell=cli.warn
                 )
+            if not len(book.cells):
+                raise cli.UsageError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum")
+            book.write(self.out)
         else:
             cli.check_no_effect(self, "with --search", "minimum", "player")
-            book = self._make_from_search(self.search)
-        if not len(book.cells):
-            raise cli.UsageError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum or more logs")
-        book.write(self.out)
-        if self.search is not None:
-            shutil.rmtree(self._stored)
+            book = self._search(self.search)
         made_of = self.search or f"{book.games:,} games"
         cli.print_output(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
         cli.print_status(f"written: {self.out}")
 
-    @property
-    def _stored(self) -> Path:
-        """Folder of the results of a search until the book is written."""
-        return self.out.with_name(f"{self.out.name}.searched")
-
-    def _make_from_search(self, search: str) -> Book:
+    def _search(self, search: str) -> Book:
+        """Write the book of a search, whose results are stored in a folder until then."""
         game, workers = self.game_for(search), self.workers()
         provenance = {**make_provenance(), "player": policy_identity(search)}
-        with cli.report_interrupt(self._stored), cli.bar("searching") as progress:
-            return book_from_search(
-                game, search, self._stored, provenance, plies=self.plies, jobs=workers, progress=progress
-            )
+        folder = self.out.with_name(f"{self.out.name}.searched")
+        with cli.report_interrupt(folder), cli.bar("searching") as progress:
+            book = book_from_search(game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress)
+        book.write(self.out)
+        shutil.rmtree(folder)
+        return book
 
 
 @dataclass(frozen=True)
 class ShowBook(cli.JsonOptions):
-    """Show the moves of a book in a position: results, values, and probabilities."""
+    """Show the moves of a book in a position, and their results or values."""
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
@@ -106,13 +102,10 @@ class ShowBook(cli.JsonOptions):
         (moves,) = book.moves(Boards.from_positions([position]))
         rows: list[dict[str, Any]] = []
         if moves is not None:
-            starts = np.array([0, len(moves.results)])
-            by_ucb, by_softmax = (choice_shares(kind, starts, moves.results) for kind in ("ucb", "softmax"))
             for index in np.argsort(-moves.scores, kind="stable").tolist():
                 row = {"moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()]}
                 row |= dict(zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True))
-                shares = {"ucb": float(by_ucb[index]), "softmax": float(by_softmax[index])}
-                rows.append({**row, "score": float(moves.scores[index]), **shares})
+                rows.append({**row, "score": float(moves.scores[index])})
         text = to_text(position, game)
         facts = {"game": game.to_dict(), "positions": len(book.positions), "plies": book.plies, "games": book.games}
         cli.show(

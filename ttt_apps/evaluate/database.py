@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -48,15 +47,14 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
         game = self.game_for()
         needed = estimate(game, stones=self.stones)
         folder = cli.DATABASES / game.slug if self.folder is None else self.folder
-        cli.warn(
+        cost = (
             f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
             f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
         )
         if self.dry_run:
-            data = {"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}
-            rows = [{"stones": stones, "values": count} for stones, count in enumerate(needed.by_stones)]
-            cli.show(data, cli.rows_table(rows), json=self.json)
+            cli.show({"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}, cost, json=self.json)
             return
+        cli.warn(cost)
         with cli.bar("building") as progress:
             build(game, folder, stones=self.stones, work=Work(self.num_threads(), self.memory_bytes(), progress))
         facts = Folder.open(folder).facts()
@@ -69,10 +67,6 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
 
     folder: DatabaseFolder = tyro.MISSING
     """the database"""
-    sample: cli.OptionalPositive = None
-    """number of entries to verify, drawn at random; default: all"""
-    seed: cli.Natural = 0
-    """seed of the sample"""
 
     def run(self) -> None:
         """Check hashes, then entries.
@@ -83,15 +77,16 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
         workers = self.workers()
         store = Folder.open(self.folder)
         game, numbering = store.game, Numbering(store.game)
-        sizes = {stones: numbering.size(stones) for stones in range(game.cells, store.stones - 1, -1)}
-        for stones, size in sizes.items():
-            if store.read(stones, size) is None:
+        blocks: list[tuple[Path, int, range]] = []
+        for stones in range(game.cells, store.stones - 1, -1):
+            entries = range(numbering.size(stones))
+            if store.read(stones, len(entries)) is None:
                 raise cli.UsageError(
                     f"{store.file(stones)} is missing or damaged: build again, which makes this file alone"
                 )
-        checked, largest = 0, 0.0
-        blocks = list(self._blocks(sizes))
-        total = sum(len(entries) for _, _, entries in blocks)
+            starts = entries[::BLOCK_SIZE]
+            blocks += [(self.folder.absolute(), stones, entries[start : start + BLOCK_SIZE]) for start in starts]
+        checked, largest, total = 0, 0.0, sum(len(entries) for _, _, entries in blocks)
         with cli.bar("entries") as progress:
             for number, (difference, wrong) in map_blocks(check_entries, blocks, workers):
                 _, stones, entries = blocks[number]
@@ -106,20 +101,6 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
         facts = {**store.facts(), "checked": checked, "largest_difference": largest}
         title = f"{self.folder}, {game}: no error was found"
         cli.show(facts, cli.facts_table(facts, title=title), json=self.json)
-
-    def _blocks(self, sizes: Mapping[int, int]) -> Iterator[tuple[Path, int, range | np.ndarray]]:
-        """Yield blocks to check: all entries in order, or a random sample."""
-        sample: np.ndarray | None = None
-        if self.sample is not None:
-            sample = np.sort(np.random.default_rng(self.seed).integers(0, sum(sizes.values()), self.sample))
-        first = 0
-        for stones, size in sizes.items():
-            layer: range | np.ndarray = range(size)
-            if sample is not None:
-                layer = sample[(sample >= first) & (sample < first + size)] - first
-            for start in range(0, len(layer), BLOCK_SIZE):
-                yield self.folder.absolute(), stones, layer[start : start + BLOCK_SIZE]
-            first += size
 
 
 @dataclass(frozen=True)

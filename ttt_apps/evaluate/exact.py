@@ -10,27 +10,13 @@ import tyro
 from rich.table import Table
 
 from ttt_apps import cli
-from ttt_envs.core.work import Work
 from ttt_envs.game.game import Game
-from ttt_envs.graph.layers import QUERY_SIZE
 from ttt_eval.exact import dynamic_programming
 from ttt_eval.exact.policy_cache import cached
 
 
 @dataclass(frozen=True)
-class ExactPolicyOptions(cli.PhantomOptions, cli.ExactOptions):
-    """Options of exact results of policies."""
-
-    chunk: cli.Count = QUERY_SIZE
-    """maximum number of positions per query of a policy: affects memory and speed, never the result"""
-
-    def work(self) -> Work:
-        """Return the limits of the work."""
-        return Work(memory=self.memory_bytes(), chunk=self.chunk)
-
-
-@dataclass(frozen=True)
-class Exact(ExactPolicyOptions):
+class Exact(cli.PhantomOptions, cli.ExactOptions):
     """Compute the exact probabilities that A wins, draws and loses against B, in either seat."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -43,16 +29,16 @@ class Exact(ExactPolicyOptions):
         game = self.any_game_for(self.a, self.b)
         a, b = dynamic_programming.make_pure(self.a, game), dynamic_programming.make_pure(self.b, game)
         with cli.bar("moving first") as progress:
-            first = dynamic_programming.outcome(game, a, b, work=self.work()._replace(progress=progress))
+            first = dynamic_programming.outcome(game, a, b, work=self.work(progress))
         with cli.bar("moving second") as progress:
-            second = dynamic_programming.outcome(game, b, a, work=self.work()._replace(progress=progress)).reversed()
+            second = dynamic_programming.outcome(game, b, a, work=self.work(progress)).reversed()
         results = {"first": as_dict(first), "second": as_dict(second), "mean": as_dict(first.mean(second))}
         table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", "moving", results)
         cli.show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json)
 
 
 @dataclass(frozen=True)
-class Exploitability(ExactPolicyOptions):
+class Exploitability(cli.PhantomOptions, cli.ExactOptions):
     """Measure the distance of A from perfect play: best responders' exact results, exploitability, and regret."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -64,12 +50,12 @@ class Exploitability(ExactPolicyOptions):
         policy = dynamic_programming.make_pure(self.a, game)
         policy = cached(policy, game) if isinstance(game, Game) else policy
         with cli.bar("best responses") as progress:
-            best = dynamic_programming.exploitation(game, policy, work=self.work()._replace(progress=progress))
+            best = dynamic_programming.exploitation(game, policy, work=self.work(progress))
         losses: list[dict[str, Any]] = []
         regret = None
         if dynamic_programming.has_regret(game):
             with cli.bar("regret") as progress:
-                rows = dynamic_programming.regret_table(game, policy, work=self.work()._replace(progress=progress))
+                rows = dynamic_programming.regret_table(game, policy, work=self.work(progress))
             regret, losses = dynamic_programming.mean_loss(rows), [row._asdict() for row in rows]
         responses = {"first": as_dict(best.first), "second": as_dict(best.second)}
         data = {
@@ -82,21 +68,18 @@ class Exploitability(ExactPolicyOptions):
             "regret": regret,
             "regret_by_stones": losses,
         }
-        parts: list[Table | str] = [
+        facts = {
+            "exploitability (NashConv / 2)": f"{best.exploitability:.6f}",
+            "gain of a responder beyond perfect play": data["gains"],
+            "regret, the value lost by an average move playing itself": None if regret is None else f"{regret:.6f}",
+        }
+        cli.show(
+            data,
             _outcomes_table(f"best responses to {self.a}, exactly, {game}", "the responder moves", responses),
-            f"exploitability (NashConv / 2) {best.exploitability:.6f}",
-        ]
-        if best.gains is None or regret is None:
-            why = "the board is too large to solve" if isinstance(game, Game) else "perfect play is not known"
-            parts.append(f"{why}: no gains over perfect play, no regret")
-        else:
-            first, second = best.gains
-            parts += [
-                f"beyond perfect play a responder gains {first:.6f} moving first, {second:.6f} moving second",
-                f"regret, the value lost by an average move playing itself: {regret:.6f}",
-                cli.rows_table([row for row in losses if row["loss"] > 0], title="regret by stones on the board"),
-            ]
-        cli.show(data, *parts, json=self.json)
+            cli.facts_table(facts),
+            cli.rows_table([row for row in losses if row["loss"] > 0], title="regret by stones on the board"),
+            json=self.json,
+        )
 
 
 def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from ttt_apps import cli
 from ttt_apps.evaluate.reproduce import load_studies
 from ttt_envs.agents.specs import POLICIES, load_object
 
-Facts = dict[str, dict[str, Any]]
 ABOUT = {
     "policies": "Arguments are written behind the name, as in optimal:epsilon=0.1 or mcts:simulations=500,c=1; a value "
     "with commas or colons in it stands in parentheses, as in expectiminimax:depth=2,leaf=(run:runs/first). A class of "
@@ -36,7 +35,7 @@ class List(cli.JsonOptions):
 
     def run(self) -> None:
         """Print the list."""
-        facts = {"policies": _policies, "learners": _learners, "tasks": _tasks, "studies": _studies}[self.kind]()
+        facts = _facts(self.kind)
         rows = [
             {"name": name, "description, and arguments with their defaults": _text(fact)}
             for name, fact in facts.items()
@@ -44,26 +43,21 @@ class List(cli.JsonOptions):
         cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
 
-def _policies() -> Facts:
-    return {name: _describe_factory(load_object(path)) for name, path in sorted(POLICIES.items())}
+def _facts(kind: str) -> dict[str, dict[str, Any]]:
+    """Return the facts by name."""
+    if kind == "tasks":
+        from ttt_eval.benchmark.tasks import TASKS
 
-
-def _learners() -> Facts:
-    configs = {name: load_object(path) for name, path in sorted(LEARNERS.items())}
+        return {task.name: {"what": f"{task.measure}: {', '.join(task.axes)}", "arguments": {}} for task in TASKS}
+    paths = {"policies": POLICIES, "learners": LEARNERS}.get(kind) or load_studies()
+    objects = {name: load_object(path) for name, path in sorted(paths.items())}
+    if kind == "studies":
+        return {name: {"what": f"{study.title}: {study.source}", "arguments": {}} for name, study in objects.items()}
+    facts = {name: _describe_factory(factory) for name, factory in objects.items()}
     return {
-        name: {**_describe_factory(config), "self_play": dict(config.self_play)} for name, config in configs.items()
+        name: fact | ({"self_play": dict(objects[name].self_play)} if kind == "learners" else {})
+        for name, fact in facts.items()
     }
-
-
-def _tasks() -> Facts:
-    from ttt_eval.benchmark.tasks import TASKS
-
-    return {task.name: {"what": f"{task.measure}: {', '.join(task.axes)}", "arguments": {}} for task in TASKS}
-
-
-def _studies() -> Facts:
-    studies = {name: load_object(path) for name, path in load_studies().items()}
-    return {name: {"what": f"{study.title}: {study.source}", "arguments": {}} for name, study in studies.items()}
 
 
 def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
@@ -91,10 +85,5 @@ def _text(fact: Mapping[str, Any]) -> str:
 
 
 def _format_values(values: Mapping[str, Any]) -> str:
-    """Format values as in a spec string or on a command line."""
-    words = {
-        name.replace("_", "-"): " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        for name, value in values.items()
-    }
-    lower = {"True": "true", "False": "false", "None": "none"}
-    return "   ".join(f"{name}={lower.get(word, word)}" for name, word in words.items())
+    """Format values as in a spec string."""
+    return "   ".join(f"{name.replace('_', '-')}={value}" for name, value in values.items())

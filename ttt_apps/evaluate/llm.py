@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,7 +25,6 @@ from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.reports.results import RESULT
 
 DEFAULT_GAMES = 100
-MAX_GAMES = 10_000
 HIDDEN = ("pairs", "corrected", "moves", "blunders", "exact")
 """Keys of results of games or positions that are not printed with the others."""
 
@@ -58,11 +58,8 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     positions: Literal["all", "none"] = "none"
     """ask for the move in every reachable position; at temperature 0 the result has the exact exploitability"""
     illegal: Literal["ask", "lose", "random"] = "ask"
-    """what follows an illegal answer: ask again, a lost game, or a random move"""
-    max_asks: cli.Count = 3
-    """number of further questions in one turn after illegal answers, with --illegal ask; then the game is lost"""
-    hide_legal: tyro.conf.FlagCreatePairsOff[bool] = False
-    """do not list the legal moves in prompts"""
+    """what follows an illegal answer: up to three further questions and then a lost game, a lost game at once, or a
+    random move"""
     temperature: float = 0.0
     """temperature of the model"""
     max_tokens: cli.Count = 1024
@@ -90,24 +87,30 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             raise cli.UsageError(
                 f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
             )
-        game, games, every = self.game_for(self.opponent), self._num_games(), self.positions == "all"
-        settings = TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
-        if not isinstance(fields := parse_json(self.fields), dict):
-            raise cli.UsageError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
+        game, every = self.game_for(self.opponent), self.positions == "all"
+        games = self.games or (0 if every else DEFAULT_GAMES)
+        settings = TextSettings(game, self.presentation, self.illegal, seed=self.seed)
+        fields = None
+        with suppress(ValueError):
+            fields = parse_json(self.fields)
+        if not isinstance(fields, dict):
+            raise cli.UsageError(f"--fields {self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         opponent = make_policy(self.opponent or best, game)
         correction = cli.check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
-            cli.show(usage, _describe(usage), json=self.json)
+            cli.show(usage, cli.facts_table(usage, title="estimates, at most for answers"), json=self.json)
             return
         ask = make_ask(self.endpoint, sampling, self.concurrency) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
         if ask is not None:
-            cli.warn(_describe(usage))
+            cli.warn(
+                f"up to {usage['prompts']:,} prompts, without those with stored answers: --dry-run estimates tokens"
+            )
         with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(
@@ -116,14 +119,8 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
-        result = {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()}
-        write_json(out / RESULT, result)
-        new, used = result["new"], result["usage"]
-        requested = (
-            f"{new['answers']:,} answers were requested now ({new['prompt_tokens']:,} tokens of prompts, "
-            f"{new['completion_tokens']:,} of answers), of {used['answers']:,} used"
-        )
-        self.show_folder(out / RESULT, *_tables(result), requested)
+        write_json(out / RESULT, {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()})
+        self.show_folder(out / RESULT, *_tables(result), cli.facts_table(result["new"], title="requested by this call"))
 
     def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
         """Write the prompts without an answer to a file, as batch services read them."""
@@ -134,24 +131,12 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         ]
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
-        data = {"prompts": len(requests), "file": str(file)}
         if self.json:
-            cli.show(data, json=True)
+            cli.show({"prompts": len(requests), "file": str(file)}, json=True)
         cli.warn(
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "
             f"the same command again"
         )
-
-    def _num_games(self) -> int:
-        return self.games or (0 if self.positions == "all" else DEFAULT_GAMES)
-
-
-def _describe(usage: Mapping[str, int]) -> str:
-    return (
-        f"{usage['prompts']:,} prompts, about {usage['prompt_tokens']:,} tokens of them and at most "
-        f"{usage['completion_tokens']:,} of answers; illegal answers add to that, stored answers and positions that "
-        f"are met again do not count"
-    )
 
 
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:

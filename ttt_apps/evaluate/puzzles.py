@@ -55,28 +55,25 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
         if self.log is None:
             cli.check_no_effect(self, "without --log", "player")
         puzzles, command, title = self._collect()
-        if self.out is not None:
-            write_puzzles(self.out, puzzles, {"command": command})
         part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
         cli.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part, json=self.json)
-        if self.out is not None and not self.json:
-            cli.print_status(f"written: {self.out}, {len(puzzles)} puzzles")
+        if self.out is not None:
+            write_puzzles(self.out, puzzles, {"command": command})
+            cli.warn(f"written: {self.out}, {len(puzzles)} puzzles")
 
     def _collect(self) -> tuple[list[Puzzle], str, str]:
         """Return the puzzles, the command without the names of files, and a title."""
-        command = "evaluate.py puzzles"
         if self.policy:
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            command = shlex.join([*command.split(), self.policy, *game_options(game)])
-            return puzzles, command, f"puzzles of {self.policy}, {game}"
-        if self.log is not None:
-            games = read_games(self.log, tell=cli.warn)
-            with cli.status("the games of the log"):
-                puzzles = list(islice(from_games(games, self.player or None), self.count))
-            return puzzles, f"{command} --log", "puzzles"
-        return read_puzzles(), command, "puzzles"
+            words = ["evaluate.py", "puzzles", self.policy, *game_options(game)]
+            return puzzles, shlex.join(words), f"puzzles of {self.policy}, {game}"
+        if self.log is None:
+            return read_puzzles(), "evaluate.py puzzles", "puzzles"
+        with cli.status("the games of the log"):
+            games = from_games(read_games(self.log, tell=cli.warn), self.player or None)
+            return list(islice(games, self.count)), "evaluate.py puzzles --log", "puzzles"
 
 
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
-from ttt_eval.result_store import UNITS
 
 CHECKOUT = Path(__file__).parents[2]
 """Folder of a checkout, where this package is one's."""
@@ -35,8 +33,6 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
     """a small form in under a minute, which says what it leaves out"""
     out: Path | None = None
     """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
-    fresh: tyro.conf.FlagCreatePairsOff[bool] = False
-    """repeat all work, including that of an earlier call that was stopped"""
 
     def run(self) -> None:
         """Do the missing work, write and print.
@@ -52,8 +48,6 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
         check_pictures()
         study = load_object(studies[self.name])()
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
-        if self.fresh:
-            (folder / UNITS).unlink(missing_ok=True)
         # compiled at once: the cost of moves and learning is that of machine code
         with compile_at_once(), cli.report_interrupt(folder), cli.bar(self.name) as progress:
             work = {"quick": self.quick, "jobs": jobs, "progress": progress}
@@ -61,9 +55,9 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
         if self.json:
             print(next(path for path in paths if path.suffix == ".json").read_text("utf-8"), end="")
             return
-        tables = [report.table()] + [report.claims_table()] * bool(report.claims)
-        for (columns, *rows), title in zip(tables, (f"{study.title}: {study.source}", ""), strict=False):
-            cli.print_output(cli.rows_table([dict(zip(columns, row, strict=True)) for row in rows], title=title))
+        cli.print_output(f"{study.title}: {study.source}")
+        for columns, *rows in (report.table(), report.claims_table()):
+            cli.print_output(cli.rows_table(dict(zip(columns, row, strict=True)) for row in rows))
         if self.quick:
             cli.print_output(f"quick form: {study.left_out}")
         cli.print_status(f"written: {', '.join(map(str, paths))}")
@@ -82,5 +76,4 @@ def load_studies() -> dict[str, str]:
         )
     if str(CHECKOUT) not in sys.path:
         sys.path.append(str(CHECKOUT))
-    studies: dict[str, str] = import_module("studies").STUDIES
-    return studies
+    return dict(load_object("studies:STUDIES"))

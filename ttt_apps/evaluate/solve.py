@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,13 +16,14 @@ from baselines.exact.solve import is_searched
 from baselines.proof_number import check_provable, prove
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
+from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW
 
-DEFAULT_TABLE_BYTES = 1 << 30
-"""Maximum size of the table of a proof, unless --memory allows another."""
+Result = tuple[dict[str, Any], Float64Array, dict[str, dict[str, Any] | None]]
+"""Values of the empty board and of a position, values of its moves (NaN if illegal), and further facts."""
 
 
 @dataclass(frozen=True)
@@ -49,58 +49,19 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         game = self.game_for()
         is_proved = not is_searched(game) and not is_layered(game) and not game.variants and game.skip_chance == 0
         if is_proved:
-            cli.check_no_effect(self, f"on {game}, which is solved by a proof", "position", "threads", "no_cache")
+            cli.check_no_effect(self, f"on {game}, which is solved by a proof", "position", "threads")
             self._prove(game)
             return
         cli.check_no_effect(self, f"on {game}, which is solved without a proof", "nodes")
         if is_searched(game):
-            cli.check_no_effect(self, f"on {game}, which is solved by a search", "threads", "no_cache")
-            self._search(game, parse_position(self.position, game))
+            cli.check_no_effect(self, f"on {game}, which is solved by a search", "threads")
+            method, solve_position = "search", self._search
         else:
             check_size(game)  # before a bar is drawn
-            self._solve_by_layers(game, parse_position(self.position, game))
-
-    def _solve_by_layers(self, game: Game, position: Position) -> None:
-        with cli.bar("solving") as progress:
-            solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
-        boards = Boards.from_positions([position])
-        moves = solution.action_values(boards)[0]
-        best = np.flatnonzero(solution.optimal_actions(boards)[0]).tolist()
-        distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
-        values = {"value": solution.value, "value_to_mover": float(solution.values(boards)[0]), "distance": distance}
-        counts = None
-        if game.cells <= MAX_COUNTED_CELLS:
-            with cli.status("counting"):
-                counts = solution.counts._asdict()
-        self._show(game, position, "layers", values, moves, best, counts=counts)
-
-    def _search(self, game: Game, position: Position) -> None:
-        """Solve a position of Connect Four by a search."""
-        memory = self.memory_bytes()
-        with cli.bar("searching") as bar:
-            options = {} if memory is None else {"memory": memory}
-            solver = Solver(game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **options)
-            scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
-        highest = max(scores.values())
-        value, moves = float(np.sign(highest)), np.full(game.cells, np.nan)
-        moves[list(scores)] = np.sign(list(scores.values()))
-        best = np.flatnonzero(moves == value).tolist()
-        distance = solver.distance(highest, int((position.cells != 0).sum()))
-        values = {"value": value if self.position is None else None, "value_to_mover": value, "distance": distance}
-        by_column = {COLUMNS[cell % game.columns]: score for cell, score in scores.items()}
-        self._show(game, position, "search", values, moves, best, counts=None, scores=by_column)
-
-    def _show(
-        self,
-        game: Game,
-        position: Position,
-        method: str,
-        values: Mapping[str, Any],
-        moves: Float64Array,
-        best: list[int],
-        **others: dict[str, Any] | None,
-    ) -> None:
-        """Print the values of a position, of the empty board and of the mover, and those of its moves."""
+            method, solve_position = "layers", self._solve_by_layers
+        position = parse_position(self.position, game)
+        values, moves, others = solve_position(game, position)
+        best = np.flatnonzero(moves >= np.nanmax(moves) - VALUE_TOLERANCE).tolist()
         settings = {"game": game.to_dict(), "position": self.position, "method": method}
         cli.show(
             {**settings, **values, "moves": values_json(game, moves), "optimal": best, **others},
@@ -111,26 +72,51 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             json=self.json,
         )
 
+    def _table_limit(self) -> dict[str, int]:
+        """Return the maximum memory of a table in bytes as an argument, if it is given."""
+        memory = self.memory_bytes()
+        return {} if memory is None else {"memory": memory}
+
+    def _solve_by_layers(self, game: Game, position: Position) -> Result:
+        with cli.bar("solving") as progress:
+            solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
+        boards = Boards.from_positions([position])
+        distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
+        values = {"value": solution.value, "value_to_mover": float(solution.values(boards)[0]), "distance": distance}
+        counts = None
+        if game.cells <= MAX_COUNTED_CELLS:
+            with cli.status("counting"):
+                counts = solution.counts._asdict()
+        return values, solution.action_values(boards)[0], {"counts": counts}
+
+    def _search(self, game: Game, position: Position) -> Result:
+        """Solve a position of Connect Four by a search."""
+        with cli.bar("searching") as bar:
+            solver = Solver(
+                game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **self._table_limit()
+            )
+            scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
+        highest = max(scores.values())
+        value, moves = float(np.sign(highest)), np.full(game.cells, np.nan)
+        moves[list(scores)] = np.sign(list(scores.values()))
+        distance = solver.distance(highest, int((position.cells != 0).sum()))
+        values = {"value": value if self.position is None else None, "value_to_mover": value, "distance": distance}
+        by_column = {COLUMNS[cell % game.columns]: score for cell, score in scores.items()}
+        return values, moves, {"counts": None, "scores": by_column}
+
     def _prove(self, game: Game) -> None:
         check_provable(game)
         prove(Game(1, 3, 3))  # compile first, so that the seconds below measure the search alone
-        memory = self.memory_bytes()
         with cli.bar("searching") as bar:
             proof = prove(
                 game,
                 nodes=self.nodes,
-                memory=DEFAULT_TABLE_BYTES if memory is None else memory,
                 progress=lambda nodes: bar(nodes, self.nodes, f"{nodes:,} positions"),
+                **self._table_limit(),
             )
-        data = {
-            "game": game.to_dict(),
-            "position": None,
-            "method": "proof",
-            "value": {0: 1.0, DRAW: 0.0, None: None}[proof.winner],
-            "move": proof.move,
-            "nodes": proof.nodes,
-            "seconds": proof.seconds,
-        }
+        value = {0: 1.0, DRAW: 0.0, None: None}[proof.winner]
+        data = {"game": game.to_dict(), "position": None, "method": "proof", "value": value, "move": proof.move}
+        data |= {"nodes": proof.nodes, "seconds": proof.seconds}
         result = "undecided: allow more with --nodes"
         if proof.winner == 0 and proof.move is not None:
             result = f"the first player wins, for example by {coordinate(proof.move, game)}"

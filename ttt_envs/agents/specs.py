@@ -16,7 +16,6 @@ A spec string read from a file is a :class:`FromFile`, which names built-in poli
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import importlib.util
 import inspect
 import os
@@ -27,10 +26,10 @@ import typing
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ttt_envs.agents.policy import PEEKING, Policy, Values, check_game, to_policy
+from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
 from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
+from ttt_envs.game.phantom import AnyGame, visible
 
 POLICIES: dict[str, str] = {
     "random": "ttt_envs.agents.simple:Random",
@@ -203,15 +202,10 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
             value does not fit; a rule of the game is not supported; in an untrusted :class:`FromFile`, the name is
             not a built-in one.
     """
-    from ttt_envs.agents.wrappers import Peeking
-
     if not isinstance(spec, str):
         return to_policy(spec)
     parsed = parse_spec(spec)
-    kind = _resolve(parsed)
-    if convert_value(parsed.name, PEEKING, parsed.keyed.pop(PEEKING, "false"), bool) and isinstance(game, PhantomGame):
-        return Peeking(_build(parsed, kind, game.game))
-    return _build(parsed, kind, game)
+    return _build(parsed, _resolve(parsed), game)
 
 
 def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
@@ -279,9 +273,7 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
             arguments.arguments[p.name] = convert_value(spec.name, key, value, p.annotation)
     try:
         return to_policy(kind(*arguments.args, **arguments.kwargs))
-    except (ValueError, OSError, MemoryError, ImportError):
-        raise
-    except Exception as problem:
+    except (TypeError, AttributeError) as problem:
         raise ValueError(f"{spec.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
 
 

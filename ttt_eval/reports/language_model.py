@@ -13,7 +13,7 @@ USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
 """Keys of the usage of a language model."""
 COUNTS = ("stones", "moves", "regret", "blunders", "answers", "illegal_share")
 """Keys of its moves, by the number of stones."""
-OPTIONS = ("model", "presentation", "illegal", "max_asks", "temperature", "max_tokens")
+OPTIONS = ("model", "presentation", "illegal", "temperature", "max_tokens")
 """Keys of options that all its commands have."""
 
 
@@ -84,4 +84,4 @@ def _reproduction(result: LanguageModelResult) -> Parts:
         options |= {"games": raw["games"]["games"], "opponent": result.opponent}
     if result.positions is not None:
         options["positions"] = "all"
-    return parts.reproduction(result, "evaluate.py", "llm", **options, hide_legal=not raw["show_legal"])
+    return parts.reproduction(result, "evaluate.py", "llm", **options)
