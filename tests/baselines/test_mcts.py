@@ -4,7 +4,7 @@ import numpy as np
 import plain
 import pytest
 from evaluators import Noise, PlainEvaluator
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from plain_search import PlainTree, compare, softmax
@@ -51,6 +51,8 @@ def searched(game, boards, simulations, leaf=None, **more):
     st.booleans(),
     st.sampled_from([Noise(), NoiseValues()]),
 )
+@example((3, 3, 3), 0.0, 0, 1.4, True, Noise())  # of two stones that win only one can be blocked
+@example((4, 4, 3), 0.0, 0, 1.4, True, NoiseValues())
 def test_it_agrees_with_a_plain_implementation(shape, skip, seed, c, decisive, leaf):
     """With an evaluator's priors, and with equal ones."""
     game = Game(*shape, skip)
