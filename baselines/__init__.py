@@ -1,7 +1,5 @@
 """Policies without learning."""
 
-from __future__ import annotations
-
 import lazy_loader
 
 __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py

@@ -1,5 +1,3 @@
-import pathlib
-
 from .alpha_zero import AlphaZeroConfig as AlphaZeroConfig
 from .base import Learner as Learner
 from .base import Transition as Transition
@@ -10,14 +8,11 @@ from .naive_mc import NaiveMCConfig as NaiveMCConfig
 from .pettingzoo_loop import train_in as train_in
 from .q_learning import QLearningConfig as QLearningConfig
 from .q_net import QNetConfig as QNetConfig
+from .registry import CONFIG as CONFIG
+from .registry import LEARNERS as LEARNERS
+from .registry import OtherGameWarning as OtherGameWarning
+from .registry import is_run as is_run
 from .training import Trainer as Trainer
 from .training import TrainingLoop as TrainingLoop
 from .training import make_initial_rng as make_initial_rng
 from .value_net import ValueNetConfig as ValueNetConfig
-
-CONFIG: str
-LEARNERS: dict[str, str]
-
-class OtherGameWarning(UserWarning): ...
-
-def is_run(folder: pathlib.Path) -> bool: ...

@@ -18,10 +18,9 @@ from typing import IO, Any
 import numpy as np
 from msgspec import convert, defstruct
 
-from learners import CONFIG as CONFIG
-from learners import OtherGameWarning, is_run
 from learners.base import Arrays
 from learners.config import LearnerConfig, load_learner
+from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import from_file
 from ttt_envs.agents.wrappers import SymmetrizedPolicy

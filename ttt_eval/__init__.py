@@ -1,7 +1,5 @@
 """Evaluation of policies: playing strength, its uncertainty, and computational cost."""
 
-from __future__ import annotations
-
 import lazy_loader
 
 __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py

@@ -22,9 +22,8 @@ import os
 import re
 import sys
 import types
-import typing
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
 from ttt_envs.core.checks import closest_names, truncate
@@ -170,11 +169,11 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     Raises:
         ValueError: it has another type; the message begins with ``name``.
     """
-    is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)  # as in int | None
+    is_union = get_origin(kind) in (types.UnionType, Union)  # as in int | None
     rules = []
-    for arm in sorted(typing.get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
-        is_literal = typing.get_origin(arm) is typing.Literal
-        words: dict[str, Any] = {word: word for word in typing.get_args(arm)} if is_literal else _WORDS.get(arm, {})
+    for arm in sorted(get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
+        is_literal = get_origin(arm) is Literal
+        words: dict[str, Any] = {word: word for word in get_args(arm)} if is_literal else _WORDS.get(arm, {})
         if (word := value if is_literal else value.lower()) in words:
             return words[word]
         if not is_literal and arm not in _KINDS:
@@ -217,7 +216,7 @@ def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
     policy = make_policy(spec, game)
     if policy.action_values is None:
         raise ValueError(f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH")
-    return typing.cast("Values", policy)
+    return cast("Values", policy)
 
 
 def _resolve(spec: Spec) -> Any:

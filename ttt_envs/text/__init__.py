@@ -5,8 +5,6 @@ between the results of a model on two presentations is due to the words, not to 
 the base installation; ``ttt_eval.credit`` computes the exact credit of each turn.
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,7 +1,5 @@
 """The benchmark ``ttt-exact v1``: fixed tasks, and scores of policies that are computed without sampling."""
 
-from __future__ import annotations
-
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
