@@ -30,7 +30,7 @@ from ttt_eval.sweep import to_command_line
 Key = TypeVar("Key")
 SETTINGS = (
     "game", "games_per_pairing", "a", "b", "policy", "source", "endpoint", "model", "temperature", "max_tokens",
-    "presentation", "illegal", "max_asks", "show_legal", "opponent", "identity", "identities", "seed", "openings",
+    "presentation", "illegal", "opponent", "identity", "identities", "seed", "openings",
     "openings_sha256", "most_games", "luck_correction", "anchor", "prior", "draws", "rated_by", "block", "clock",
     "test", "settings", "ladder", "provenance", "processor",
 )  # fmt: skip
