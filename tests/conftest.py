@@ -23,8 +23,7 @@ from processes import python_path, run_python
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
-    "kernels of play",
-    "kernels of search",
+    "tests/ttt_envs/test_kernels.py",
     "tensorflow",
     "torch",
     "large",
@@ -35,8 +34,8 @@ FIRST = (
     "tests/ttt_envs/test_environments.py",
     "tests/ttt_eval/test_exact.py",
 )
-"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
-kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
+"""groups of tests that begin first, before the others in order. Where nothing is compiled yet, one worker compiles many
+kernels for everybody. The longest groups follow, so that nobody is left alone with one in the end"""
 
 HARNESSES = {"damage", "documents", "explorers", "kills", "pages", "processes", "stub_endpoint", "subprocess"}
 """modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""

@@ -60,23 +60,21 @@ def damaged_json(data, rng):
     holder = root
     for part in path:
         holder = holder[part]
-    value, kind = holder[key], rng.integers(6)
+    value, kind, other = holder[key], rng.integers(4), VALUES[rng.integers(len(VALUES))]
     if kind == 0 and path:
         del holder[key]
     elif kind == 1 and isinstance(holder, list):
         holder.insert(key, value)
     elif kind == 1:  # the same name twice, or under another name
-        holder[key + ("@twice@" if rng.integers(2) else "_")] = VALUES[rng.integers(len(VALUES))]
+        holder[key + ("@twice@" if rng.integers(2) else "_")] = other
     elif kind == 2:
-        holder[key] = VALUES[rng.integers(len(VALUES))]
-    elif kind == 3:
-        holder[key] = _deep(value)
-    elif kind == 4 or isinstance(value, bool) or not isinstance(value, (int, float)):
-        others = [str(value), [value], {"a": value}, bool(value), None, len(str(value)), HUGE]
-        holder[key] = others[rng.integers(len(others))]
+        holder[key] = other
     else:
-        holder[key] = [value + 1, -value, value * 1e9, float(value), 10**18][rng.integers(5)]
-    return _text(root[0] if len(root) == 1 else root)
+        number = value if isinstance(value, (int, float)) else len(str(value))
+        others = [str(value), [value], {"a": value}, bool(value), number + 1, -number, number * 1e9, float(number)]
+        holder[key] = [*others, _deep(value)][rng.integers(len(others) + 1)]
+    text = json.dumps(root[0] if len(root) == 1 else root)
+    return text.replace(f'"{HUGE}"', "9" * 5000).replace("@twice@", "")
 
 
 def _deep(value):
@@ -85,24 +83,14 @@ def _deep(value):
     return value
 
 
-def _text(data):
-    return json.dumps(data).replace(f'"{HUGE}"', "9" * 5000).replace("@twice@", "")
-
-
 def damaged_lines(lines, rng):
     """Lines of JSON, of which one is damaged, lost, doubled, torn, or stands elsewhere."""
-    lines = list(lines)
-    kind, place = rng.integers(8), int(rng.integers(len(lines)))
-    if kind <= 3:
-        lines[place] = damaged_json(json.loads(lines[place]), rng)
-    elif kind == 4:
-        del lines[place]
-    elif kind == 5:
-        lines.insert(int(rng.integers(len(lines))), lines[place])
-    elif kind == 6:
-        lines[place] = lines[place][: int(rng.integers(len(lines[place])))]
-    else:
-        lines.insert(int(rng.integers(len(lines) + 1)), lines.pop(place))
+    lines, kind, place = list(lines), rng.integers(6), int(rng.integers(len(lines)))
+    line = lines.pop(place)
+    put = [damaged_json(json.loads(line), rng)] if kind <= 2 else [line[: int(rng.integers(len(line)))]]
+    lines[place:place] = {3: [], 4: [line, line]}.get(kind, put)
+    if kind == 4:
+        lines.insert(int(rng.integers(len(lines))), lines.pop(place))
     return "\n".join(lines) + "\n" * int(rng.integers(2))
 
 

@@ -1,10 +1,11 @@
-"""Phantom games in plain Python, from the text of the rules alone, and exact results by walks over all histories."""
+"""Phantom games in plain Python, with the lines of the reference, and exact results by walks over all histories."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ttt_envs import Boards, Policy
+from ttt_envs.game import reference
 from ttt_envs.game.boards import keys
 
 VARIANTS = ("classic", "abrupt")
@@ -32,41 +33,23 @@ def start(game):
     return State((0,) * game.cells)
 
 
-def has_line(game, cells, stone):
-    own = {divmod(cell, game.columns) for cell, other in enumerate(cells) if other == stone}
-    return any(
-        all((row + i * down, column + i * right) in own for i in range(game.win_length))
-        for row, column in own
-        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))
-    )
-
-
-def plain_attempt(game, state, cell, skipped=False):
-    """The next state, and the mover's observation: "failed", "placed" or "again"; ``skipped`` is the chance event."""
+def branches(game, state, cell):
+    """[(probability, next state, observation of the mover: "failed", "placed" or "again")] of an attempt."""
     assert cell in state.legal()
-    other = 1 - state.mover
+    mover, other, skip = state.mover, 1 - state.mover, game.skip_chance
     if state.cells[cell]:
         found = list(state.found)
-        found[state.mover] = found[state.mover] | {cell}
-        mover = state.mover if game.kind == "classic" else other
-        return state._replace(found=tuple(found), mover=mover), "failed"
-    cells = (*state.cells[:cell], state.mover + 1, *state.cells[cell + 1 :])
-    if has_line(game, cells, state.mover + 1):
-        return state._replace(cells=cells, winner=other if game.game.misere else state.mover), "placed"
+        found[mover] = found[mover] | {cell}
+        mover = mover if game.kind == "classic" else other
+        return [(1.0, state._replace(found=tuple(found), mover=mover), "failed")]
+    cells = (*state.cells[:cell], mover + 1, *state.cells[cell + 1 :])
+    placed = state._replace(cells=cells)
+    if reference.has_line(game.game, {cell for cell, stone in enumerate(cells) if stone == mover + 1}):
+        return [(1.0, placed._replace(winner=other if game.game.misere else mover), "placed")]
     if 0 not in cells:
-        return state._replace(cells=cells, winner=2), "placed"
-    return state._replace(cells=cells, mover=state.mover if skipped else other), "again" if skipped else "placed"
-
-
-def branches(game, state, cell):
-    """(probability, next state, observation) of an attempt."""
-    after, observation = plain_attempt(game, state, cell)
-    if game.skip_chance == 0 or observation == "failed" or after.winner is not None:
-        return [(1.0, after, observation)]
-    return [
-        (1 - game.skip_chance, after, observation),
-        (game.skip_chance, *plain_attempt(game, state, cell, skipped=True)),
-    ]
+        return [(1.0, placed._replace(winner=2), "placed")]
+    again = [(skip, placed, "again")] if skip else []
+    return [(1 - skip, placed._replace(mover=other), "placed"), *again]
 
 
 class ViewPolicy(Policy):

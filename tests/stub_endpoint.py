@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-from baselines.exact import solve
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Position
@@ -25,12 +24,6 @@ def read_grid(prompt, game):
     return Position(cells, 0 if "You are the first player" in prompt else 1)
 
 
-def optimal_move(game, position):
-    """The first of the best moves."""
-    values = solve(game).action_values(Boards.from_positions([position]))[0]
-    return int(np.flatnonzero(values >= np.nanmax(values) - 1e-9)[0])
-
-
 def random_move(game, position):
     """A move that looks random, and is a function of the position."""
     digest = hashlib.sha256(position.cells.tobytes() + bytes([position.mover])).digest()
@@ -38,12 +31,14 @@ def random_move(game, position):
     return int(legal[digest[0] % len(legal)])
 
 
-def blocking_move(game, position):
-    """The first move of win-or-block."""
-    return int(np.argmax(make_policy("win-or-block", game).probabilities(Boards.from_positions([position]))[0]))
+def first_move(name):
+    """The first of the likeliest moves of a policy, as a function of game and position."""
+    return lambda game, position: int(
+        make_policy(name, game).probabilities(Boards.from_positions([position]))[0].argmax()
+    )
 
 
-MOVES = {"optimal": optimal_move, "random": random_move, "win-or-block": blocking_move}
+MOVES = {"random": random_move} | {name: first_move(name) for name in ("optimal", "win-or-block")}
 
 
 def answers_badly(game, position):

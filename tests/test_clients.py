@@ -14,16 +14,8 @@ def test_clients_environments_and_checkouts_match():
     assert {client.tests for client in run.CLIENTS} == set(FILES)
     assert {client.environment for client in run.CLIENTS} == set(run.ENVIRONMENTS)
     assert {name for client in run.CLIENTS for name in client.checkouts} == set(run.CHECKOUTS)
-
-
-def test_the_page_has_a_result_of_every_client():
-    text = run.PAGE.read_text()
-    table = text.partition(run.BEGIN)[2].partition(run.END)[0]
-    for client in run.CLIENTS:
-        [row] = [
-            line for line in table.splitlines() if line.startswith((f"| **{client.name}** ", f"| **{client.name}**("))
-        ]
-        assert "passed" in row or "failed" in row or "not run" in row
+    page = run.PAGE.read_text()
+    assert [client.name for client in run.CLIENTS if f"\n| **{client.name}**" not in page] == []
 
 
 REPORT = """<testsuites><testsuite>
@@ -53,7 +45,6 @@ def test_only_the_marked_part_of_the_page_is_rewritten(tmp_path, monkeypatch):
         assert text.endswith("After.\n")
         assert "| **RLlib** (ray 9.9) | passed (3) |" in text
         assert "| **OpenSpiel** | **not run**: a \\| b |" in text
-        assert "- `rllib`: numpy 2.0" in text
 
 
 def test_clients_are_selected_by_name_and_a_failing_command_raises_its_last_line(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 In the twentieth part of the examples; ``make slow`` has all of them.
 """
 
+import dataclasses
 import io
 import json
 import os
@@ -12,25 +13,27 @@ import warnings
 import zipfile
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import damage
 import numpy as np
 import plain
 import pytest
 import tiny
+import tyro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners import OtherGameWarning
-from learners.checkpoint import (
-    RunPolicy,
-    load_arrays,
-)
-from ttt_apps import evaluate, play, train
+from learners.checkpoint import RunPolicy, load_arrays
+from learners.config import load_learner
+from ttt_apps import cli, evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
+from ttt_apps.train_options import Options
 from ttt_envs import Boards, Game, Policy, make_policy
-from ttt_envs.agents.specs import POLICIES, TRUST, FromFile
+from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from ttt_eval.result_store import UNITS, collect_results
@@ -72,10 +75,9 @@ def no_trust(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------------------
 # Spec strings and settings
 
-KEYS = [
-    *("epsilon", "depth", "width", "heuristic", "leaf", "simulations", "c", "rollout", "temperature", "decisive"),
-    *("reuse", "w", "terminal", "source", "rank", "split", "path", "algorithm", "trust", "every", "size"),
-]
+KEYS = sorted(
+    {name for path in POLICIES.values() for name in signature(load_object(path)).parameters} | {"trust", "every"}
+)
 WORDS = ["0", "1", "2", "-1", "0.5", "nan", "inf", "-inf", "1e308", "none", "true", "False", "9" * 30, "9" * 5000]
 WORDS += ["", "x", "..", "results", "children", "٣", "0x10", "1_0"]
 NAMES = [*POLICIES, "pool", "teacher", "joblib.numpy_pickle:dump", "importlib.util:find_spec", "no_such:A"]
@@ -112,7 +114,9 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
 # Files of runs
 
 
-LEARNED = [tiny.case(name) for name in ("q-learning", "naive-mc", "alpha-zero", "sb3-dqn")]
+LEARNED = {"q-learning": 1500, "naive-mc": 1500, "alpha-zero": 1500, "sb3-dqn": 600}
+"""numbers of examples; torch builds every network again"""
+RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30}
 
 
 @pytest.fixture(scope="module")
@@ -129,123 +133,78 @@ def read_all(run):
             played = RunPolicy(tiny.GAME, str(run)).probabilities(Boards.start(tiny.GAME))
             assert played.shape == (1, 6)
             assert np.isclose(played.sum(), 1)
-        readers = (
-            RunDirectory.read_cost,
-            RunDirectory.read_metrics,
-            RunDirectory.read_training,
-            RunDirectory.read_game,
-        )
-        for read in readers:
+        for name in ("read_cost", "read_metrics", "read_training", "read_game"):
             with one_line_errors():
-                read(RunDirectory(run))
+                getattr(RunDirectory(run), name)()
 
 
-@contextmanager
-def replaced(path, content):
-    """A file with other content."""
+def damaged(path, rng):
+    """Bytes in place of those of a file: damaged as bytes, or as what a file of its kind holds."""
     whole = path.read_bytes()
-    path.write_bytes(content)
-    try:
-        yield
-    finally:
-        path.write_bytes(whole)
-
-
-def damage_bytes(path, rng):
-    return damage.damaged_bytes(path.read_bytes(), rng)
-
-
-def damage_json(path, rng):
-    text = path.read_text()
+    if rng.integers(2):
+        return damage.damaged_bytes(whole, rng)
+    if path.suffix == ".npz":
+        return damage.damaged_zip(whole, rng)
     if path.suffix == ".jsonl":
-        return damage.damaged_lines(text.splitlines(), rng).encode(errors="surrogatepass")
-    return damage.damaged_json(json.loads(text), rng).encode()
+        return damage.damaged_lines(whole.decode().splitlines(), rng).encode(errors="surrogatepass")
+    return damage.damaged_json(json.loads(whole), rng).encode()
 
 
-def damage_zip(path, rng):
-    return damage.damaged_zip(path.read_bytes(), rng)
+def check_damaged(files, number, verify, folder):
+    """Damage one of some files, call ``verify`` with its path, and restore the file."""
 
-
-JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl")
-DAMAGES = {
-    damage_bytes: ("*.json", "*.jsonl", "*.npz"),
-    damage_json: JSON_FILES,
-    damage_zip: ("*.npz",),
-}
-"""Maps each kind of damage to the files of a run that it applies to."""
-# torch builds every network again
-EXAMPLES = {"sb3-dqn": 200}
-
-
-@pytest.mark.parametrize("kind", DAMAGES, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("learner", LEARNED)
-def test_damaged_files_of_a_run_are_read_or_rejected(runs, learner, kind):
-    run = runs(learner)
-    files = [path for pattern in DAMAGES[kind] for path in sorted(run.rglob(pattern))]
-
-    @examples(EXAMPLES.get(learner, 500))
+    @examples(number)
     @given(st.sampled_from(files), SEEDS)
     def check(path, seed):
-        damaged = kind(path, np.random.default_rng(seed))
-        if kind is damage_zip:
-            written = load_arrays(path)
-            with zipfile.ZipFile(path) as archive:
-                hash_is_same = archive.comment in damaged
-        with replaced(path, damaged):
-            read_all(run)
-            if kind is damage_zip:
-                with one_line_errors():
-                    read = load_arrays(path, limit=1 << 22)
-                    if hash_is_same:  # either rejected, or exactly the arrays that were written
-                        plain.assert_same_arrays(read, written)
+        whole = path.read_bytes()
+        path.write_bytes(damaged(path, np.random.default_rng(seed)))
+        try:
+            verify(path)
+        finally:
+            path.write_bytes(whole)
 
-    with damage.guarded(run):
+    with damage.guarded(folder):
         check()
 
 
-RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30}
+@pytest.mark.parametrize("learner", [*map(tiny.case, LEARNED)])
+def test_damaged_files_of_a_run_are_read_or_rejected(runs, learner):
+    """Arrays under the hash of those that were written are these, or rejected."""
+    run = runs(learner)
+    files = [path for pattern in ("*.json", "*.jsonl", "*.npz") for path in sorted(run.rglob(pattern))]
+    written = {path: load_arrays(path) for path in files if path.suffix == ".npz"}
+    hashes = {path: zipfile.ZipFile(path).comment for path in written}
+
+    def verify(path):
+        read_all(run)
+        if path in written:
+            with one_line_errors():
+                read = load_arrays(path, limit=1 << 22)
+                if hashes[path] in path.read_bytes():
+                    plain.assert_same_arrays(read, written[path])
+
+    check_damaged(files, LEARNED[learner], verify, run)
 
 
 @pytest.mark.parametrize("learner", [*map(tiny.case, RESUMED)])
 def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
     run = shutil.copytree(runs(learner), tmp_path / "whole")
-    # a changed config.json may be valid, and train for long
-    names = [*JSON_FILES[2:], *(path.name for path in sorted(run.rglob("*.npz")))]
     games = str(int(tiny.OPTIONS[learner][0].partition("=")[2]) + 4)
+    # a changed config.json may be valid, and train for long
+    files = [run / "cost.json", run / "metrics.jsonl", *sorted(run.rglob("*.npz"))]
 
-    @examples(RESUMED[learner])
-    @given(st.sampled_from(names), SEEDS)
-    def check(name, seed):
-        copy, rng = tmp_path / "copy" / "run", np.random.default_rng(seed)
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(run, copy)
-        path = next(copy.rglob(name))
-        damaged = (damage_bytes if path.suffix == ".npz" else damage_json)(path, rng)
-        path.write_bytes(damaged)
+    def verify(path):
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        copy = shutil.copytree(run, tmp_path / "copy" / "run")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OtherGameWarning)
             run_command(train.main, ["--resume", str(copy), "--games", games])
 
-    with damage.guarded(tmp_path):
-        check()
+    check_damaged(files, RESUMED[learner], verify, tmp_path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Other files
-
-
-def check_damaged(files, examples_, verify, folder, kinds=(damage_bytes, damage_json)):
-    """Damage one of some files in one of several ways, call ``verify``, and restore the file."""
-
-    @examples(examples_)
-    @given(st.sampled_from(files), SEEDS)
-    def check(path, seed):
-        rng = np.random.default_rng(seed)
-        with replaced(path, kinds[rng.integers(len(kinds))](path, rng)):
-            verify()
-
-    with damage.guarded(folder):
-        check()
 
 
 def square(unit):
@@ -256,7 +215,7 @@ def test_damaged_results_are_measured_again(tmp_path):
     units, provenance = [{"n": number} for number in range(4)], {"code": "x"}
     expected = json.dumps(collect_results(square, units, tmp_path, provenance))
 
-    def verify():
+    def verify(path):
         with one_line_errors():  # of a damaged first line
             assert json.dumps(collect_results(square, units, tmp_path, provenance)) == expected
 
@@ -279,7 +238,7 @@ def test_damaged_logs_of_games_are_read_or_rejected(games, tmp_path):
     path = tmp_path / "games.jsonl"
     write_games(path, games)
 
-    def verify():
+    def verify(path):
         with one_line_errors():
             for played in read_games(path, tell=lambda sentence: None):
                 assert from_notation(to_notation(played)) == [played]
@@ -314,77 +273,67 @@ def run_command(main, words, typed=""):
     assert code == 0 or error.getvalue().strip()
 
 
-SIZES = ["1", "2", "2x3", "3", "1x7", "3x2", "19", "20", "0", "-1", "3x", "axb", "", "5x5", "٣", "3x3x3"]
-NUMBERS = ["0", "1", "2", "3", "7", "-1", "1.5", "nan", "inf", "-inf", "1e400", "9" * 30, "1e1", "1,0", "x", "", "none"]
-FEW = ["0", "1", "2", "5", "12", "-1", "1.5", "nan", "9" * 30, "1e1", "x", ""]  # games are played, one by one
-SOME = ["random", "win-or-block", "optimal", "optimal:epsilon=0.5", "table", "svd:rank=2", "expectiminimax:depth=1",
-        "mcts:simulations=3", "pool:every=5,size=2", "self", "teacher", "run:run", "run:nothing", "run:", "run:cut",
-        "sb3:x.zip,algorithm=dqn", "no_such:A", "rndom", "", "x", "svd:rank=0", "mcts:simulations=0", "(", "random:",
-        "optimal:epsilon=nan", "run:games.jsonl", "٣", "\x00", "run:" + "x" * 5000]  # fmt: skip
-FOLDERS = ["run", "cut", "nothing", "new", "new/deeper", "games.jsonl", "", ".", "x\x00y", "\udcff", "y" * 300, "empty"]
-FILES = ["games.jsonl", "torn.jsonl", "run", "nothing", "new.jsonl", "empty", "", "x\x00", "config.json",
-         "run/config.json"]  # fmt: skip
+NUMBERS = (["0", "1", "2", "3", "5", "12", "0.25", "0.5", "1e1"],
+           ["-1", "7", "1.5", "nan", "inf", "-inf", "1e400", "1e-300", "9" * 30, "1,0", "x", "", "none"])  # fmt: skip
+PATHS = (["run", "new", "games.jsonl", "new.jsonl"],
+         ["cut", "nothing", "new/deeper", "torn.jsonl", "config.json", "run/config.json", "", ".", "x\x00y", "\udcff",
+          "y" * 300, "empty"])  # fmt: skip
+TEXTS = (["random", "win-or-block", "optimal", "table", "expectiminimax:depth=1", "mcts:simulations=3", "run:run",
+          "self"],
+         ["optimal:epsilon=0.5", "svd:rank=2", "pool:every=5,size=2", "teacher", "run:nothing", "run:", "run:cut", "(",
+          "sb3:x.zip,algorithm=dqn", "no_such:A", "rndom", "", "x", "svd:rank=0", "mcts:simulations=0", "random:",
+          "optimal:epsilon=nan", "run:games.jsonl", "٣", "\x00", "run:" + "x" * 5000])  # fmt: skip
+WORDS_OF_TYPE = {int: NUMBERS, float: NUMBERS, Path: PATHS, str: TEXTS, bool: None}
+"""plausible words and others; a flag has none"""
+WORDS_OF = {
+    "size": (["1", "2", "2x3", "3"], ["1x7", "3x2", "19", "20", "0", "-1", "3x", "axb", "", "5x5", "٣", "3x3x3"]),
+    "position": (["x.o/.../..o x", "o../.../... x"], ["", "x", "." * 99, "\x00"]),
+    "openings": (["random:2", "all:1", "games.jsonl"], ["random:99", "all:x", "torn.jsonl", "nothing", ""]),
+    "critic": (["exact", "zero", "learned:5"], ["learned:", "learned:x", "random", "x", ""]),
+    "names": (["gae", "rloo", "all"], ["gae:lam=x", "x", "no_such:a", "", "\x00"]),
+    "learner": (["q-learning", "naive-mc"], ["x", ""]),
+}
+"""words for fields of some names"""
+OPEN_OR_LONG = {"cluster", "jobs", "threads", "clock", "web", "gomocup", "preset", "phantom", "gravity", "overlines",
+                "misere", "torus", "sprt"}  # fmt: skip
+"""fields that begin processes or listen, or by whose games a command may take minutes"""
+
+
+def words_by_field(*commands):
+    """Words of the positional fields of commands, in order; and of their options, by name."""
+    positional, options = [], {}
+    for command in commands:
+        kinds, annotated = get_type_hints(command), get_type_hints(command, include_extras=True)
+        for name in (field.name for field in dataclasses.fields(command)):
+            of_kind = [kinds[name], *get_args(kinds[name])]
+            words = [WORDS_OF_TYPE[kind] for kind in of_kind if kind in WORDS_OF_TYPE]
+            words = words or [(of_kind[1:], ["x", ""])]  # choices, or types that take no such word
+            words = WORDS_OF.get(name, words[0])
+            if tyro.conf.Positional in getattr(annotated[name], "__metadata__", ()):
+                positional += [words] * (2 if name == "players" else 1)
+            elif name not in OPEN_OR_LONG:
+                options[name.replace("_", "-")] = words
+    return positional, options
+
+
+ASKED = ("match", "games", "exact", "exploitability", "audit", "solve", "report", "compare", "reproduce", "list")
+"""commands with words for their fields; others only have options of the game, and stop for want of the rest"""
 TYPED = ["a1", "b2", "c3", "5", "0", "99", "-1", "help", "undo", "hint", "moves", "board", "why", "values", "exact",
          "new", "quit", "yes", "no", "y", "n", "", "z9", "x" * 500, "\x00", "٣", "resign", "swap", "?"]  # fmt: skip
-COMMON = {"size": SIZES, "win-length": ["1", "2", "3", "3", "0", "-1", "9", "x", ""],
-          "skip-chance": ["0", "0.25", "0.5", "1", "-0.1", "nan", "x", "1e-300", ""]}  # fmt: skip
-EXACT = {**COMMON, "memory": ["0.1", "0", "-1", "nan", "inf", "x", "1e400"], "json": None}
-ASKED = {
-    "match": (
-        ["P", "P"],
-        {**COMMON, "games": FEW, "seed": NUMBERS, "jobs": ["1", "1", "0", "-5", "x", "9999999999"], "json": None,
-         "log": FILES, "anchor": SOME, "sprt": NUMBERS,
-         "openings": ["random:2", "all:1", "random:99", "all:x", *FILES]},
-    ),
-    "games": ([FILES], {"text": None, "number": NUMBERS, "out": FILES, "json": None}),
-    "exact": (["P", "P"], EXACT),
-    "exploitability": (["P"], EXACT),
-    "audit": (
-        [["gae", "gae:lam=x", "rloo", "all", "x", "no_such:a", "", "\x00"]],
-        {**COMMON, "json": None, "episodes": FEW, "group-size": NUMBERS, "max-steps": NUMBERS, "discount": NUMBERS,
-         "seat": NUMBERS, "policy": SOME, "opponent": SOME, "behaviour": SOME, "enumerate": None,
-         "critic": ["exact", "zero", "learned:5", "learned:", "learned:x", "random", "optimal", "x", ""],
-         "position": ["x.o/.../..o x", "", "x"]},
-    ),
-    "solve": ([], {**EXACT, "position": ["x.o/.../..o x", "", "x", "o../.../... o", "." * 99, "\x00"],
-                   "nodes": ["1", "50", "x"]}),
-    "report": ([FOLDERS], {"trust": None}),
-    "reproduce": ([["", "x", "table-9", "\x00"]], {"jobs": ["0", "-1", "x"], "out": FOLDERS}),
-    "list": ([["policies", "learners", "tasks", "x", ""]], {"json": None}),
-}  # fmt: skip
-TRAIN = {
-    **COMMON, "games": FEW, "batch": ["1", "2", "5", "0", "-1", "x"], "seed": NUMBERS, "opponent": SOME,
-    "seat": ["first", "second", "random", "alternate", "x", ""], "out": FOLDERS, "log-every": NUMBERS,
-    "overwrite": None, "exact-every": NUMBERS, "checkpoint-games": NUMBERS,
-    "checkpoint-seconds": ["1", "0", "-1", "nan", "x"], "learner": ["q-learning", "naive-mc", "x", ""],
-    "epsilon": NUMBERS, "backup": ["negamax", "x"], "symmetries": ["all", "none", "x"], "alpha": NUMBERS,
-    "gamma": NUMBERS, "discount": NUMBERS, "hidden": NUMBERS,
-}  # fmt: skip
-RESUME = {"resume": FOLDERS, "games": FEW, "trust": None, "seed": NUMBERS}
-PLAYED = {**COMMON, "opponent": SOME, "seat": ["first", "second", "alternate", "x"], "games": FEW, "seed": NUMBERS,
-          "log": FILES, "replay": FILES, "number": NUMBERS}  # fmt: skip
 ANYWHERE = ["--help", "--version", "--quiet", "-h", "--", "--no-such-option", "stray", "--size", "", "--seed=1=2", "-x"]
 
 
-def players(data):
-    return SOME[: 9 if data.draw(st.integers(0, 2)) else None]
+def words_for(data, *commands):
+    """Words of a command line: two of three times such as somebody might type in earnest."""
+    positional, options = words_by_field(*commands)
+    in_earnest = data.draw(st.integers(0, 2)) > 0
 
+    def word(words):
+        return data.draw(st.sampled_from(words[0] if in_earnest else words[0] + words[1]))
 
-PLAUSIBLE = {"1", "2", "3", "5", "12", "2x3", "0.25", "0.5", "50", "x.o/.../..o x", "random", "win-or-block", "optimal",
-             "table", "expectiminimax:depth=1", "run:run", "mcts:simulations=3", "self", "run", "new", "games.jsonl",
-             "first", "alternate", "q-learning", "naive-mc", "all", "none"}  # fmt: skip
-
-
-def options_of(data, table, most=5):
-    """Options of a command, two of three times such as somebody might type in earnest."""
-    words = []
-    if data.draw(st.integers(0, 2)):
-        table = {
-            name: values and ([value for value in values if value in PLAUSIBLE] or values)
-            for name, values in table.items()
-        }
-    for name in data.draw(st.lists(st.sampled_from(sorted(table)), max_size=most, unique=True)):
-        words += [f"--{name}"] if table[name] is None else [f"--{name}", data.draw(st.sampled_from(table[name]))]
+    words = list(map(word, positional))[data.draw(st.integers(0, 9)) == 0 :]  # or one is missing
+    for name in data.draw(st.lists(st.sampled_from(sorted(options)), max_size=6, unique=True)):
+        words += [f"--{name}"] if options[name] is None else [f"--{name}", word(options[name])]
     if data.draw(st.integers(0, 7)) == 0:
         words.insert(data.draw(st.integers(0, len(words))), data.draw(st.sampled_from(ANYWHERE)))
     return words
@@ -413,18 +362,16 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
     def words_and_input(data):
         if program == "evaluate":
             name = data.draw(st.sampled_from([*COMMANDS, "x"]))
-            positional, table = ASKED.get(name, ([], COMMON))
-            given = [data.draw(st.sampled_from(players(data) if one == "P" else one)) for one in positional]
-            if data.draw(st.integers(0, 9)) == 0:
-                given = given[1:]
-            return evaluate.main, [name, *given, *options_of(data, table)], ""
+            command = load_object(COMMANDS[name][0]) if name in ASKED else cli.GameOptions
+            return evaluate.main, [name, *words_for(data, command)], ""
         if program == "train":  # a number of games always: the usual one takes long
             games = data.draw(st.sampled_from(["5", "9", "12"]))
-            return train.main, [f"--games={games}", "--no-report", *options_of(data, TRAIN, most=6)], ""
+            settings = map(load_learner, WORDS_OF["learner"][0])
+            return train.main, [f"--games={games}", "--no-report", *words_for(data, Options, *settings)], ""
         if program == "train --resume":
-            return train.main, [f"--resume={data.draw(st.sampled_from(FOLDERS))}", *options_of(data, RESUME)], ""
+            return train.main, ["--resume=run", *words_for(data, train.Resume)], ""
         typed = data.draw(st.lists(st.sampled_from(TYPED), max_size=12))
-        return play.main, options_of(data, PLAYED), "\n".join(typed)
+        return play.main, words_for(data, play.Play), "\n".join(typed)
 
     @examples(count)
     @given(st.data())

@@ -40,16 +40,6 @@ def test_code_is_that_of_the_source(maker, name):
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
 
 
-@pytest.mark.slow  # prose may follow later, with make notebooks
-@pytest.mark.parametrize("name", names())
-def test_prose_is_that_of_the_source(maker, name):
-    import nbformat
-
-    stored = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
-    made = maker.make_notebook(name, maker.address())
-    assert [cell.source for cell in stored.cells] == [cell.source for cell in made.cells]
-
-
 def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
     import nbformat
 

@@ -5,7 +5,6 @@ import re
 import shutil
 import tarfile
 import zipfile
-from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -62,29 +61,6 @@ def test_the_wheel_contains_packages_and_their_data_only(distributions):
             if path.is_file() and "__pycache__" not in path.parts
         }
         assert ours - set(held) == set()
-
-
-def test_the_address_completes_all_links(checkout, tmp_path):
-    """The first command of the checklist fills in the address everywhere."""
-    if not re.search("^#.*= ADDRESS", (ROOT / "setup.cfg").read_text(), re.M):
-        pytest.skip("no line waits: setuptools leaves comments out of a source distribution, or the address is known")
-    tree = shutil.copytree(checkout, tmp_path / "tree")
-    run_program("bash", "-ec", checklist_block("ADDRESS=https"), cwd=tree)
-    address, pages = "https://github.com/OWNER/ttt_envs", "https://OWNER.github.io/ttt_envs/"
-    for name in ("setup.cfg", "CITATION.cff", "mkdocs.yml"):
-        before, after = ((folder / name).read_text().splitlines() for folder in (checkout, tree))
-        changed = [line for line, other in zip(before, after, strict=True) if line != other]
-        assert changed == [line for line in before if re.match("#.*[:=] (ADDRESS|PAGES)", line)] != []
-    code = "import setuptools.build_meta as backend; backend.prepare_metadata_for_build_wheel('metadata')"
-    (tree / "metadata").mkdir()
-    run_python("-c", code, cwd=tree)
-    [file] = (tree / "metadata").glob("*.dist-info/METADATA")
-    metadata = Parser().parsestr(file.read_text())
-    assert [line.split(", ")[1] for line in metadata.get_all("Project-URL")][::3] == [address, pages]
-    targets = re.findall(r"\]\(([^)\s]+)\)", metadata.get_payload())
-    assert len(targets) > 15
-    assert [target for target in targets if not target.startswith("https://")] == []
-    assert f"[security]({address}/blob/v{metadata['Version']}/SECURITY.md)" in metadata.get_payload()
 
 
 def test_the_release_command_sets_version_and_date(checkout, tmp_path):

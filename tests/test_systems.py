@@ -1,7 +1,5 @@
 """The commands without POSIX features, as on Windows, and with explicit encodings."""
 
-import textwrap
-
 import pytest
 from processes import ROOT, python_path, run_python
 
@@ -85,34 +83,3 @@ def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
         files_of_run = {path.name for path in (folder / "run").iterdir()} - {".lock"}  # that of Windows
         found.append((printed, files_of_run, (folder / "games.jsonl").read_bytes()))
     assert found[0] == found[1]
-
-
-def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
-    lines = """
-        import sys
-        from pathlib import Path
-        from baselines.gomocup.program import Program
-        from ttt_eval.cost import Usage
-        from ttt_apps.signals import interrupt_on_signals, stop_requests
-        from ttt_envs.core.files import locked
-
-        folder = Path("folder")
-        folder.mkdir()
-        with locked(folder):
-            try:
-                with locked(folder):
-                    print("locked twice")
-            except ValueError as problem:
-                print(problem)
-        program = Program([sys.executable, "-u", "-c", "print('here'); input()"], "END")
-        print(next(program.ask([], until=1e9)))
-        program.close()
-        print(list(program.ask([], until=1e9)))
-
-        print(Usage.now().peak_rss_bytes > 10**7)
-        with stop_requests(), interrupt_on_signals():
-            print("done")
-    """
-    done = run_python("-c", textwrap.dedent(lines), cwd=tmp_path, **poorer)
-    in_use = "another process is writing in folder: wait, or choose another folder"
-    assert done.stdout.splitlines() == [in_use, "here", "[]", "True", "done"]

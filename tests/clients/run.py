@@ -49,17 +49,8 @@ class Client:
 
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "newest": (
-        "pettingzoo",
-        "gymnasium",
-        "pygame-ce",
-        "stable-baselines3",
-        "sb3-contrib",
-        "tianshou>=2",
-        "torchrl",
-        "skrl",
-        "open_spiel",
-        "tyro",
-        "tensorboard",
+        *("pettingzoo", "gymnasium", "pygame-ce", "stable-baselines3", "sb3-contrib", "tianshou>=2", "torchrl", "skrl"),
+        *("open_spiel", "tyro", "tensorboard"),
     ),
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
     "rllib": ("ray[rllib]",),
@@ -87,8 +78,6 @@ CLIENTS = (
     Client("TextArena", "test_textarena.py", "text", "textarena"),
     Client("GEM", "test_gem.py", "text", "gem-llm"),
 )
-COMMON = ("ttt-envs", "gymnasium", "pettingzoo", "numpy", "torch")
-"""Packages with their versions on the page for every environment."""
 
 CHECKOUTS = {
     "PettingZoo": ("https://github.com/Farama-Foundation/PettingZoo", "pettingzoo", "{}"),
@@ -108,8 +97,6 @@ class Options:
     """these clients; the page is written when all are run"""
     sources: Path | None = None
     """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
-    fresh: tyro.conf.FlagCreatePairsOff[bool] = False
-    """make the environments again"""
 
 
 class CommandError(Exception):
@@ -147,13 +134,13 @@ def build_wheel() -> Path:
 
 
 @functools.cache
-def make_environment(name: str, wheel: Path, fresh: bool) -> Path:
+def make_environment(name: str, wheel: Path) -> Path:
     """Create an environment with the newest versions that its pins allow, and the wheel; return its Python."""
     folder, log = CACHE / "environments" / name, f"install-{name}"
     python, ready = folder / "bin" / "python", folder / "ready.txt"
     [torch] = re.findall(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M)  # others bring gigabytes of CUDA
     packages = [torch, "pytest", *ENVIRONMENTS[name]]
-    if fresh or not ready.exists() or ready.read_text() != " ".join(packages):
+    if not ready.exists() or ready.read_text() != " ".join(packages):
         shutil.rmtree(folder, ignore_errors=True)
         call(sys.executable, "-m", "venv", folder, log=log)
         call(python, "-m", "pip", "install", *packages, wheel, log=log)
@@ -224,16 +211,13 @@ def run_tests(client: Client, python: Path, sources: Path) -> str:
 
 
 def write_page(results: dict[str, str], versions: dict[str, dict[str, str]]) -> None:
-    """Write the results by client, and the versions by environment, into docs/clients.md, between its two marks."""
+    """Write the results by client, with its version, into docs/clients.md, between its two marks."""
     lines = ["| client | tests |", "|---|---|"]
     for client in CLIENTS:
         version = versions.get(client.environment, {}).get(client.package, "")
         head = f"**{client.name}**" + (f" ({client.package} {version})" if version else "")
         result = results[client.name].replace("|", "\\|")
         lines.append(f"| {head} | {result} |")
-    lines += ["", "Beside them in their environments:", ""]
-    for name, installed in versions.items():
-        lines.append(f"- `{name}`: " + ", ".join(f"{one} {installed[one]}" for one in COMMON if one in installed))
     before, _, rest = PAGE.read_text().partition(BEGIN)
     page = "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{rest.partition(END)[2]}"])
     write_atomically(PAGE, lambda file: file.write(page.encode()))
@@ -259,7 +243,7 @@ def main() -> None:
     versions: dict[str, dict[str, str]] = {}
     for client in clients:
         try:
-            python = make_environment(client.environment, wheel, options.fresh)
+            python = make_environment(client.environment, wheel)
             versions[client.environment] = versions_in(python)
             for name in client.checkouts if options.sources is None else ():
                 fetch(name, versions[client.environment])

@@ -41,19 +41,3 @@ def test_vectors(mode):
         _, rewards, _, _, infos = envs.step(np.array([space.sample(mask) for mask in infos["action_mask"]]))
         assert set(rewards) <= {-1.0, 0.0, 1.0}
     envs.close()
-
-
-def test_random_play():
-    """`make` and random legal moves on 3 x 3, against a random opponent"""
-    env = gymnasium.make("ttt_envs:ttt/TicTacToe-v0")
-    env.action_space.seed(0)
-
-    def play(steps):
-        _, info = env.reset(seed=0)
-        for _ in range(steps):
-            _, _, terminated, truncated, info = env.step(env.action_space.sample(info["action_mask"]))
-            if terminated or truncated:
-                _, info = env.reset()
-
-    play(100)
-    play(20_000)

@@ -12,20 +12,6 @@ from ttt_envs.envs.registration import PETTINGZOO_PRESETS
 PRESETS = pytest.mark.parametrize("kwargs", PETTINGZOO_PRESETS.values(), ids=list(PETTINGZOO_PRESETS))
 
 
-def rollout(env, steps):
-    """Random play through the loop of PettingZoo's documents."""
-    env.reset(seed=0)
-    taken = 0
-    while taken < steps:
-        for agent in env.agent_iter():
-            observation, _, terminated, truncated, _ = env.last()
-            over = terminated or truncated
-            env.step(None if over else env.action_space(agent).sample(observation["action_mask"]))
-            taken += not over
-        env.reset()
-    return taken
-
-
 @PRESETS
 def test_checkers(kwargs):
     """`api_test`, `seed_test`, `render_test`, and `parallel_api_test` of a conversion, on all ids"""
@@ -52,10 +38,3 @@ def test_nothing_is_printed(checkout, their_tests, tmp_path):
     place = tmp_path / "pettingzoo" / "butterfly"
     place.symlink_to(Path(ttt_envs.__file__).parent)
     their_tests(tmp_path, "test/print_test.py")
-
-
-def test_random_play():
-    """random play on 3 x 3 through `agent_iter` and `last`"""
-    env = mnk_v0.env()
-    rollout(env, 100)
-    rollout(env, 20_000)

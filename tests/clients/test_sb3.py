@@ -1,4 +1,4 @@
-"""Stable-Baselines3 and sb3-contrib: its checker, processes, monitors, masks, and PettingZoo's tutorial of both."""
+"""Stable-Baselines3 and sb3-contrib: processes, monitors, masks, and PettingZoo's tutorial of both."""
 
 import shutil
 
@@ -9,22 +9,13 @@ pytest.importorskip("sb3_contrib")
 
 import gymnasium
 from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from ttt_envs.envs.registration import PRESETS
-
 ID = "ttt_envs:ttt/TicTacToe-v0"
 SETTINGS = {"seed": 0, "device": "cpu"}
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_checker(name):
-    """`check_env` on all ids"""
-    check_env(gymnasium.make(f"ttt_envs:{name}"))
 
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["PPO", "DQN"])

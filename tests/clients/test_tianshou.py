@@ -1,14 +1,12 @@
 """Tianshou: its own test of tic-tac-toe (2.x), PettingZoo's tutorials of it (0.5), and its collector."""
 
 import shutil
-from functools import partial
 
 import numpy as np
 import pytest
 
 tianshou = pytest.importorskip("tianshou")
 
-import gymnasium
 
 from ttt_envs import mnk_v0
 
@@ -66,27 +64,3 @@ def test_collector():
     rewards = buffer.rew
     assert set(np.unique(rewards)) == {-1.0, 0.0, 1.0}
     assert (rewards.sum(axis=1) == 0).all()  # no illegal move
-
-
-def test_gymnasium_collector():
-    """`Collector` over 8 environments of Gymnasium, `info` stacked over time with its masks and numbers"""
-    from tianshou.data import Collector, VectorReplayBuffer
-    from tianshou.env import DummyVectorEnv
-
-    envs = DummyVectorEnv([lambda: gymnasium.make(ID) for _ in range(8)])
-    envs.seed(0)
-    if OLD:
-        from tianshou.policy import RandomPolicy as Random
-    else:
-        from tianshou.algorithm.random import MARLRandomDiscreteMaskedOffPolicyAlgorithm
-
-        Random = partial(MARLRandomDiscreteMaskedOffPolicyAlgorithm, action_space=envs.action_space[0])  # noqa: N806
-    policy = Random()  # not asked: with random=True the collector samples the space
-    buffer = VectorReplayBuffer(4000, 8)
-    collector = Collector(policy, envs, buffer)
-    collector.reset()
-    collector.collect(n_step=4000, random=True)
-    assert len(buffer) == 4000
-    batch = buffer.sample(0)[0]
-    assert batch.info.action_mask.shape == (4000, 9)
-    assert set(np.unique(batch.info.result)) <= set(range(-1, 6))

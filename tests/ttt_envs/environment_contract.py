@@ -46,13 +46,15 @@ class Referee:
         self.games = [Game.of_size(size, win_length, chance, **variants) for chance in self.chances]
         self.kind, self.openings, self.first_player = phantom, openings, first_player
         self.images = symmetries(self.games[0], "all" if symmetry == "random" else "none")
-        self.opponent, self.seat_choice, self.illegal_action = opponent, seat, illegal_action
+        self.schedule = opponent if isinstance(opponent, list) else [(opponent, 0)]
+        self.opponent, self.seat_choice, self.illegal_action = self.schedule[0][0], seat, illegal_action
 
     def reset(self, seed=None):
         if seed is not None:
             self.key = int(seeding.np_random(seed)[0].integers(0, 1 << 64, dtype=np.uint64))
-            self.episode = -1
+            self.episode, self.steps = -1, 0
         self.episode += 1
+        self.opponent = [player for player, start in self.schedule if start <= self.steps][-1]
         self.episode_key = plain.splitmix64(self.key, self.episode)
         self.image = self.images[self._draw(rules.STREAM_SYMMETRY, len(self.images))].tolist()
         self.places = np.argsort(self.image).tolist()
@@ -121,6 +123,7 @@ class Referee:
 
     def step(self, action):
         player, cell = self.viewer, self.cell_of(action)
+        self.steps += 1
         if self.result != LEGAL_MOVE:  # lost before the caller's first move
             return self.shown(self.reward(player), True)
         if cell is None and self.illegal_action == "lose":
@@ -174,6 +177,14 @@ def numbers(info):
     return {name: int(info[name]) for name in ("mover", "result", "winner")}
 
 
+def python_numbers(info):
+    """Numbers of Python, which JSON holds; no texts, which other libraries cannot convert to arrays."""
+    kinds = {name: type(value) for name, value in info.items() if name not in ("action_mask", "skip_chance")}
+    assert kinds == dict.fromkeys(("seat", "mover", "result", "winner"), int)
+    assert type(info.get("skip_chance", 0.0)) is float
+    return numbers(info)
+
+
 class AEC:
     """The PettingZoo environment; the caller moves for both players."""
 
@@ -186,7 +197,7 @@ class AEC:
         observation = env.observe(f"player_{info['mover']}")
         mask = np.ones_like(observation["action_mask"]) if is_over else observation["action_mask"]
         assert env.legal_actions() == ([] if is_over else np.flatnonzero(mask).tolist())
-        return *split_planes(observation["observation"]), mask.tolist(), float(reward), is_over, numbers(info)
+        return *split_planes(observation["observation"]), mask.tolist(), float(reward), is_over, python_numbers(info)
 
     def view(self, player):
         return split_planes(self.env.observe(f"player_{player}")["observation"])
@@ -211,13 +222,15 @@ class AEC:
 class Single:
     """The Gymnasium environment, by default in self-play."""
 
+    numbers = staticmethod(python_numbers)
+
     def __init__(self, **settings):
         self.env = SingleEnv(**{"opponent": "self", "observation": "dict", **settings})
 
     def shown(self, observation, info, reward=0.0, is_over=False):
         mask, self.info = info["action_mask"].tolist(), info
         assert observation["action_mask"].tolist() == mask
-        return *split_planes(observation["observation"]), mask, float(reward), bool(is_over), numbers(info)
+        return *split_planes(observation["observation"]), mask, float(reward), bool(is_over), self.numbers(info)
 
     def reset(self, seed=None):
         return self.shown(*self.env.reset(seed=seed))
@@ -236,6 +249,8 @@ class Single:
 
 class Row(Single):
     """The second of three games of the vector environment; the others make moves of their own."""
+
+    numbers = staticmethod(numbers)
 
     def __init__(self, **settings):
         settings = {"opponent": "self", "observation": "dict", "autoreset_mode": "Disabled", **settings}
@@ -270,30 +285,6 @@ class Row(Single):
         return self.env.chance_outcomes(1, action)
 
 
-class VecEnv(Single):
-    """The second of three games of the environment for Stable-Baselines3, which resets games that are over."""
-
-    def __init__(self, **settings):
-        from ttt_envs.sb3 import make_vec_env  # which imports Stable-Baselines3
-
-        self.env = make_vec_env("ttt/MNK-v0", 3, **{"opponent": "self", "observation": "dict", **settings})
-        self.began = False
-
-    def reset(self, seed=None):
-        if seed is not None:
-            self.env.seed(seed - 1)
-        if seed is not None or not self.began:
-            self.observation, self.began = self.env.reset(), True
-        return self.shown({name: array[1] for name, array in self.observation.items()}, self.env.reset_infos[1])
-
-    def step(self, action):
-        actions = np.argmax(self.env.env_method("action_masks"), axis=1)
-        actions[1] = action
-        self.observation, rewards, dones, infos = self.env.step(actions)
-        observation = {name: array[1] for name, array in self.observation.items()}
-        return self.shown(infos[1].get("terminal_observation", observation), infos[1], rewards[1], dones[1])
-
-
 class Text:
     """The environment of text games; boards are read from the game behind the prompts."""
 
@@ -319,5 +310,5 @@ class Text:
         return self.shown(info, reward, terminated or truncated)
 
 
-KINDS = {"aec": AEC, "single": Single, "vector": Row, "sb3": VecEnv, "text": Text}
+KINDS = {"aec": AEC, "single": Single, "vector": Row, "text": Text}
 assert set(VARIANTS) == {"gravity", "overlines", "misere", "torus"}, "draw the new rule in test_environments.py"

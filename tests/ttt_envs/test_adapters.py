@@ -76,9 +76,6 @@ def test_actions_logits_probabilities_and_values_are_accepted():
 
 
 def test_masks_are_passed_to_functions_that_accept_them():
-    def alone(observation):
-        return free(observation)
-
     def named(observation, action_mask=None):
         return action_mask
 
@@ -93,7 +90,7 @@ def test_masks_are_passed_to_functions_that_accept_them():
         def policy(self, observation):
             return free(observation)
 
-    for function in (alone, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]):
+    for function in (free, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]):
         for batch in (False, True):
             p = as_policy(function, GAME, returns="probabilities", batch=batch).probabilities(BOARDS)
             assert_allclose(p, UNIFORM)
@@ -193,32 +190,23 @@ def test_objects_with_probabilities_are_policies():
     assert policy.act(BOARDS, np.random.default_rng(0)).shape == (3,)
 
 
-@pytest.mark.parametrize(
-    ("function", "settings", "error"),
-    [
-        (lambda *_: 0, {}, ValueError),
-        (lambda *_: 6, {}, ValueError),
-        (lambda *_: 1.0, {}, TypeError),
-        (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
-        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
-        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
-        (lambda *_: np.zeros(6, int), {}, ValueError),
-        (lambda *_: 4, {"batch": True}, ValueError),
-        (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
-        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError),
-        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError),
-        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
-        (4, {}, TypeError),
-        (rising, {"returns": "scores"}, ValueError),
-        (lambda a, b, c: 0, {}, TypeError),
-        (lambda a, *, b: 0, {}, TypeError),
-        (rising, {"observation": "image"}, ValueError),
-        (Model(gymnasium.spaces.Box(0, 1, (18,))), {}, ValueError),
-    ],
-)
-def test_invalid_functions_and_answers_are_refused(function, settings, error):
-    with pytest.raises(error):
-        as_policy(function, GAME, **settings).probabilities(BOARDS)
+WRONG_ANSWERS = [
+    ({}, (0, 6, 1.0, np.zeros(6, int))),
+    ({"batch": True}, (4,)),
+    ({"returns": "logits"}, ({"logits": 0}, np.zeros(4), np.full(6, np.inf))),
+    ({"returns": "values"}, (np.full(6, np.nan), np.full(6, -np.inf))),
+    ({"returns": "probabilities"}, (-np.ones(6), np.eye(6)[0])),
+]
+WRONG_CALLS = [(rising, {"returns": "scores"}), (rising, {"observation": "image"})]
+WRONG_CALLS += [(function, {}) for function in (4, lambda a, b, c: 0, lambda a, *, b: 0)]
+WRONG_CALLS += [(Model(gymnasium.spaces.Box(0, 1, (18,))), {})]
+
+
+def test_invalid_functions_and_answers_are_refused():
+    calls = [(lambda *_, answer=answer: answer, settings) for settings, of in WRONG_ANSWERS for answer in of]
+    for function, settings in calls + WRONG_CALLS:
+        with pytest.raises((TypeError, ValueError)):
+            as_policy(function, GAME, **settings).probabilities(BOARDS)
 
 
 def test_a_function_is_an_opponent():

@@ -41,25 +41,19 @@ def guarded(request):
 # The guards, beside PettingZoo's wrappers
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("step", (0,)), ("observe", ("player_0",)), ("state", ()), ("render", ()), ("agent_iter", ())],
-)
-def test_methods_raise_before_reset(guarded, name, arguments):
+def test_methods_and_attributes_raise_before_reset(guarded):
     env = guarded(render_mode="ansi")
-    with pytest.raises(AssertionError, match=rf"reset\(\) needs to be called before {name}"):
-        getattr(env, name)(*arguments)
-    env.reset()
-    getattr(env, name)(*arguments)
-
-
-def test_attributes_raise_before_reset(guarded):
-    env = guarded()
+    calls = {"step": (0,), "observe": ("player_0",), "state": (), "render": (), "agent_iter": ()}
     names = ("rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents")
+    for name, arguments in calls.items():
+        with pytest.raises(AssertionError, match=rf"reset\(\) needs to be called before {name}"):
+            getattr(env, name)(*arguments)
     for name in names:
         with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
             getattr(env, name)
     env.reset()
+    for name, arguments in calls.items():
+        getattr(env, name)(*arguments)
     for name in names:
         getattr(env, name)
     assert not hasattr(env, "nothing_of_this_name")
@@ -181,49 +175,29 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
         assert trace_of(ours, columns, AGENTS) == trace_of(theirs, columns, theirs.possible_agents)
 
 
-def compare_with_openspiel(env, game, rng, same_observations=None):
-    """Play one random game, and hold every position to OpenSpiel's: legal actions, player, end and returns."""
-    state = game.new_initial_state()
-    env.reset()
-    while not state.is_terminal():
-        assert env.agent_selection == AGENTS[state.current_player()]
-        assert not any(env.terminations.values())
-        if same_observations is not None:
-            same_observations(env, state)
-        legal = np.flatnonzero(env.observe(env.agent_selection)["action_mask"]).tolist()
-        assert legal == state.legal_actions()
-        action = int(rng.choice(legal))
-        state.apply_action(action)
-        env.step(action)
-    assert all(env.terminations.values())
-    assert list(env.rewards.values()) == state.returns()
-
-
-@pytest.mark.parametrize("board", [(3, 3, 3), (4, 4, 4), (4, 5, 4), (3, 7, 3), (7, 5, 4)], ids=str)
-def test_games_are_those_of_openspiel(board):
-    pyspiel = pytest.importorskip("pyspiel")
-    rows, columns, win_length = board
-    game = pyspiel.load_game("tic_tac_toe" if board == (3, 3, 3) else f"mnk(m={columns},n={rows},k={win_length})")
-    env, rng = mnk_v0.env(size=(rows, columns), win_length=win_length), np.random.default_rng(1)
-    for _ in range(200):
-        compare_with_openspiel(env, game, rng)
-
-
 def test_phantom_games_are_those_of_openspiel(hidden):
-    """An agent's view does not change in the other's turn, either."""
+    """Legal actions, player, ends and returns; an agent's view does not change in the other's turn, either."""
     pyspiel = pytest.importorskip("pyspiel")
     game = pyspiel.load_game("phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]})
     env, rng = mnk_v0.env(phantom=hidden), np.random.default_rng(0)
-
-    def same_observations(env, state):
-        for player in (0, 1):
-            text = state.observation_string(player).replace("\n", "")
-            planes = env.observe(AGENTS[player])["observation"].reshape(9, 2)
-            assert_array_equal(planes[:, 0], [letter == "xo"[player] for letter in text])
-            assert_array_equal(planes[:, 1], [letter == "ox"[player] for letter in text])
-
     for _ in range(200):
-        compare_with_openspiel(env, game, rng, same_observations)
+        state = game.new_initial_state()
+        env.reset()
+        while not state.is_terminal():
+            assert env.agent_selection == AGENTS[state.current_player()]
+            assert not any(env.terminations.values())
+            for player in (0, 1):
+                text = state.observation_string(player).replace("\n", "")
+                planes = env.observe(AGENTS[player])["observation"].reshape(9, 2)
+                assert_array_equal(planes[:, 0], [letter == "xo"[player] for letter in text])
+                assert_array_equal(planes[:, 1], [letter == "ox"[player] for letter in text])
+            legal = np.flatnonzero(env.observe(env.agent_selection)["action_mask"]).tolist()
+            assert legal == state.legal_actions()
+            action = int(rng.choice(legal))
+            state.apply_action(action)
+            env.step(action)
+        assert all(env.terminations.values())
+        assert list(env.rewards.values()) == state.returns()
 
 
 @pytest.mark.parametrize("symmetry", ["none", "random"])

@@ -1,11 +1,9 @@
-"""The rules: kernels beside ttt_envs/game/reference.py, and counts, numbers and games known without us.
+"""The rules: kernels beside ttt_envs/game/reference.py, and numbers known without us.
 
 With ``NUMBA_DISABLE_JIT=1`` the same tests are of the kernels as plain Python.
 """
 
 import json
-from collections import Counter
-from itertools import product
 
 import numpy as np
 import plain
@@ -32,24 +30,19 @@ any_game = plain.games() | plain.games(5) | plain.variants(6) | st.sampled_from(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("name", "values"),
     [
-        ({"rows": 0}, ValueError),
-        ({"columns": 20}, ValueError),
-        ({"rows": 2.0}, TypeError),
-        ({"win_length": True}, TypeError),
-        ({"rows": 3, "columns": 5, "win_length": 6}, ValueError),
-        ({"win_length": 0}, ValueError),
-        ({"skip_chance": 1}, ValueError),
-        ({"skip_chance": float("nan")}, ValueError),
-        ({"skip_chance": "0.25"}, TypeError),
-        ({"gravity": 1}, TypeError),
+        ("rows", (0, 2.0)),
+        ("columns", (20,)),
+        ("win_length", (0, 6, True)),
+        ("skip_chance", (1, float("nan"), "0.25")),
+        ("gravity", (1,)),
     ],
-    ids=str,
 )
-def test_invalid_games_are_refused(arguments, error):
-    with pytest.raises(error, match=[*arguments][-1]):
-        Game(**arguments)
+def test_invalid_games_are_refused(name, values):
+    for value in values:
+        with pytest.raises((TypeError, ValueError), match=name):
+            Game(**{"rows": 3, "columns": 5, name: value})
 
 
 def test_a_size_is_an_edge_or_rows_and_columns():
@@ -72,19 +65,11 @@ def test_a_game_is_stored_and_read(game):
             Game.from_dict({**data, **changed})
 
 
-def test_a_game_says_what_it_is():
-    assert str(Game(3, 4, 3, 0.25)) == "3 x 4, 3 to win, skip 0.25"
-    assert str(Game(6, 7, 4, gravity=True)) == "6 x 7, 4 to win, gravity"
-    assert str(Game(15, 15, 5, overlines=False)) == "15 x 15, exactly 5 to win"
-    assert str(Game(3, 3, 3, 0.5, misere=True, torus=True)) == "3 x 3, 3 to lose, torus, skip 0.5"
-    assert Game(3, 4, 3, 0.25, overlines=False).slug == "3x4-3-no-overlines-skip0.25"
-
-
 def test_a_phantom_game():
     game = PhantomGame(Game(3, 4, skip_chance=0.25, misere=True), "abrupt")
     assert game_from_dict(game.to_dict()) == game != game_from_dict(game.game.to_dict()) == game.game
     assert (game.slug, game.cells, game.variants) == ("3x4-3-misere-skip0.25-phantom-abrupt", 12, {"misere": True})
-    assert str(game) == "3 x 4, 3 to lose, skip 0.25, phantom (abrupt)"
+    assert str(Game(3, 3, 3, 0.5, misere=True, torus=True)) == "3 x 3, 3 to lose, torus, skip 0.5"
     for call in (
         lambda: game_from_dict({**game.to_dict(), "phantom": []}),
         lambda: PhantomGame(Game(gravity=True), "classic"),
@@ -96,33 +81,6 @@ def test_a_phantom_game():
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Lines, legal moves and ends, beside the reference
-
-
-@st.composite
-def boards_with_a_last_stone(draw):
-    """(game, cells, cell): any board on which every line of the stone on ``cell`` goes through ``cell``."""
-    game = draw(plain.games() | plain.games(5) | st.sampled_from(SHAPES))
-    cells = draw(plain.cells_of_any(game)).copy()
-    row, column = draw(st.integers(0, game.rows - 1)), draw(st.integers(0, game.columns - 1))
-    stone = draw(st.sampled_from([1, 2]))
-    down, right = draw(st.sampled_from(reference.DIRECTIONS))
-    ends = st.integers(0, game.win_length - 1)
-    for i in range(-draw(ends), draw(ends) + 1):  # a row of stones through the cell, more than chance would give
-        if 0 <= row + i * down < game.rows and 0 <= column + i * right < game.columns:
-            cells[(row + i * down) * game.columns + column + i * right] = stone
-    cell = row * game.columns + column
-    cells[cell] = stone
-    for line in plain.all_lines(game):
-        if cell not in line and (cells[line] == stone).all():
-            cells[line[draw(st.integers(0, len(line) - 1))]] = 0
-    return game, cells, cell
-
-
-@given(boards_with_a_last_stone())
-def test_a_last_stone_makes_a_line(case):
-    game, cells, cell = case
-    lines = [line for line in plain.all_lines(game) if (cells[line] == cells[cell]).all()]
-    assert game_lines.makes_line(cells, cell, game.parameters) == bool(lines)
 
 
 @given(any_game, st.data())
@@ -174,7 +132,8 @@ def play_random_game(game, rng):
 
 
 @given(
-    plain.variants(7, skip=True) | st.sampled_from([Game(8, 9, 5, 0.1), Game(9, 8, 4, torus=True)]),
+    plain.variants(7, skip=True)
+    | st.sampled_from([*SHAPES, Game(8, 9, 5, 0.1), Game(9, 8, 4, torus=True), Game(9, 9, 3)]),
     st.integers(0, 2**32),
 )
 @example(Game(9, 8, 4, gravity=True, torus=True, misere=True), 0)
@@ -196,14 +155,6 @@ def test_games_agree_with_the_reference_and_commute_with_symmetries(game, seed):
         assert result == outcome
 
 
-def test_an_illegal_move_changes_nothing():
-    cells = from_text("o../.x./... o").cells
-    before = cells.copy()
-    for cell in (-1, 0, 4, 9, 1 << 40):
-        assert rules.place(cells, 0, cell, 2, T3.parameters) == rules.ILLEGAL
-        assert_array_equal(cells, before)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Chance
 
@@ -220,48 +171,21 @@ def test_uniform_numbers_are_those_of_the_stream_and_the_ply(key, stream, n):
     assert uniform(np.uint64(key), stream, n) == (plain.splitmix64(key, (stream << 32) + n) >> 11) / 2**53 < 1
 
 
-def test_the_mover_moves_again_when_the_number_is_below_the_skip_chance():
-    for mover in (0, 1):
-        assert rules.next_mover(mover, 0.2499, 0.25) == mover
-        assert rules.next_mover(mover, 0.25, 0.25) == rules.next_mover(mover, 0.0, 0.0) == 1 - mover
-
-
-@given(plain.games(4, skip=True) | plain.variants(4, skip=True), st.data())
-def test_the_outcomes_of_a_move_are_all_of_the_probability(game, data):
-    position = plain.positions_of_random_play(game, 1, data.draw(st.integers(0, 999))).position(0)
-    before = position.cells.copy()
-    action = data.draw(st.sampled_from(np.flatnonzero(rules.legal(game, before)).tolist()))
-    outcomes = chance_outcomes(game, position, action)
-    assert sum(outcome.probability for outcome in outcomes) == pytest.approx(1, abs=1e-15)
-    assert_array_equal(position.cells, before)
-    for outcome in outcomes:
-        assert outcome.position.cells[action] == position.mover + 1
-        assert outcome.winner == rules.winner(game, outcome.position.cells)
-    movers = [outcome.position.mover for outcome in outcomes]
-    both = [1 - position.mover, position.mover][: 2 if game.skip_chance else 1]
-    assert movers == ([position.mover] if outcomes[0].winner is not None else both)
-
-
-STARTED, EMPTY = from_text("o../.x./... o"), np.zeros(9, np.int8)
-
-
 @pytest.mark.parametrize(
-    ("position", "action", "error"),
+    ("position", "actions"),
     [
-        (from_text("ooo/xx./... x"), 5, ValueError),  # it is over
-        (STARTED, 4, ValueError),
-        (STARTED, 9, ValueError),
-        (STARTED, 1.0, TypeError),
-        (STARTED, True, TypeError),
-        (from_text("o./.x o"), 1, ValueError),  # another board
-        (Position(EMPTY, 2), 0, ValueError),
-        (Position(EMPTY.astype(np.int64), 0), 0, ValueError),
-        (Position(EMPTY + np.int8(3), 0), 0, ValueError),
+        (from_text("ooo/xx./... x"), (5,)),  # it is over
+        (from_text("o../.x./... o"), (4, 9, 1.0, True)),
+        (from_text("o./.x o"), (1,)),  # another board
+        (Position(np.zeros(9, np.int8), 2), (0,)),
+        (Position(np.zeros(9, np.int64), 0), (0,)),
+        (Position(np.full(9, 3, np.int8), 0), (0,)),
     ],
 )
-def test_outcomes_of_illegal_moves_and_invalid_positions_are_refused(position, action, error):
-    with pytest.raises(error):
-        chance_outcomes(T3, position, action)
+def test_outcomes_of_illegal_moves_and_invalid_positions_are_refused(position, actions):
+    for action in actions:
+        with pytest.raises((TypeError, ValueError)):
+            chance_outcomes(T3, position, action)
 
 
 def test_a_stone_in_the_air_is_no_position():
@@ -279,7 +203,7 @@ def test_a_stone_in_the_air_is_no_position():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Facts known without us
+# Lines that are shown, and random moves
 
 
 def test_the_line_that_decided_is_shown():
@@ -288,23 +212,6 @@ def test_the_line_that_decided_is_shown():
     loser = from_text("oooo./...../...../...../..... x").cells
     assert winning_line_cells(Game(5, 5, 4, misere=True), loser, 1) == [0, 1, 2, 3]
     assert winning_line_cells(Game(3, 3, 3, torus=True), from_text("o../..o/.o. x").cells, 0) == [0, 5, 7]
-
-
-def test_tic_tac_toe_can_be_played_in_the_known_number_of_ways(known):
-    expected = known["counts_3x3x3_no_skip"]["first_plies_ways"]
-    ways, counted = {bytes(9): 1}, {}
-    for ply in range(max(map(int, expected))):
-        following, ended = Counter(), 0
-        for board, cell in product(ways, range(9)):
-            cells = np.frombuffer(bytearray(board), np.int8)
-            outcome = rules.place(cells, ply % 2, cell, ply, T3.parameters)
-            if outcome == rules.NOT_OVER:
-                following[cells.tobytes()] += ways[board]
-            elif outcome != rules.ILLEGAL:
-                ended += ways[board]
-        ways = following
-        counted[str(ply + 1)] = sum(ways.values()) + ended
-    assert {plies: counted[plies] for plies in expected} == expected
 
 
 def test_random_moves_fall_on_each_empty_cell_alike():

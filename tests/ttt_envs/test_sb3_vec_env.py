@@ -2,7 +2,6 @@
 
 import csv
 import json
-import warnings
 
 import gymnasium
 import numpy as np
@@ -95,34 +94,15 @@ def test_options_begin_games_in_positions_once():
     assert_same_step(ours, theirs, np.array([0, 4, 0, 4]))
 
 
-def test_masks_are_found_behind_wrappers_and_in_processes():
-    from sb3_contrib.common.maskable import utils
-    from stable_baselines3.common import vec_env as vectors
-
-    def make_one():
-        return gymnasium.make("ttt_envs:ttt/TicTacToe-v0", opponent="win-or-block", max_episode_steps=20)
-
-    env, envs = make_one(), make(2)
-    envs.reset()
-    assert utils.get_action_masks(envs).shape == (2, 9)
-    env.reset(seed=3)
-    env.step(4)
-    for vector in (vectors.DummyVecEnv([make_one] * 2), vectors.SubprocVecEnv([make_one] * 2, "fork")):
-        vector.seed(3)
-        vector.reset()
-        vector.step(np.array([4, 4]))
-        assert utils.is_masking_supported(vector)
-        assert_array_equal(utils.get_action_masks(vector)[0], utils.get_action_masks(env))
-        vector.close()
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # What the tests of Stable-Baselines3 ask of a VecEnv
 
 
 @pytest.mark.parametrize("wrapper", [None, "VecNormalize", "VecCheckNan"])
 def test_attributes_and_methods(wrapper):
+    from sb3_contrib.common.maskable.utils import get_action_masks
     from stable_baselines3.common import vec_env
+    from stable_baselines3.common.monitor import Monitor
 
     envs = make(3, render_mode="rgb_array")
     envs = envs if wrapper is None else getattr(vec_env, wrapper)(envs)
@@ -132,30 +112,16 @@ def test_attributes_and_methods(wrapper):
     assert picture.dtype == np.uint8
     assert_array_equal(envs.render(mode="rgb_array"), picture)
     assert len(envs.get_images()) == 3
+    assert envs.env_is_wrapped(Monitor) == [True] * 3
+    assert envs.env_is_wrapped(gymnasium.wrappers.TimeLimit, indices=[0, 2]) == [False] * 2
     assert [envs.has_attr(name) for name in ("dummy", "action_masks")] == [False, True]
     assert envs.get_attr("game", indices=[0, -1]) == [Game()] * 2
     envs.step(np.array([0, 4, 8]))
     masks = np.stack(envs.env_method("action_masks"))
     assert not masks[[0, 1, 2], [0, 4, 8]].any()
+    assert_array_equal(get_action_masks(envs), masks)
     assert_array_equal(np.stack(envs.env_method("action_masks", indices=[2, 0])), masks[[2, 0]])
     envs.close()
-
-
-def test_monitors():
-    """Statistics count as Monitor's: evaluation takes them and has nothing to warn of."""
-    from stable_baselines3 import PPO
-    from stable_baselines3.common.evaluation import evaluate_policy
-    from stable_baselines3.common.monitor import Monitor
-
-    envs = make(3)
-    assert envs.env_is_wrapped(Monitor) == [True] * 3
-    assert envs.env_is_wrapped(gymnasium.wrappers.TimeLimit, indices=[0, 2]) == [False] * 2
-    model = PPO("MlpPolicy", envs, n_steps=8, batch_size=8, device="cpu", seed=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        rewards, lengths = evaluate_policy(model, envs, 7, return_episode_rewards=True)
-    assert len(rewards) == len(lengths) == 7
-    assert set(rewards) <= {-1.0, 0.0, 1.0}
 
 
 def test_the_monitor_file_has_all_episodes(tmp_path):

@@ -1,5 +1,7 @@
 """The vector environment against Gymnasium's vector of single environments: modes, limits, seeds, masks and memory."""
 
+from itertools import product
+
 import gymnasium
 import numpy as np
 import pytest
@@ -45,9 +47,12 @@ def assert_same(ours, theirs, path=""):
         assert ours == theirs, path
 
 
-def compare(num_envs, mode, steps, seed=0, limit=None, **settings):
-    """Play the same actions, legal and not, here and in SyncVectorEnv. Returns how many games ended and were cut."""
-    ours = MNKVectorEnv(num_envs, autoreset_mode=mode, max_episode_steps=limit, **settings)
+def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
+    """Play the same actions, legal and not, here and in SyncVectorEnv. Returns how many games ended and were cut.
+
+    Where games are reset by the caller, some begin in positions and seats of the options.
+    """
+    ours = MNKVectorEnv(num_envs, autoreset_mode=mode, max_episode_steps=limit, copy=copy, **settings)
 
     def single():
         return SingleEnv(**settings) if limit is None else TimeLimit(SingleEnv(**settings), limit)
@@ -59,7 +64,7 @@ def compare(num_envs, mode, steps, seed=0, limit=None, **settings):
     shown = ours.reset(seed=seed)
     assert_same(shown, theirs.reset(seed=seed))
     info, ended = shown[1], np.zeros(2, int)
-    often = 0.8 if settings.get("illegal_action") == "penalize" else 0.07
+    often = {"penalize": 0.8, "raise": 0}.get(settings.get("illegal_action"), 0.07)
     for _ in range(steps):
         illegal = rng.random((num_envs, 1)) < often
         actions = (rng.random(info["action_mask"].shape) * (info["action_mask"] != illegal)).argmax(axis=1)
@@ -71,8 +76,10 @@ def compare(num_envs, mode, steps, seed=0, limit=None, **settings):
         info = shown[4]
         if mode is AutoresetMode.DISABLED and over.any():
             seeds = [int(rng.integers(99)) if rng.random() < 0.5 else None for _ in range(num_envs)]
-            shown = ours.reset(seed=seeds, options={"reset_mask": over.copy()})
-            assert_same(shown, theirs.reset(seed=seeds, options={"reset_mask": over.copy()}))
+            options = {"position": OPENINGS[ended[0] % 3]} if "openings" in settings and rng.random() < 0.5 else {}
+            options |= {"seat": 1} if settings.get("opponent", "self") != "self" and rng.random() < 0.5 else {}
+            shown = ours.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
+            assert_same(shown, theirs.reset(seed=seeds, options={**options, "reset_mask": over.copy()}))
             info = {"action_mask": np.where(over[:, None], shown[1]["action_mask"], info["action_mask"])}
     return ended
 
@@ -87,11 +94,12 @@ def any_settings(draw):
         **chosen,
         "opponent": draw(st.sampled_from(names)),
         "seat": draw(st.sampled_from(SEATS)),
-        "illegal_action": draw(st.sampled_from(["lose", "penalize"])),
+        "illegal_action": draw(st.sampled_from(["lose", "penalize", "raise"])),
         "symmetry": draw(st.sampled_from(["none", "random"])),
         "observation": observation,
         "dtype": "float32" if "observe_skip_chance" in chosen else draw(st.sampled_from(["int8", "float32"])),
         "limit": draw(st.sampled_from([None, None, 1, 4])),
+        "copy": draw(st.booleans()),
     }
 
 
@@ -109,32 +117,12 @@ def test_vector_equals_sync_vector_env(mode):
     assert compare(4, mode, steps=60, limit=4, opponent="self", size=4)[1] > 20
 
 
-def test_an_illegal_action_is_ignored_where_a_game_begins():
-    env = MNKVectorEnv(1, illegal_action="raise", opponent="self", max_episode_steps=2)
-    env.reset()
-    env.step([8])
-    assert env.step([7])[3].all()  # truncated
-    assert not env.step([8])[0].any()
-
-
-def test_games_begin_with_reset():
+@pytest.mark.parametrize("mask", [np.zeros(2, bool), np.ones(3, bool), np.ones(2), [True, False]], ids=repr)
+def test_resets_that_cannot_be_are_refused(mask):
     env = MNKVectorEnv(2, opponent="self", autoreset_mode=AutoresetMode.DISABLED)
     some = {"reset_mask": np.array([True, False])}
     with pytest.raises(ResetNeeded):
         env.reset(options=some)
-    env.reset(seed=0)
-    for actions in ([0, 0], [3, 1], [1, 2], [4, 3], [2, 4]):
-        env.step(actions)
-    with pytest.raises(ResetNeeded, match="game 0"):
-        env.step([5, 5])
-    env.reset(options=some)
-    observation, *_ = env.step([8, 8])
-    assert observation.sum(axis=1).tolist() == [1, 6]
-
-
-@pytest.mark.parametrize("mask", [np.zeros(2, bool), np.ones(3, bool), np.ones(2), [True, False]], ids=repr)
-def test_invalid_reset_masks_and_seeds_are_refused(mask):
-    env = MNKVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED)
     env.reset(seed=0)
     with pytest.raises((TypeError, ValueError)):
         env.reset(options={"reset_mask": mask})
@@ -142,38 +130,10 @@ def test_invalid_reset_masks_and_seeds_are_refused(mask):
         env.reset(seed=[1, 2, 3])
     with pytest.raises(ValueError, match="games"):
         MNKVectorEnv(3).restore_state(env.clone_state(include_rng=True))
-
-
-def test_seeds_are_one_number_or_one_for_each_game():
-    env = MNKVectorEnv(3, seat="second")
-
-    def boards(seed):
-        return env.reset(seed=seed)[0].tolist()
-
-    assert boards(7) == boards(np.int64(7)) == boards([7, 8, 9]) == boards([9, 8, 7])[::-1]
-
-
-@pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
-def test_reset_options_apply_to_all_games(opponent):
-    """As in Gymnasium's vector, which hands the options on."""
-    seat = {} if opponent == "self" else {"seat": 1}
-    chosen = {"opponent": opponent, "skip_chance": 0.25}
-    ours = MNKVectorEnv(5, autoreset_mode=AutoresetMode.DISABLED, **chosen)
-    theirs = SyncVectorEnv([lambda: SingleEnv(**chosen)] * 5, autoreset_mode=AutoresetMode.DISABLED)
-    rng, over = np.random.default_rng(0), np.ones(5, bool)
-    for episode in range(15):
-        options = {"position": ("o../.x./..o x", "o../.x./... o", ".../.../... o")[episode % 3], **seat}
-        shown = [
-            envs.reset(seed=3 if episode == 0 else None, options={**options, "reset_mask": over.copy()})
-            for envs in (ours, theirs)
-        ]
-        assert_same(*shown)
-        over = np.zeros(5, bool)
-        while not over.any():
-            actions = (rng.random((5, 9)) * ours.action_masks()).argmax(axis=1)
-            shown = ours.step(actions), theirs.step(actions)
-            assert_same(*shown)
-            over = shown[0][2] | shown[0][3]
+    for actions in ([0, 0], [3, 1], [1, 2], [4, 3], [2, 4]):
+        env.step(actions)
+    with pytest.raises(ResetNeeded, match="game 0"):
+        env.step([5, 5])
 
 
 def test_make_vec_passes_mode_and_time_limit():
@@ -195,23 +155,23 @@ def test_make_vec_passes_mode_and_time_limit():
 # Memory
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize("settings", [{"dtype": "int8"}, {"dtype": "float32"}, {"observation": "dict"}])
-def test_without_copies_results_are_the_same_in_the_same_memory(settings, mode):
-    settings = {"skip_chance": 0.25, "opponent": "win-or-block", "autoreset_mode": mode, **settings}
-    copying, reusing = MNKVectorEnv(6, **settings), MNKVectorEnv(6, copy=False, **settings)
-    assert_same(reusing.reset(seed=3), copying.reset(seed=3))
-    rng, rewards, masks = np.random.default_rng(0), [], []
-    for _ in range(30):
-        actions = rng.integers(0, 9, 6)
-        expected, reused = copying.step(actions), reusing.step(actions)
-        assert_same(reused, expected)
-        rewards.append((reused[1], expected[1]))
-        masks.append(reused[4]["action_mask"])
-    for kept, expected in rewards:  # rewards of earlier steps stay
-        assert_array_equal(kept, expected)
-    shared = [np.shares_memory(mask, masks[0]) for mask in masks]
-    assert all(shared) if mode is AutoresetMode.NEXT_STEP else any(shared[1:])
+@pytest.mark.parametrize("settings", [{"dtype": "int8"}, {"dtype": "float32"}, {"observation": "dict"}], ids=str)
+def test_memory_is_used_again_only_without_copies(settings):
+    """Rewards of earlier steps stay; that results are the same is tested above."""
+    for copied in (True, False):
+        env = MNKVectorEnv(6, copy=copied, autoreset_mode=AutoresetMode.SAME_STEP, **settings)
+        observation, info = env.reset(seed=3)
+        arrays, rewards = [], []
+        for action in range(9):
+            observation, reward, _, _, info = env.step(np.arange(action, action + 6) % 9)
+            arrays.append(
+                [info["action_mask"], *(observation.values() if isinstance(observation, dict) else [observation])]
+            )
+            rewards.append((reward, reward.copy()))
+        shared = [any(np.shares_memory(*pair) for pair in product(arrays[0], later)) for later in arrays[1:]]
+        assert any(shared) != copied
+        for kept, expected in rewards:
+            assert_array_equal(kept, expected)
 
 
 def test_without_copies_int8_observations_are_the_memory_of_the_last_step():
