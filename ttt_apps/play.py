@@ -52,9 +52,9 @@ class Play(cli.GameOptions):
     log: Path | None = None
     """file to which games are appended when they end"""
     replay: Path | None = None
-    """show the games of such a file instead of playing"""
+    """show a game of such a file, move by move, instead of playing"""
     number: cli.OptionalPositive = None
-    """with --replay: show this game move by move, counted from 1"""
+    """with --replay: which game, counted from 1; default: the first"""
     input: Path | None = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
     gomocup: EnginePolicy = None
@@ -79,7 +79,7 @@ class Play(cli.GameOptions):
         from ttt_eval.matches.games import append_games
 
         if self.replay is not None:
-            replay(console, self.replay, self.number)
+            replay(console, self.replay, self.number or 1)
             return
         cli.check_no_effect(self, "without --replay FILE", "number")
         seed = self._seed()
