@@ -1,4 +1,4 @@
-"""Measurements of a run during training: lines of ``metrics.jsonl``, and the same as TensorBoard scalars.
+"""Measurements of a run during training: lines of ``metrics.jsonl``, and at its end the same as TensorBoard scalars.
 
 At exact marks, ``choices.jsonl`` stores snapshots of the policy.
 """
@@ -6,10 +6,11 @@ At exact marks, ``choices.jsonl`` stores snapshots of the policy.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,6 @@ class RunLog:
         games: number of games of the whole run.
         done: number of games finished before; ``games_per_s`` counts later ones.
         files: ``metrics.jsonl``, as ``size``, and ``choices.jsonl``, as ``choices``.
-        show: writes the scalars of a step as an event.
         due: number of games at which a snapshot is due.
     """
 
@@ -42,9 +42,7 @@ class RunLog:
     games: int
     done: int
     files: dict[str, IO[bytes]]
-    show: Callable[[int, Mapping[str, float]], None]
     due: int = 0
-    _last: Mapping[str, float] = field(default_factory=dict)
     _began: float = field(default_factory=time.perf_counter)
 
     def write(self, games: int, measured: Mapping[str, float]) -> None:
@@ -52,7 +50,6 @@ class RunLog:
         rate = (games - self.done) / max(1e-9, time.perf_counter() - self._began)
         row = {"games": games, "games_per_s": rate, **measured}
         self._append("size", json.dumps(row).encode() + b"\n")
-        self.show_row(row)
 
     def write_snapshot(self, games: int, learner: Policy) -> None:
         """Append a snapshot if one is due, as at the end, and there is room for it."""
@@ -67,15 +64,6 @@ class RunLog:
         for file in self.files.values():
             os.fsync(file.fileno())
         return {name: file.tell() for name, file in self.files.items()}
-
-    def show_row(self, row: Mapping[str, float]) -> None:
-        """Write a line's numbers as an event."""
-        games = row["games"] - self._last.get("games", 0)
-        scalars = {name: value for name, value in row.items() if name not in ("games", *RATES)}
-        for name in RATES:
-            scalars[f"rate/{name}"] = (row[name] - self._last.get(name, 0)) / max(1, games)
-        self.show(int(row.get("iterations", row["games"])), scalars)
-        self._last = row
 
     def _append(self, name: str, line: bytes) -> None:
         self.files[name].write(line)
@@ -100,17 +88,10 @@ def open_log(
     """
     with ExitStack() as stack:
         files = {"size": stack.enter_context(_open_lines(run.metrics, sizes.get("size", 0)))}
-        rows = run.read_metrics()
-        if not all(row.keys() >= {*RATES} for row in rows):
-            raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
-        show = stack.enter_context(_open_events(run.events))
         if exact:
             files["choices"] = stack.enter_context(_open_lines(run.choices, sizes.get("choices", 0)))
         snapshots = run.read_choices(game) if exact else []
-        log = RunLog(game, games, done, files, show, next_due(games, snapshots[-1].games if snapshots else 0))
-        for row in rows:
-            log.show_row(row)
-        yield log
+        yield RunLog(game, games, done, files, next_due(games, snapshots[-1].games if snapshots else 0))
 
 
 @contextmanager
@@ -122,27 +103,31 @@ def _open_lines(path: Path, size: int) -> Iterator[IO[bytes]]:
         yield file
 
 
-@contextmanager
-def _open_events(path: Path) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
-    """Open a new file of TensorBoard events, by tensorboard's own records without importing TensorFlow.
+def write_events(run: RunDirectory) -> None:
+    """Write the lines of ``metrics.jsonl`` as TensorBoard events, by tensorboard's own records without TensorFlow.
 
-    Yield a function that writes the scalars of a step; nothing without tensorboard.
+    Without tensorboard do nothing.
+
+    Raises:
+        ValueError: damaged lines.
     """
+    rows = run.read_metrics()
+    if not all(row.keys() >= {*RATES} for row in rows):
+        raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
     if not importlib.util.find_spec("tensorboard"):
-        yield lambda step, scalars: None
         return
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.record_writer import RecordWriter
 
-    with open_to_write(path) as file:
+    with open_to_write(run.events) as file:
         file.truncate(0)
         records = RecordWriter(file)
-
-        def write(step: int, scalars: Mapping[str, float]) -> None:
-            values = [Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()]
-            records.write(Event(wall_time=time.time(), step=step, summary=Summary(value=values)).SerializeToString())
-            file.flush()
-
         records.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
-        yield write
+        for last, row in itertools.pairwise([dict[str, float](), *rows]):
+            scalars = {name: value for name, value in row.items() if name not in ("games", *RATES)}
+            games = max(1, row["games"] - last.get("games", 0))
+            scalars |= {f"rate/{name}": (row[name] - last.get(name, 0)) / games for name in RATES}
+            values = [Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()]
+            step, summary = int(row.get("iterations", row["games"])), Summary(value=values)
+            records.write(Event(wall_time=time.time(), step=step, summary=summary).SerializeToString())

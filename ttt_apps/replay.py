@@ -34,12 +34,10 @@ def replay(console: Console, path: Path, number: int) -> None:
 def _show_moves(console: Console, played: PlayedGame) -> None:
     game = played.game
     console.print(to_notation(played), soft_wrap=True)
-    end = played.end().cells
     plies = list(played.positions())
-    boards = [position.cells for position, _, _ in plies[1:]] + [end]
+    boards = [position.cells for position, _, _ in plies[1:]] + [played.end().cells]
     for number, ((before, action, skipped), cells) in enumerate(zip(plies, boards, strict=True), 1):
-        line = winning_line_cells(
-            game, cells, played.result if number == len(plies) and played.forfeit is None else None
-        )
+        is_won = number == len(plies) and played.forfeit is None
+        line = winning_line_cells(game, cells, played.result if is_won else None)
         console.print(f"{number}. {MOVERS[before.mover]} {coordinate(action, game)}{' (skip)' if skipped else ''}")
         console.print(board_text(game, cells, [action], line) + Text("\n"), soft_wrap=True)

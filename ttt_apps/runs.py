@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,16 @@ from typing import Any
 from learners.checkpoint import build_config, new_config
 from learners.config import LearnerConfig
 from learners.training import Progress, TrainingLoop, dense_first
-from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
-from ttt_apps.metrics import RunLog, open_log
+from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status
+from ttt_apps.metrics import RunLog, open_log, write_events
 from ttt_apps.signals import stop_requests
-from ttt_apps.train_options import Options, batch_note, default_folder
+from ttt_apps.train_options import Options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
-from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
+from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import Meter
 from ttt_eval.exact.estimate import affordable, check_measurable
 from ttt_eval.exact.strength import Strength, strength, training_callback
@@ -74,8 +73,6 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     if options.exact_games(game):
         check_measurable(game)
     training = run.new_training(options)
-    if note := batch_note(options, settings):
-        warn(note)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
@@ -135,8 +132,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
                     f"again, with --out {directory} --overwrite"
                 )
             print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
-            with run.open_log(state.sizes):
-                run.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
+            write_events(directory)
             if REPORT in state.missing:
                 run.report()
         else:
@@ -246,7 +242,7 @@ class Run:
             sizes: valid sizes of the run's lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
-        print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard")
+        print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}")
         self._warm_up()
         done = self._learn(training, sizes or {})
         print_status(self._describe_training(done))
@@ -258,7 +254,9 @@ class Run:
         """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
         options, directory, meter = self.options, self.directory, self.meter
         saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
-        with self.open_log(sizes, training.done.games) as log, bar("training") as update, stop_requests() as stops:
+        exact = options.exact_games(self.game) > 0
+        logged = open_log(directory, self.game, options.games, sizes, done=training.done.games, exact=exact)
+        with logged as log, bar("training") as update, stop_requests() as stops:
 
             def save() -> None:
                 nonlocal saved_games, saved_at
@@ -289,9 +287,11 @@ class Run:
                 log=write_line,
                 after_step=after_step,
             )
+            if not training.running:
+                save()
+            write_events(directory)
             if training.running:
                 raise Stopped(f"stopped after {done.games:,} games: continue with {directory.resume_command}")
-            save()
         return done
 
     def strength(self) -> Strength | None:
@@ -322,9 +322,7 @@ class Run:
         )
 
     def _describe_unmeasured(self) -> str:
-        """Say why there are no exact results, and how to sample them."""
-        if isinstance(self.game, PhantomGame):
-            return f"its strength is unknown: phantom games are evaluated up to {MAX_PHANTOM_CELLS} cells"
+        """Say that there are no exact results, and how to sample them."""
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         return f"exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
 
@@ -332,11 +330,6 @@ class Run:
         """End a phase of the cost, and write all phases."""
         self.meter.end(phase)
         self.directory.write_cost(self.meter.phases)
-
-    def open_log(self, sizes: Mapping[str, int], done: int = 0) -> AbstractContextManager[RunLog]:
-        """Return the log of the run, which has snapshots if anything is measured exactly."""
-        exact = self.options.exact_games(self.game) > 0
-        return open_log(self.directory, self.game, self.options.games, sizes, done=done, exact=exact)
 
     def _callbacks(self, marked: int, log: RunLog) -> list[Callable[[int, Policy], dict[str, float]]]:
         """Return the measurements during training, which are a phase of their own."""

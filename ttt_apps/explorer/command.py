@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import socket
 import sys
 import webbrowser
@@ -67,17 +66,11 @@ class Web:
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
             if not self.no_browser:
-                open_browser(address)
+                webbrowser.open(address)
             app = make_app(api, port)
             config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=3)
             with suppress(KeyboardInterrupt):  # the usual way to end it
                 uvicorn.Server(config).run(sockets=[bound])
-
-
-def open_browser(address: str) -> None:
-    """Open an address in the browser of the desktop; without a display do nothing, where a text browser would open."""
-    if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        webbrowser.open(address)
 
 
 def listening(port: int) -> socket.socket:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from baselines.exact import Solution
-from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, cell_at, check_opening, from_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import Outcome, winner
@@ -30,19 +29,13 @@ def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     account = make_account(played, LuckCorrection(played.game, solution))
     values, plies = [account.start], []
     if account.moves:
-        values_of_moves = solution.action_values(Boards.from_positions([move.position for move in account.moves]))
-        for move, own in zip(account.moves, values_of_moves, strict=True):
+        is_best = solution.optimal_actions(Boards.from_positions([move.position for move in account.moves]))
+        for move, cells in zip(account.moves, is_best, strict=True):
             loss = -move.change * (1 - 2 * move.position.mover)
-            best = best_cells(own, solution.tie)
-            plies.append({"loss": 0.0 if loss <= solution.tie else loss, "luck": move.luck, "best": best})
+            loss = 0.0 if loss <= solution.tie else loss
+            plies.append({"loss": loss, "luck": move.luck, "best": np.flatnonzero(cells).tolist()})
             values.append(values[-1] + move.change + move.luck)
     return {"values": values, "plies": plies}
-
-
-def best_cells(values: Float64Array, tolerance: float) -> list[int]:
-    """Return the cells whose values equal the maximum within a tolerance; none if no value is known."""
-    highest = max(values[~np.isnan(values)], default=0.0)
-    return [int(cell) for cell in np.flatnonzero(values >= highest - tolerance)]
 
 
 def to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:

@@ -17,10 +17,8 @@ MAX_PROOF_NODES = 1_000_000
 
 def _check_limits(game: Game) -> Game:
     if not is_within_limits(game):
-        raise ValueError(
-            f"{game} is not offered here: choose edges up to {MAX_EXPLORER_EDGE} and a skip chance up to "
-            f"{MAX_EXPLORER_SKIP:g}"
-        )
+        limits = f"edges up to {MAX_EXPLORER_EDGE} and a skip chance up to {MAX_EXPLORER_SKIP:g}"
+        raise ValueError(f"{game} is not offered here: choose {limits}")
     return game
 
 

@@ -14,7 +14,7 @@ const offline = (() => {
 
   const replayOf = ({game, opening, moves}) => rules.replay(game, opening && ttt.fromText(opening), moves.split(" ").filter(Boolean))
   /** Whether the net and the compressed table know a game. */
-  const hasPlayers = (game) => solver.numbersOf(game)?.svd !== undefined
+  const hasPlayers = (game) => solver.numbersOf(game) !== undefined
 
   function solutionOf(game) {
     if (!solver.isSmall(game)) throw new Error(`this page solves boards of ${SMALL}`)
