@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from processes import ROOT, run_python
+from processes import ROOT
 
 from baselines.gomocup.engine import parse_cell
 from baselines.timed import Timed
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_eval.matches.match import play_pairs
 
 
 def replies(*lines, spec="win-or-block", seed=0):
@@ -108,7 +107,6 @@ class Broken(Policy):
 
 def test_failing_policy_is_an_error_reply_and_keeps_the_board():
     spec = f"{__name__}:Broken"
-    sys.modules[__name__].__dict__["Broken"] = Broken
     said = replies("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
     assert said[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
     assert said[3] == f"ERROR {spec} moved to a cell that is not empty: choose another policy"
@@ -200,29 +198,6 @@ def test_times_of_every_kind_reach_the_search(monkeypatch):
     assert plans == [(None, math.inf), (0.2, math.inf), (0.2, 1.5), (0.001, 0.0)]
 
 
-def engine(*words):
-    """The spec string of our own engine as somebody else's."""
-    program = f"{ROOT / 'play.py'} --gomocup --opponent {' '.join(words)}"
-    return f"gomocup:{sys.executable},arguments=({program}),tolerance=60"
-
-
-def test_games_over_pipes_equal_those_of_the_policy(monkeypatch):
-    """Of a policy that draws nothing: every game is the same with it at the other end of a pipe."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
-    games = {}
-    for spec in (engine("players:FirstEmpty"), "players:FirstEmpty"):
-        games[spec] = []
-        play_pairs(Game(6, 6, 5), spec, "win-or-block", 2, seed=5, openings="random:2", log=games[spec].extend)
-    through, itself = games.values()
-    assert len(through) == 4
-    assert [game.moves for game in through] == [game.moves for game in itself]
-
-
-def run(text, *words, **settings):
-    command = [sys.executable, "play.py", "--gomocup", "--opponent", *words]
-    return subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False, **settings)
-
-
 LOUD = """
 import os, sys
 import numpy as np
@@ -244,13 +219,9 @@ class Loud(Policy):
 def test_only_replies_are_written_to_standard_output(tmp_path):
     (tmp_path / "loud.py").write_text(LOUD)
     text = b"START 7\r\n\xff\xfe\r\n" + b"x" * 100_000 + b"\r\nTURN 3,3\nEND\nBEGIN\n"
-    done = run(text, "loud:Loud", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    command = [sys.executable, "play.py", "--gomocup", "--opponent=loud:Loud"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False, env=environment)
     assert done.returncode == 0
     assert done.stdout.splitlines() == [b"OK", b"UNKNOWN command ??", b"UNKNOWN command " + b"X" * 300, b"0,0"]
     assert sorted(done.stderr.splitlines()) == [b"asked", b"from below", b"imported", b"made"]
-
-
-def test_lines_from_a_file_are_those_of_a_manager():
-    done = run_python("play.py", "--gomocup", "--opponent=win-or-block", "--input", "examples/files/board.txt")
-    assert done.stdout.splitlines() == ["OK", "7,2", "ERROR boards have edges of 5 to 19 here"]
-    assert not done.stderr
