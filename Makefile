@@ -107,11 +107,11 @@ clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
 
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
-# docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
+# docs/benchmark/index.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
 # `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
 # bench-submissions` is this form of all agents on more tasks, and puts their files into benchmarks/submissions.
 # BENCH_AGENTS and BENCH_PYTHON name other agents, and an environment that has their library.
-# `make bench-scores` adds the scores of `make bench` to those in benchmarks/scores, and writes the leaderboard of both
+# `make bench-scores` puts the scores of `make bench` into benchmarks/scores. Both write their part of the leaderboard.
 BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo \
 	examples.bench_ppo:PPO examples.bench_dqn:DQN
 BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
@@ -133,6 +133,13 @@ define bench
 	$(BIN)/python evaluate.py bench report $(2)/scores.json --out $(2)/report.html --markdown $(2)/leaderboard.md
 endef
 
+# $(call leaderboard,SECTION,SUBMISSIONS AND OPTIONS)
+define leaderboard
+	$(BIN)/python evaluate.py bench report $(2) --out runs/leaderboard-$(1).html --markdown runs/leaderboard-$(1).md
+	(echo; cat runs/leaderboard-$(1).md; echo) | sed -i -e '/<!-- $(1) -->/,/<!-- until here -->/{//!d}' \
+		-e '/<!-- $(1) -->/r /dev/stdin' docs/benchmark/leaderboard.md
+endef
+
 bench: $(VENV)/.dev
 	$(call bench,$(BENCH_AGENTS),runs/bench,$(strip $(BENCH_OPTIONS)))
 
@@ -144,14 +151,13 @@ bench-submissions: $(VENV)/.dev
 	for agent in $(subst :,-,$(BENCH_AGENTS)); do cp runs/bench-submissions/$$agent/submission.npz \
 		benchmarks/submissions/$$agent.npz || exit 1; done
 	$(BIN)/python evaluate.py bench report benchmarks/submissions/*.npz --task random chance-25 self-play masks \
-		--out runs/bench-submissions.html --markdown docs/benchmark/leaderboard.md --section quick
+		--out runs/bench-submissions.html
 
 bench-scores: $(VENV)/.dev
 	mkdir -p benchmarks/scores
-	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score runs/bench/$$agent --last --add \
+	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score runs/bench/$$agent --last \
 		--out benchmarks/scores/$$agent.json || exit 1; done
-	$(BIN)/python evaluate.py bench report benchmarks/scores/*.json --out runs/bench-scores.html \
-		--markdown docs/benchmark/leaderboard.md --section full
+	$(call leaderboard,full,benchmarks/scores/*.json)
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site

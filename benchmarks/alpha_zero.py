@@ -49,7 +49,7 @@ from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.net import AlphaZero, value_scale_for
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.training import make_initial_rng
-from studies.trainings import NAME, ROUNDING, TrainingCurve, TrainingStudy, temporary_run, training_unit
+from studies.alpha_zero import NAME, ROUNDING, Learning, TrainingCurve, temporary_run, training_unit
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -92,7 +92,7 @@ def measure_training(name: str, rounds: int, seconds: float) -> Learned:
     """Measure one seed per round; the quick form plays fewer games."""
     unit, bound = GOALS[name]
     games = int(unit["games"] * min(1.0, seconds / FULL_SECONDS))
-    results = [TrainingStudy().measure({**unit, "games": games, "seed": seed}) for seed in range(rounds)]
+    results = [Learning().measure({**unit, "games": games, "seed": seed}) for seed in range(rounds)]
     curves = [TrainingCurve.from_result(result) for result in results]
     reached = [curve.reach(bound + ROUNDING) for curve in curves]
     ends, searched = [curve.end for curve in curves], [curve.searched for curve in curves]
@@ -115,9 +115,9 @@ FULL_SECONDS = 0.4
 """Seconds of a round in the full form."""
 SKIPS = Game(skip_chance=0.25)
 GOALS = {
-    "3x3": Goal(training_unit("", NAME, Game(), 8_192), 0.0),
-    "3x3-skip": Goal({**training_unit("", NAME, SKIPS, 8_192), "search": True}, 0.01),
-    "4x4": Goal(training_unit("", NAME, Game(4, 4, 4), 16_384), 0.0),
+    "3x3": Goal(training_unit(NAME, Game(), 8_192), 0.0),
+    "3x3-skip": Goal({**training_unit(NAME, SKIPS, 8_192), "search": True}, 0.01),
+    "4x4": Goal(training_unit(NAME, Game(4, 4, 4), 16_384), 0.0),
 }
 
 
@@ -148,7 +148,7 @@ class MoveTime:
 def measure_move_time(name: str, rounds: int, seconds: float) -> MoveTime:
     """Measure searches of empty boards."""
     game, symmetrize = PLAYED[name]
-    unit = {**training_unit("", NAME, game, 1), "seed": 0}
+    unit = {**training_unit(NAME, game, 1), "seed": 0}
     with temporary_run(unit, AlphaZeroConfig().build(game, make_initial_rng(0))) as path:
         search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, symmetrize=symmetrize)
         search.search(Boards.start(game, 1))

@@ -16,40 +16,21 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from random import random
 from time import process_time
 from typing import Any
 
-from measuring import (
-    Benchmark,
-    Done,
-    Part,
-    Row,
-    Spread,
-    Stretch,
-    measure_rounds,
-    rate,
-    run,
-    time_work,
-    total,
-)
+from measuring import Benchmark, Done, Row, Stretch, rate, run, time_work, total
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import gymnasium
 import numpy as np
-from rich.box import MARKDOWN
-from rich.table import Table
 
 from ttt_envs import mnk_v0
 
 PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
-BOARDS = ((3, 3), (7, 5), (15, 5), (19, 5))
-"""Edges and win lengths of the table of costs."""
-COSTS = "cost"
-"""Name of the table of costs, in addition to the rows."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -82,8 +63,8 @@ def aec_games(env: Any, cells: int = 9) -> Stretch:
     return single(play_game, cells)
 
 
-def our_aec(size: int = 3, win_length: int = 3) -> Stretch:
-    return aec_games(mnk_v0.env(size=size, win_length=win_length), size * size)
+def our_aec() -> Stretch:
+    return aec_games(mnk_v0.env())
 
 
 def our_raw_aec(size: int = 3, win_length: int = 3) -> Stretch:
@@ -95,9 +76,9 @@ def pettingzoo_aec(name: str, kind: str = "env", cells: int = 9) -> Stretch:
     return aec_games(getattr(importlib.import_module(f"pettingzoo.classic.{name}"), kind)(), cells)
 
 
-def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
+def our_single(dtype: str = "int8") -> Stretch:
     """Run Gymnasium's loop."""
-    env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random", dtype=dtype)
+    env = gymnasium.make("ttt/TicTacToe-v0", opponent="random", dtype=dtype)
 
     def play_game() -> int:
         _, info = env.reset()
@@ -108,7 +89,7 @@ def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stret
             over = terminated or truncated
         return int(np.count_nonzero(observation))  # the stones of both
 
-    return single(play_game, size * size)
+    return single(play_game, 9)
 
 
 def open_spiel_environment() -> Stretch:
@@ -195,11 +176,9 @@ def batch_games(
     return lambda: total(turn() for _ in range(turns))
 
 
-def our_batch(
-    opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0", **options: int
-) -> Stretch:
+def our_batch(opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0") -> Stretch:
     """Run our vector environment, which begins the next game in a separate step."""
-    env = gymnasium.make_vec(name, num_envs=count, opponent=opponent, dtype=dtype, **options)
+    env = gymnasium.make_vec(name, num_envs=count, opponent=opponent, dtype=dtype)
     cells = env.single_observation_space.shape[0] // 2
     going_on = 0  # stones in unfinished games
 
@@ -253,11 +232,6 @@ def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Str
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
-
-
-def mnk_batch(opponent: str, size: int, win_length: int) -> Stretch:
-    """Run our vector environment on a board of this size."""
-    return our_batch(opponent, name="ttt/MNK-v0", size=size, win_length=win_length)
 
 
 def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -> Row:
@@ -326,62 +300,11 @@ ROWS = (
     Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 10, lambda: our_raw_aec(15, 5), open_spiel_large),
 )
 
-KINDS: dict[str, Callable[[int, int], Stretch]] = {
-    "mnk_v0.env()": our_aec,
-    "single env, random": our_single,
-    "vector env, self": partial(mnk_batch, "self"),
-    "vector env, random": partial(mnk_batch, "random"),
-    "vector env, win-or-block": partial(mnk_batch, "win-or-block"),
-}
-"""Columns of the table of costs, by size and win length."""
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Measurement
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost of a move on a board in nanoseconds."""
-
-    size: int
-    win_length: int
-    observation: int
-    """bytes of a move's observation: stones and mask"""
-    kinds: dict[str, Spread]
-
-
-def measure_costs(_: str, rounds: int, seconds: float) -> list[Cost]:
-    stretches = [kind(*board) for board in BOARDS for kind in KINDS.values()]
-    counts = iter(measure_rounds(stretches, rounds, seconds / 4))
-    costs = []
-    for size, win_length in BOARDS:
-        kinds = {kind: Spread.of(1e9 * c.seconds / c.amount for c in next(counts)) for kind in KINDS}
-        costs.append(Cost(size, win_length, 3 * size * size, kinds))
-    return costs
-
-
-def costs_table(measured: list[list[Cost]]) -> Table:
-    """Return the costs, and below them the ratio of the largest board's to the smallest's."""
-    [costs] = measured
-    table = Table(box=MARKDOWN)
-    for header in ("board", "observation and mask, bytes", *(f"{kind}, ns/move" for kind in KINDS)):
-        table.add_column(header, justify="right", no_wrap=True)
-    for cost in costs:
-        spreads = map(str, cost.kinds.values())
-        table.add_row(f"{cost.size} x {cost.size}, {cost.win_length} to win", str(cost.observation), *spreads)
-    first, last = costs[0], costs[-1]
-    growth = (f"{last.kinds[kind].median / first.kinds[kind].median:.2g} x" for kind in KINDS)
-    table.add_row("the last / the first", f"{last.observation / first.observation:.2g} x", *growth)
-    return table
-
-
 BENCHMARK = Benchmark(
     about=str(__doc__),
     packages=PACKAGES,
     unit=rate("moves/s"),
     rows=ROWS,
-    parts=(Part("costs", (COSTS,), measure_costs, costs_table),),
     rounds=(3, 5),
     aside="drawing, ns",
 )

@@ -11,7 +11,7 @@ from functools import partial
 from time import perf_counter
 
 import numpy as np
-from measuring import Benchmark, Row, Stretch, rate, run, time_work
+from measuring import Benchmark, Row, Stretch, rate, run, time_answers
 
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
@@ -21,90 +21,56 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
-PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97
 """Minimum speed relative to a search without time checks, in positions per second."""
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Time checks
+SEARCHED = (("7x7", Game(7, 7, 5), 8), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 4))
+SIMULATED, SIMULATIONS = Game(7, 7, 5), 100_000
 
 
-def search_with_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
+def with_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
     """Return a search to a depth, with hours left on the clock."""
     position, timed = Boards.start(game).position(0), Timed(game, policy, max_depth=depth)
 
-    def work() -> float:
+    def search() -> None:
         timed.begin(position, np.uint64(0), perf_counter).run(perf_counter(), 1e4, 1e4)
-        return amount
 
-    return time_work(work)
+    return time_answers(search, amount)
 
 
-def deepening(game: Game, depth: int) -> Search:
-    """Run the same search without a clock."""
+def deepening(game: Game, depth: int) -> int:
+    """Run the same search without a clock; return the number of visited positions."""
     search = Search(game, Boards.start(game), every_move=False, memory=TABLE_MIB << 20)
-    for one in range(1, depth + 1):
-        search.run(one)
-    return search
+    for searched in range(1, depth + 1):
+        search.run(searched)
+    return int(search.nodes[0])
 
 
-def search_without_clock(game: Game, depth: int, amount: float) -> Stretch:
-    def work() -> float:
-        deepening(game, depth)
-        return amount
-
-    return time_work(work)
+def simulations() -> None:
+    MCTS(SIMULATED).search(Boards.start(SIMULATED), np.zeros(1, np.uint64)).run(SIMULATIONS)
 
 
-def simulations(game: Game, count: int) -> Stretch:
-    policy, boards = MCTS(game), Boards.start(game)
-
-    def work() -> float:
-        policy.search(boards, np.zeros(1, np.uint64)).run(count)
-        return count
-
-    return time_work(work)
-
-
-def our_deepening(game: Game, depth: int) -> Stretch:
-    return search_with_clock(game, Expectiminimax(game), depth, float(deepening(game, depth).nodes[0]))
+def deepening_row(name: str, game: Game, depth: int) -> Row:
+    return Row(
+        f"clock-{name}",
+        f"{game}, deepening to {depth} by the clock",
+        "Search.run to the same depth",
+        AT_LEAST,
+        lambda: with_clock(game, Expectiminimax(game), depth, deepening(game, depth)),
+        lambda: time_answers(partial(deepening, game, depth), deepening(game, depth)),
+    )
 
 
-def plain_deepening(game: Game, depth: int) -> Stretch:
-    return search_without_clock(game, depth, float(deepening(game, depth).nodes[0]))
-
-
-SEARCHED = (("7x7", Game(7, 7, 5), 8), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 4))
-SIMULATED = Game(7, 7, 5), 100_000
 ROWS = (
-    *(
-        Row(
-            f"clock-{name}",
-            f"{game}, deepening to {depth} by the clock",
-            "Search.run to the same depth",
-            AT_LEAST,
-            partial(our_deepening, game, depth),
-            partial(plain_deepening, game, depth),
-        )
-        for name, game, depth in SEARCHED
-    ),
+    *(deepening_row(*searched) for searched in SEARCHED),
     Row(
         "clock-mcts",
-        f"{SIMULATED[0]}, {SIMULATED[1]:,} simulations by the clock",
+        f"{SIMULATED}, {SIMULATIONS:,} simulations by the clock",
         "MCTSSearch.run of as many, which knows how large its tree will be",
         None,
-        partial(search_with_clock, SIMULATED[0], MCTS(SIMULATED[0]), SIMULATED[1], SIMULATED[1]),
-        partial(simulations, *SIMULATED),
+        partial(with_clock, SIMULATED, MCTS(SIMULATED), SIMULATIONS, SIMULATIONS),
+        partial(time_answers, simulations, SIMULATIONS),
     ),
 )
-
-BENCHMARK = Benchmark(
-    about=str(__doc__),
-    packages=PACKAGES,
-    unit=rate("positions or simulations/s"),
-    rows=ROWS,
-)
-
-
 if __name__ == "__main__":
-    run(BENCHMARK)
+    run(Benchmark(str(__doc__), ("numpy", "numba", "joblib"), rate("positions or simulations/s"), ROWS))

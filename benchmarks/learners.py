@@ -15,13 +15,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from measuring import Benchmark, Part, Row, Spread, Stretch, rate, run, time_answers
+from measuring import Benchmark, Row, Stretch, rate, run, time_answers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from rich.box import MARKDOWN
-from rich.table import Table
 
 from learners import LEARNERS
 from learners.training import Trainer, make_initial_rng
@@ -29,20 +27,17 @@ from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "open_spiel")
-BOARDS = ((3, 3), (4, 4), (5, 4), (7, 5))
-"""Edges and win lengths of the table of boards."""
-OF_BOARDS = "boards"
 
 Play = Callable[[int], None]
 """Plays and learns this number of games, from the start."""
 
 
-def our_learner(name: str, opponent: str, game: Game | None = None, **settings: Any) -> Play:
+def our_learner(name: str, opponent: str) -> Play:
     """Return a training with the default batch of ``train.py``."""
-    config = load_object(LEARNERS[name])(**settings)
+    config = load_object(LEARNERS[name])()
 
     def play(games: int) -> None:
-        learner = config.build(game or Game(), make_initial_rng(0))
+        learner = config.build(Game(), make_initial_rng(0))
         Trainer(learner, opponent, games, batch=config.batch, seed=0).run()
 
     return play
@@ -192,37 +187,12 @@ def rows(share: float) -> tuple[Row, ...]:
     )
 
 
-def measure_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, Spread]]:
-    """Return games per second of each of our learners, by board, against random moves."""
-    found: dict[str, dict[str, Spread]] = {}
-    games = max(300, int(20_000 * seconds))
-    for name, path in LEARNERS.items():
-        if load_object(path).loop:
-            continue
-        found[name] = {}
-        for size, win_length in BOARDS:
-            play = our_learner(name, "random", game=Game(size, size, win_length))
-            play(300)
-            played = [time_answers(functools.partial(play, games), games)() for _ in range(min(3, rounds))]
-            found[name][f"{size} x {size}, {win_length}"] = Spread.of(done.amount / done.seconds for done in played)
-    return found
-
-
-def boards_table(measured: list[dict[str, dict[str, Spread]]]) -> Table:
-    [boards] = measured
-    table = Table("learner, games/s", *next(iter(boards.values())), box=MARKDOWN)
-    for name, of_board in boards.items():
-        table.add_row(name, *map(str, of_board.values()))
-    return table
-
-
 BENCHMARK = Benchmark(
     about=str(__doc__),
     packages=PACKAGES,
     unit=rate("games/s"),
     rows=rows(1.0),
     quick_rows=rows(0.2),
-    parts=(Part("boards", (OF_BOARDS,), measure_boards, boards_table),),
     seconds=(0.2, 1.0),
 )
 

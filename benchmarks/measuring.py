@@ -222,7 +222,7 @@ def time_work(work: Callable[[], float]) -> Stretch:
     return stretch
 
 
-def time_answers(ask: Callable[[], object], answers: int = 1) -> Stretch:
+def time_answers(ask: Callable[[], object], answers: float = 1) -> Stretch:
     """Time this number of answers at once by CPU time."""
 
     def work() -> float:

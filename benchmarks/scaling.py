@@ -4,7 +4,7 @@ Speeds by threads are wall times, measured in turns: each round does the same wo
 ratio to one thread is taken within the round. Speeds by batch and board size are of one thread, in CPU time. The memory
 is that of the arrays that the work allocates, at its peak.
 
-    python benchmarks/scaling.py [--quick] [--rounds N] [--only threads,batch,cells] [--json FILE] [--pictures FOLDER]
+    python benchmarks/scaling.py [--quick] [--rounds N] [--only threads,batch,cells] [--json FILE]
 """
 
 from __future__ import annotations
@@ -214,32 +214,12 @@ def tables(found: dict[str, Any]) -> list[Table]:
     return made
 
 
-def draw_points(points: Sequence[Point], x_label: str) -> Callable[[Any], None]:
-    """Return a plot of speeds, and below it one of memory."""
-
-    def draw(figure: Any) -> None:
-        from ttt_eval.reports.plots import SERIES
-
-        speed, memory = figure.subplots(1, 2)
-        for colour, name in zip(SERIES, sorted({point.name for point in points}), strict=False):
-            part = sorted(point for point in points if point.name == name)
-            at = [point.at for point in part]
-            speed.plot(at, [point.per_second for point in part], ".-", color=colour, label=name)
-            memory.plot(at, [point.memory / 2**20 for point in part], ".-", color=colour)
-        for axes, label in ((speed, "items a second"), (memory, "arrays, MiB")):
-            axes.set(xlabel=x_label, ylabel=label, xscale="log", yscale="log")
-        figure.legend(loc="outside upper left", ncols=2, frameon=False)
-
-    return draw
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small work, one round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="threads,batch,cells", help="parts, separated by commas")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--pictures", type=Path, help="folder for scaling-batch and scaling-cells, .png and .svg")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):  # the other benchmarks have one core
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
@@ -264,13 +244,6 @@ def main() -> None:
             key: [p._asdict() for p in value] if key in ("batch", "cells") else value for key, value in found.items()
         }
         options.json.write_text(json.dumps(to_json(data), indent=2) + "\n", encoding="utf-8")
-    if options.pictures:
-        from ttt_eval.reports.plots import save_picture
-
-        options.pictures.mkdir(parents=True, exist_ok=True)
-        for key, label in (("batch", "games or positions at once"), ("cells", "cells of the board")):
-            if key in parts:
-                save_picture(options.pictures / f"scaling-{key}.png", draw_points(found[key], label))
 
 
 if __name__ == "__main__":

@@ -5,28 +5,23 @@ overlooks the opponent's stones, so it often names an occupied cell. Replace it 
 
 A first answer without a legal move is counted, and the model is asked again with a remark; after three failures the
 first legal move is played. The stand-in's answer is a function of the position, so its strength is exact: it answers
-once for every reachable position. (A model that samples its words can only be sampled, as in the games below.)
+once for every reachable position. (A model that samples its words can only be sampled, in games: `evaluate.py llm`.)
 
-    python examples/text_observations.py --games 200
+    python examples/text_observations.py
 """
 
-import argparse
 import re
 from collections import Counter
 
-import gymnasium
 import numpy as np
 
-from ttt_envs import Game, as_policy
-from ttt_envs.envs.render import Scene, text
-from ttt_envs.game.boards import cell_at
-from ttt_eval.exact import exploitability, match_outcome
-from ttt_eval.exact.policy_cache import cached
+from ttt_envs import Game, as_policy, cell_at
+from ttt_envs.envs import Scene, text
+from ttt_eval.exact import cached, exploitability, match_outcome
 
 GAME = Game(3, 3, 3)
 TASK = "You play tic-tac-toe and have the stones o. Answer with the cell of your move, such as b2.\n\n"
 REMARK = "\n{!r} names no legal move. Choose one of the legal actions.\n"
-TRIES = 3
 LIKED = ("b2", "a1", "c3", "c1", "a3", "b1", "b3", "a2", "c2")
 
 
@@ -57,7 +52,7 @@ count = Counter()
 def agent(observation, mask):
     """Return the action chosen by the model."""
     prompt = prompt_of(observation)
-    for attempt in range(TRIES):
+    for attempt in range(3):
         answer = model(prompt)
         cell = named(answer)
         if cell is not None and mask[cell]:
@@ -71,31 +66,10 @@ def agent(observation, mask):
     return cell
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--games", type=int, default=200, help="games against a random player")
-parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
-options = parser.parse_args()
-
-env = gymnasium.make("ttt_envs:ttt/TicTacToe-v0", observation="planes", opponent="random", seat="alternate")
-results = Counter()
-for number in range(options.games):
-    observation, info = env.reset(seed=options.seed if number == 0 else None)
-    if number == 0:
-        print(prompt_of(observation))
-    over = False
-    while not over:
-        action = agent(observation, info["action_mask"])
-        observation, reward, terminated, truncated, info = env.step(action)
-        over = terminated or truncated
-    results[reward] += 1
-shares = [results[reward] / options.games for reward in (1, 0, -1)]
-print(f"{count['moves']} moves, {count['illegal']} first answers illegal, {count['given up']} moves given up")
-print(f"against random, counted: {shares[0]:.2%} won, {shares[1]:.2%} drawn, {shares[2]:.2%} lost")
-
-count.clear()
+print(prompt_of(np.zeros((3, 3, 2), np.int8)))
 policy = cached(as_policy(agent, GAME, "planes"), GAME)  # caches its answers
 exploited = exploitability(GAME, policy)
 result = match_outcome(GAME, policy, "random")
-print(f"asked about {count['moves']} positions, {count['illegal']} first answers illegal")
-print(f"against random, exactly: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(f"{count['moves']} positions, {count['illegal']} first answers illegal, {count['given up']} moves given up")
+print(f"against random: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
 print(f"exploitability: {exploited:.4f}")

@@ -1,16 +1,16 @@
 """Reproductions of published tables and figures, and studies of our own: one file for each source."""
 
+__all__ = ["STUDIES"]
+
 STUDIES: dict[str, str] = {
     "svd-fig4": "studies.svd:Figure4",
     "svd-fig5": "studies.svd:Figure5",
     "svd-table1": "studies.svd:Table1",
-    "compression-methods": "studies.compression:Decompositions",
     "learners-optimizer": "studies.learners:Optimizer",
     "learners-cost": "studies.learners:Cost",
     "learners-naive": "studies.learners:AgainstNaive",
     "learners-qnet": "studies.learners:QLearningAgainstNet",
-    "alpha-zero": "studies.trainings:Learning",
-    "alpha-zero-ablation": "studies.trainings:Ablation",
+    "alpha-zero": "studies.alpha_zero:Learning",
     "tree-random": "studies.trees:RandomPlay",
     "tree-search": "studies.trees:TreeSearch",
     "tree-net": "studies.imitation:ImitationNets",

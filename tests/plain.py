@@ -228,9 +228,8 @@ def _untimed(row):
 
 def _checkpoint(path):
     parts = load_checkpoint(path.parent)
-    for name, file in (("size", "metrics.jsonl"), ("choices", "choices.jsonl")):
-        if name in parts["metrics"]:
-            assert parts["metrics"].pop(name) == (path.parent / file).stat().st_size  # it is as long as its times
+    size = parts["metrics"].pop("size")
+    assert size == (path.parent / "metrics.jsonl").stat().st_size  # it is as long as its times
     return {
         (part, name): (array.dtype, array.shape, array.tobytes())
         for part, arrays in parts.items()

@@ -27,7 +27,6 @@ from learners.checkpoint import (
     RunPolicy,
     load_arrays,
 )
-from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
@@ -104,7 +103,6 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
         patch.setenv(TRUST, "0")
         patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with one_line_errors():
-            parse_pool(spec, lambda: None)
             policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)
             assert isinstance(policy, Policy)
             assert spec.partition(":")[0] in POLICIES or not from_file
@@ -136,7 +134,6 @@ def read_all(run):
             RunDirectory.read_metrics,
             RunDirectory.read_training,
             RunDirectory.read_game,
-            lambda directory: directory.read_choices(tiny.GAME),
         )
         for read in readers:
             with one_line_errors():
@@ -169,7 +166,7 @@ def damage_zip(path, rng):
     return damage.damaged_zip(path.read_bytes(), rng)
 
 
-JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl", "choices.jsonl")
+JSON_FILES = ("config.json", "config.json", "cost.json", "metrics.jsonl")
 DAMAGES = {
     damage_bytes: ("*.json", "*.jsonl", "*.npz"),
     damage_json: JSON_FILES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +19,7 @@ from msgspec import convert
 
 from ttt_apps.evaluate.ladder import rung_row
 from ttt_apps.versions import make_provenance
-from ttt_envs.core.files import subfolder, write_json
+from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
@@ -76,7 +76,6 @@ def measure_ladder(
     provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Ladder:
     """Measure a ladder, and write it to ``NAME.json`` in a folder.
 
@@ -89,36 +88,21 @@ def measure_ladder(
         folder: folder of the results.
         provenance: JSON-ready: versions and code; the same at every call.
         jobs: the workers.
-        progress: called with the number of units done, and the total.
 
     Raises:
         ValueError: an invalid number of games; another process that works in the folder.
     """
     check_games(plan.games, least=0)
-    rungs, game, tell = plan.rungs, plan.game.to_dict(), progress or (lambda done, total: None)
+    rungs, game, own = plan.rungs, plan.game.to_dict(), (f"{name}.json",)
     pairings = list(combinations(range(len(rungs)), 2))
-    units: list[dict[str, Any]] = [
-        {
-            "what": "pairing",
-            "game": game,
-            "players": [rungs[i], rungs[j]],
-            "games": plan.games,
-            "seed": pairing_seed(plan.seed, number),
-        }
+    units: list[Unit] = [
+        {"game": game, "players": [rungs[i], rungs[j]], "games": plan.games, "seed": pairing_seed(plan.seed, number)}
         for number, (i, j) in enumerate(pairings)
     ]
-    units += [{"what": "strength", "game": game, "policy": spec} for spec in plan.graded]
-    cost_units = [{"what": "cost", "game": game, "policy": spec} for spec in rungs]
-    total = len(units) + len(cost_units)
-
-    def collect(units: Sequence[Unit], place: Path, jobs: Jobs, before: int) -> list[Any]:
-        return collect_results(
-            _measure, units, place, provenance, jobs=jobs, other_files=(f"{name}.json",),
-            progress=lambda done, _: tell(before + done, total),
-        )  # fmt: skip
-
-    found = collect(units, folder, jobs, 0)
-    costs = collect(cost_units, subfolder(folder, "costs"), 1, len(units))
+    units += [{"game": game, "graded": spec} for spec in plan.graded]
+    found = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
+    costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
+    costs = collect_results(_measure, costed, folder / "costs", provenance)
     results, graded = found[: len(pairings)], dict(zip(plan.graded, found[len(pairings) :], strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
     ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
@@ -156,13 +140,13 @@ def measure_ladder(
 def _measure(unit: Unit) -> dict[str, Any]:
     """Do one unit of work of :func:`measure_ladder`."""
     game = Game.from_dict(unit["game"])
-    if unit["what"] == "pairing":
+    if "players" in unit:
         a, b = unit["players"]
         return play_pairing(game, a, b, unit["games"], unit["seed"])
-    if unit["what"] == "strength":
-        return strength(game, make_policy_once(game, unit["policy"]), ()).measures
-    measure_move_costs(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
-    return measure_move_costs(game, unit["policy"])[0]._asdict()
+    if "graded" in unit:
+        return strength(game, make_policy_once(game, unit["graded"]), ()).measures
+    measure_move_costs(game, unit["costed"])  # compiled code is cached on disk and is not part of the cost
+    return measure_move_costs(game, unit["costed"])[0]._asdict()
 
 
 def to_markdown(ladder: Ladder) -> str:

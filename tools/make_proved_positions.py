@@ -39,8 +39,10 @@ LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""
 PLAYERS = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
 """Players of the games that give the positions; each seat draws one."""
+QUICK = "quick"
+"""Kind of the positions that are decided within 2 plies."""
 BLOCK = 25
-"""Number of candidates, or positions, in a block of work."""
+"""Number of candidates in a block of work."""
 
 
 @dataclass(frozen=True)
@@ -103,33 +105,20 @@ def make_proved(
     """
     if not plan.game.gravity:
         check_provable(plan.game)
-    accepted: dict[bytes, ProvedPosition] = {}
-    counts: Counter[str] = Counter()
-    work = map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)
-    with closing(work):
+    limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.seen}
+    accepted, drawn, counts = dict[bytes, ProvedPosition](), 0, Counter[str]()
+    with closing(map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)) as work:
         for candidate in chain.from_iterable(results_in_order(work)):
             if len(accepted) == plan.count:
                 break
-            counts["drawn"] += 1
-            if isinstance(candidate, str):
-                counts[candidate] += 1
-                continue
-            # symmetric positions have the same key
-            key = canonical_keys(from_text(candidate.text, plan.game).cells[None], symmetries(plan.game))[0].tobytes()
-            quick, won = 0 < candidate.plies <= 2, candidate.result == "w"
-            for why, rejects in (
-                (TWICE, key in accepted),
-                (QUICK, quick and counts["quick"] == plan.seen),
-                (WON, won and counts["w"] == plan.wins),
-                (DRAWN, not won and counts[candidate.result] == plan.count - plan.wins),
-            ):
-                if rejects:
-                    counts[why] += 1
-                    break
-            else:
-                counts[candidate.result] += 1
-                counts["quick"] += quick
-                accepted[key] = candidate
+            drawn += 1
+            if candidate is not None:
+                cells = from_text(candidate.text, plan.game).cells[None]
+                key = canonical_keys(cells, symmetries(plan.game))[0].tobytes()  # that of all symmetric positions
+                kinds = [candidate.result, QUICK] if 0 < candidate.plies <= 2 else [candidate.result]
+                if key not in accepted and all(counts[kind] < limits[kind] for kind in kinds):
+                    counts.update(kinds)
+                    accepted[key] = candidate
     data = {
         "format": 1,
         "kind": "proved positions",
@@ -141,8 +130,7 @@ def make_proved(
         "players": list(plan.players),
         "command": f"tools/make_proved_positions.py {name}",
         "provenance": dict(provenance),
-        "drawn": counts["drawn"],
-        "left_out": {why: counts[why] for why in LEFT_OUT},
+        "drawn": drawn,
         "positions": [str(one) for one in sorted(accepted.values(), key=lambda one: (one.stones, one.text))],
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,36 +139,24 @@ def make_proved(
     return read_proved(folder / f"{name}.json")
 
 
-OVER, AT_ONCE, UNPROVED, ALIKE = "over before", "won at once", "undecided", "all moves alike"
-TWICE, QUICK, WON, DRAWN = "seen before", "too many seen in 2 plies", "too many won", "too many drawn"
-LEFT_OUT = (OVER, AT_ONCE, UNPROVED, ALIKE, TWICE, QUICK, WON, DRAWN)
-"""Reasons for rejecting a drawn position."""
+def _candidates(plan: PositionSetPlan, first: int) -> list[ProvedPosition | None]:
+    """Return a block of candidates; None for positions that are over or not suitable."""
+    candidates: list[ProvedPosition | None] = []
+    for number in range(first, first + BLOCK):
+        rng = np.random.default_rng([plan.seed, number])
+        position = _sample_position(plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
+        candidates.append(None if position is None else prove_position(plan.game, position, plan.nodes))
+    return candidates
 
 
-def _candidates(plan: PositionSetPlan, first: int) -> list[ProvedPosition | str]:
-    """Return a block of candidates: proved positions, or reasons for rejection."""
-    return [_candidate(plan, number) for number in range(first, first + BLOCK)]
-
-
-def _candidate(plan: PositionSetPlan, number: int) -> ProvedPosition | str:
-    rng = np.random.default_rng([plan.seed, number])
-    position = _sample_position(plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
-    return OVER if position is None else prove_position(plan.game, position, plan.nodes)
-
-
-def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition | str:
-    """Return a position with the results of its moves, or the reason for rejecting it."""
+def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition | None:
+    """Return a position with the results of its moves; None if it is won at once, undecided, or all moves are alike."""
     search = Search(game, Boards.from_positions([position]))
     search.run(1)
-    if np.nanmax(search.move_values) == 1:
-        return AT_ONCE
-    results = _results(game, position, nodes)
-    if results is None:
-        return UNPROVED
-    legal = results[results != TAKEN]
-    if legal.min() == legal.max():
-        return ALIKE
-    return ProvedPosition(to_text(position, game), results_to_letters(results), _plies(game, position, results))
+    results = None if np.nanmax(search.move_values) == 1 else _results(game, position, nodes)
+    if results is None or len(set(results[results != TAKEN])) == 1:
+        return None
+    return ProvedPosition(to_text(position, game), results_to_letters(results), count_plies(game, position, results))
 
 
 def _results(game: Game, position: Position, nodes: int) -> Int8Array | None:
@@ -215,7 +191,7 @@ def _sample_position(plan: PositionSetPlan, stones: int, rng: np.random.Generato
     return Position(cells, mover)
 
 
-def _plies(game: Game, position: Position, results: Int8Array) -> int:
+def count_plies(game: Game, position: Position, results: Int8Array) -> int:
     """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
     search = Search(game, Boards.from_positions([position]))
     search.run(SEARCH_DEPTH)
@@ -246,21 +222,17 @@ def prove_again(positions: Positions, sample: int | None = None, *, jobs: Jobs =
     if number < 1:
         raise ValueError(f"sample={sample} proves nothing: choose 1 or more positions")
     chosen = [positions.proven[total * i // number] for i in range(number)]
-    blocks = ((positions.game, chosen[start : start + BLOCK]) for start in range(0, number, BLOCK))
-    with closing(map_blocks(_first_difference, blocks, jobs)) as work:
-        for _, wrong in work:
-            if wrong:
-                raise ValueError(f"the results of moves differ from those stored in {wrong}: reinstall ttt_envs")
+    with closing(map_blocks(_prove_again, ((positions.game, stored.text) for stored in chosen), jobs)) as work:
+        for stored, moves in zip(chosen, results_in_order(work), strict=True):
+            if moves != stored.moves:
+                raise ValueError(f"the results of moves differ from those stored in {stored}: reinstall ttt_envs")
     return number
 
 
-def _first_difference(game: Game, proven: Sequence[ProvedPosition]) -> str:
-    """Return the first position with other results, found without a limit on the number of nodes, or ""."""
-    for stored in proven:
-        results = _results(game, from_text(stored.text, game), 1 << 40)
-        if results is None or results_to_letters(results) != stored.moves:
-            return str(stored)
-    return ""
+def _prove_again(game: Game, text: str) -> str:
+    """Return the letters of a position's results, found without a limit on the number of nodes."""
+    results = _results(game, from_text(text, game), 1 << 40)
+    return "" if results is None else results_to_letters(results)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

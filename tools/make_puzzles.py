@@ -1,12 +1,88 @@
-"""Make the built-in set of puzzles again, byte by byte: ``python tools/make_puzzles.py FILE [--seed N]``."""
+"""Make the built-in set of puzzles again, byte by byte: ``python tools/make_puzzles.py FILE [--seed N]``.
+
+Its positions are those of games between two players that see wins and blocks. No two puzzles are symmetric: exchanging
+all colours counts as a symmetry, and so does a different skip chance on the same board.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, zip_longest
 from pathlib import Path
 
+import numpy as np
 import tyro
 
-from ttt_eval.puzzles import make_set, write_puzzles
+from baselines.exact import solve
+from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game, Position
+from ttt_eval.matches.games import PlayedGame
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.puzzles import Puzzle, class_key, make_puzzles, natural_moves, write_puzzles
+
+SHIPPED = {
+    Game(): 9,
+    Game(skip_chance=0.25): 16,
+    Game(skip_chance=0.5): 13,
+    Game(3, 4, 3): 10,
+    Game(3, 4, 3, 0.25): 16,
+    Game(4, 4, 3, 0.25): 14,
+    Game(4, 4, 4, 0.25): 22,
+}
+"""Games, with their shares of 100 puzzles."""
+PANEL = ("random", "win-or-block", "expectiminimax:depth=1", "expectiminimax:depth=2", "expectiminimax:depth=3")
+"""Policies whose mistakes grade a puzzle."""
+PLAYER, PAIRS = "win-or-block", 400
+"""Both players of the games that give the positions, and the pairs of such games for each game of the set."""
+MIN_LOSS = 0.05
+"""Minimum loss of value of the natural moves."""
+
+
+def make_set(seed: int) -> Iterator[Puzzle]:
+    """Yield the puzzles of each game, the easiest and most costly first; of each level and reason in turn."""
+    seen: set[tuple[object, ...]] = set()
+    for number, (game, count) in enumerate(SHIPPED.items()):
+        puzzles, chosen = list(natural_puzzles(game, [seed, number])), list[Puzzle]()
+        groups: dict[tuple[int, str], list[Puzzle]] = {}
+        for place in np.random.default_rng([seed, number]).permutation(len(puzzles)):
+            groups.setdefault((puzzles[place].level, puzzles[place].why), []).append(puzzles[place])
+        turns = zip_longest(*(reversed(groups[key]) for key in sorted(groups)))
+        for puzzle in filter(None, chain.from_iterable(turns)):
+            key = (game.rows, game.columns, game.win_length, class_key(game, puzzle.position))
+            if len(chosen) < count and key not in seen:
+                seen.add(key)
+                chosen.append(puzzle)
+        yield from sorted(chosen, key=lambda puzzle: (puzzle.level, -puzzle.loss))
+
+
+def natural_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
+    """Yield the graded puzzles among the positions of seeded games, in order of the games."""
+    positions = game_positions(game, int(np.random.default_rng(seed).integers(1 << 31)))
+    boards, solution = Boards.from_positions(positions), solve(game)
+    (natural, reasons), values = natural_moves(game, boards), solution.action_values(boards)
+    top = np.nanmax(values, axis=1)
+    loss, bad = top - np.where(natural, values, -np.inf).max(axis=1), values < top[:, None] - VALUE_TOLERANCE
+    rows = np.flatnonzero((loss >= MIN_LOSS) & (bad.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2))
+    wrong = {name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL}
+    chosen = [(positions[row], np.flatnonzero(natural[row]).tolist(), reasons[row], float(loss[row])) for row in rows]
+    for row, puzzle in zip(rows, make_puzzles(solution, chosen), strict=True):
+        yield replace(puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in wrong.items()})
+
+
+def game_positions(game: Game, seed: int) -> list[Position]:
+    """Return the positions of games, the first of each symmetry class."""
+    games: list[PlayedGame] = []
+    play_pairs(game, PLAYER, PLAYER, PAIRS, seed=seed, log=games.extend)
+    distinct, classes = dict[tuple[bytes, int], Position](), dict[bytes, Position]()
+    for played in games:
+        for position, _, _ in played.positions():
+            distinct.setdefault((position.cells.tobytes(), position.mover), position)
+    for position in distinct.values():
+        classes.setdefault(class_key(game, position), position)
+    return list(classes.values())
 
 
 def main(file: tyro.conf.Positional[Path], seed: int = 0) -> None:
@@ -16,7 +92,8 @@ def main(file: tyro.conf.Positional[Path], seed: int = 0) -> None:
         file: the JSON file, of ttt_eval/data/puzzles for the built-in set.
         seed: seed of the games that give the positions.
     """
-    write_puzzles(file, make_set(seed), {"command": f"tools/make_puzzles.py --seed {seed}", "seed": seed})
+    command = f"tools/make_puzzles.py --seed {seed}"
+    write_puzzles(file, list(make_set(seed)), {"command": command, "seed": seed, "panel": list(PANEL)})
 
 
 if __name__ == "__main__":

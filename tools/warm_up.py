@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import time
+from itertools import product
 from tempfile import TemporaryDirectory
 
 import gymnasium
@@ -31,73 +31,50 @@ COMMANDS = (
     "solve --size 3 --gravity",
 )
 """Commands of evaluate.py."""
+TRAININGS = product(("naive-mc", "q-learning"), ("random", "self"))
+"""Learners with a table, and their opponents."""
 
 
 def play_environments() -> None:
-    """Play a game in each environment."""
+    """Make some moves in each environment."""
     for rules in BOARDS:
         aec = mnk_v0.env(**rules)
         aec.reset(seed=0)
-        for agent in aec.agent_iter():
-            observation, _, terminated, truncated, _ = aec.last()
-            mask = observation["action_mask"]
-            aec.step(None if terminated or truncated else aec.action_space(agent).sample(mask))
+        aec.step(0)
+        aec.last()
         for opponent in ("random", "win-or-block", "self"):
             env = gymnasium.make("ttt/MNK-v0", opponent=opponent, symmetry="random", **rules)
             _, info = env.reset(seed=0)
-            done = False
-            while not done:
-                _, _, done, _, info = env.step(env.action_space.sample(info["action_mask"]))
+            env.step(info["action_mask"].argmax())
             vector = gymnasium.make_vec("ttt/MNK-v0", num_envs=4, opponent=opponent, **rules)
             vector.reset(seed=0)
             for _ in range(9):
                 vector.step(vector.action_space.sample())
 
 
-def train_tables() -> None:
-    """Train the learners with a table for some games."""
-    for learner in ("naive-mc", "q-learning"):
-        for opponent in ("random", "self"):
-            with TemporaryDirectory() as folder:
-                words = ["--learner", learner, "--opponent", opponent, "--games", "8", "--batch", "4", "--quiet"]
-                train.main([*words, "--out", f"{folder}/run"])
-
-
-def evaluate_policies() -> None:
-    """Play matches and compute exact values."""
+def run_commands() -> None:
+    """Play matches, compute exact values, and train for some games."""
     for command in COMMANDS:
         evaluate.main(command.split())
+    for learner, opponent in TRAININGS:
+        with TemporaryDirectory() as folder:
+            words = f"--learner {learner} --opponent {opponent} --games 8 --batch 4 --quiet --out"
+            train.main([*words.split(), f"{folder}/run"])
 
 
-def answer_explorer() -> None:
-    """Answer all panels of the explorer."""
-    from ttt_apps.explorer.api import ExplorerApi
-    from ttt_apps.explorer.root import Root
+def main() -> None:
+    """Run a little of everything, compiled, and print where the machine code is."""
+    with compile_at_once(), contextlib.redirect_stdout(io.StringIO()):
+        play_environments()
+        run_commands()
+        if importlib.util.find_spec("fastapi") is not None:
+            from ttt_apps.explorer.api import ExplorerApi
+            from ttt_apps.explorer.root import Root
 
-    ExplorerApi(Root(None)).warm()
-
-
-PARTS = {"environments": play_environments, "matches and exact values": evaluate_policies, "learners": train_tables}
-"""Parts by name, in order; each compiles what the earlier ones have not."""
-if importlib.util.find_spec("fastapi") is not None:
-    PARTS["explorer"] = answer_explorer
-
-
-def warm_up() -> dict[str, float]:
-    """Run a little of everything, compiled, and return the seconds of each part."""
-    seconds = {}
-    with compile_at_once():
-        for name, run in PARTS.items():
-            start = time.perf_counter()
-            with contextlib.redirect_stdout(io.StringIO()):
-                run()
-            seconds[name] = time.perf_counter() - start
-            print(f"{name}: {seconds[name]:.1f} s")
-    folder = kernel_folder()
-    size = sum(file.stat().st_size for file in folder.rglob("*.nb[ic]"))
-    print(f"machine code: {size / 1e6:.0f} MB in {folder}")
-    return seconds
+            ExplorerApi(Root(None)).warm()
+    size = sum(file.stat().st_size for file in kernel_folder().rglob("*.nb[ic]"))
+    print(f"machine code: {size / 1e6:.0f} MB in {kernel_folder()}")
 
 
 if __name__ == "__main__":
-    warm_up()
+    main()

@@ -15,13 +15,14 @@ from learners.checkpoint import build_config, new_config
 from learners.config import LearnerConfig
 from learners.training import Progress, TrainingLoop, dense_first
 from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status
-from ttt_apps.metrics import RunLog, open_log, write_events
+from ttt_apps.metrics import open_log, write_events
 from ttt_apps.signals import stop_requests
 from ttt_apps.train_options import Options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once
+from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import Meter
@@ -30,12 +31,14 @@ from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
 from ttt_eval.reports.runs import write_run_page
-from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
+from ttt_eval.run_files import DERIVED_FILES, FIRST, REPORT, RunDirectory, RunState
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
 MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
+PLACES = 6
+"""Decimal places of the probabilities of first moves."""
 COMPARED = ("random", "optimal")
 """Opponents of the final evaluation, besides the learner's own."""
 COMPARED_BY_VIEWS = ("random", "win-or-block")
@@ -68,8 +71,6 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         )
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
-    if settings.loop:
-        settings.check_opponent(options.opponent, game)
     if options.exact_games(game):
         check_measurable(game)
     training = run.new_training(options)
@@ -123,7 +124,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
             resumed = [*state.config.get("resumed", []), here]
             directory.write_config({**state.config, "games": games, "resumed": resumed})
-            run.train(training, state.sizes if training.continues else {})
+            run.train(training, state.size if training.continues_log else 0)
         elif state.missing:
             lost = [name for name in state.missing if name not in DERIVED_FILES]
             if lost:
@@ -234,35 +235,34 @@ class Run:
         training.state = parts["training"]
         return training
 
-    def train(self, training: TrainingLoop, sizes: Mapping[str, int] | None = None) -> None:
+    def train(self, training: TrainingLoop, size: int = 0) -> None:
         """Train to the end, write the report, and print the result.
 
         Args:
             training: the training.
-            sizes: valid sizes of the run's lines, see :class:`~ttt_eval.run_files.RunState`.
+            size: of the run's valid lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
         print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}")
         self._warm_up()
-        done = self._learn(training, sizes or {})
+        done = self._learn(training, size)
         print_status(self._describe_training(done))
         if not self.options.no_report:
             self.report()
         print_status(f"play it as {self.directory.policy}")
 
-    def _learn(self, training: TrainingLoop, sizes: Mapping[str, int]) -> Progress:
-        """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
+    def _learn(self, training: TrainingLoop, size: int) -> Progress:
+        """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""
         options, directory, meter = self.options, self.directory, self.meter
         saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
-        exact = options.exact_games(self.game) > 0
-        logged = open_log(directory, self.game, options.games, sizes, done=training.done.games, exact=exact)
-        with logged as log, bar("training") as update, stop_requests() as stops:
+        log_opened = open_log(directory, size, done=training.done.games)
+        with log_opened as log, bar("training") as update, stop_requests() as stops:
 
             def save() -> None:
                 nonlocal saved_games, saved_at
                 self._write_cost("training")  # first: a checkpoint always has the cost of its content
                 arrays = {"learner": training.learner.state, "training": training.state}
-                directory.save_checkpoint(training.done, training.running, log.sizes(), **arrays)
+                directory.save_checkpoint(training.done, training.running, log.size(), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
 
             def write_line(games: int, measured: Mapping[str, float]) -> None:
@@ -283,7 +283,7 @@ class Run:
 
             done = training.run(
                 every=options.log_every or dense_first(options.games),
-                callbacks=self._callbacks(training.marked, log),
+                callbacks=self._callbacks(training.marked),
                 log=write_line,
                 after_step=after_step,
             )
@@ -331,7 +331,7 @@ class Run:
         self.meter.end(phase)
         self.directory.write_cost(self.meter.phases)
 
-    def _callbacks(self, marked: int, log: RunLog) -> list[Callable[[int, Policy], dict[str, float]]]:
+    def _callbacks(self, marked: int) -> list[Callable[[int, Policy], dict[str, float]]]:
         """Return the measurements during training, which are a phase of their own."""
         options, every = self.options, self.options.exact_games(self.game)
         if every == 0:
@@ -343,7 +343,9 @@ class Run:
             self.meter.end("training")
             measured = measure(games, learner)
             if measured:
-                log.write_snapshot(games, learner)
+                moves = learner.probabilities(Boards.start(self.game))[0].round(PLACES)
+                names = [f"{FIRST}{coordinate(cell, self.game)}" for cell in range(self.game.cells)]
+                measured |= dict(zip(names, moves.tolist(), strict=True))
             self.meter.end("evaluation")
             return measured
 

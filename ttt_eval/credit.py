@@ -16,8 +16,7 @@ The accounting is that of :mod:`ttt_eval.matches.account`, in values for the pla
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ttt_envs.agents.policy import Policy
@@ -56,22 +55,20 @@ def optimal_credit(game: Game) -> Credit:
     return lambda turns, seat: _credit(turns, seat, correction)
 
 
-def opponent_credit(game: Game, opponent: str | Policy, seat: int) -> Credit:
-    """Return the credit by best-response values of a seat against the opponent: the change by an own move is its
-    advantage, the change by a move of the opponent the luck of its draw.
+def opponent_credit(game: Game, opponent: str | Policy) -> Credit:
+    """Return the credit by best-response values of a seat against the opponent in the other: the change by an own move
+    is its advantage, the change by a move of the opponent the luck of its draw.
 
     Raises:
         ValueError: the opponent is not pure, or the board is too large.
     """
-    values = BestResponseValues(game, opponent, seat)
-    correction = LuckCorrection(game, values)
+    values = [BestResponseValues(game, opponent, seat) for seat in (0, 1)]
+    corrections = [LuckCorrection(game, of_seat) for of_seat in values]
 
-    def credit(turns: Sequence[Turn], of_seat: int) -> list[TurnCredit]:
-        if of_seat != seat:
-            raise ValueError(f"seat={of_seat} has no credit against {opponent} in its own seat: choose {seat}")
+    def credit(turns: Sequence[Turn], seat: int) -> list[TurnCredit]:
         if turns:
-            values.check_reached(Boards.from_positions([turn.position for turn in turns]))
-        return _credit(turns, seat, correction)
+            values[seat].check_reached(Boards.from_positions([turn.position for turn in turns]))
+        return _credit(turns, seat, corrections[seat])
 
     return credit
 
@@ -94,52 +91,9 @@ def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> lis
     return credits
 
 
-class GameCredit(NamedTuple):
-    """The sum of a game in values for the player of one seat: ``start + own + other + luck == result``."""
-
-    start: float
-    """value of the first position; the result of a game without a turn"""
-    own: float
-    """sum of the changes by the own decisions: minus the regret, or the advantages"""
-    other: float
-    """sum of the changes by the other player's decisions"""
-    luck: float
-    """sum of the luck of chance events"""
-
-    @property
-    def total(self) -> float:
-        """Sum of all terms: the result."""
-        return self.start + self.own + self.other + self.luck
-
-
-def game_credit(text: TextGame, credit: Credit, seat: int) -> GameCredit:
-    """Return the sum of a text game, which may be unfinished: then the total is the value of its last position.
-
-    Raises:
-        ValueError: the game has no turn yet, or the credit is of another opponent or seat.
-    """
-    if not text.turns:
-        raise ValueError("the game has no turn yet: its credit has no terms")
-    turns = credit(text.turns, seat)
-    changes = {True: 0.0, False: 0.0}
-    for one, turn in zip(turns, text.turns, strict=True):
-        changes[turn.position.mover == seat] += one.change
-    return GameCredit(turns[0].value, changes[True], changes[False], sum(one.luck for one in turns))
-
-
-class SeatDescription(NamedTuple):
-    """A game for the player of one seat, JSON-ready."""
-
-    turns: list[dict[str, Any]]
-    """for each own turn, in order: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that
-    were no legal moves; ``regret``; ``luck`` of the chance event after the move; with a pure opponent ``advantage``"""
-    rewards: dict[str, float]
-    """``result``, minus ``regret``, minus the number of ``illegal`` answers, and ``advantage`` if it is known"""
-    metrics: dict[str, float]
-    """``mean_regret`` of a turn, and ``luck`` of the chance events after own moves"""
-
-
-def describe_seat(text: TextGame, seat: int, optimal: Credit, against: Credit | None = None) -> SeatDescription:
+def describe_seat(
+    text: TextGame, seat: int, optimal: Credit, against: Credit | None = None
+) -> tuple[list[dict[str, Any]], dict[str, float], dict[str, float]]:
     """Return a game for the player of a seat. The player to move in an unfinished game has stopped, and lost it.
 
     Args:
@@ -147,6 +101,13 @@ def describe_seat(text: TextGame, seat: int, optimal: Credit, against: Credit | 
         seat: the seat.
         optimal: from :func:`optimal_credit`.
         against: from :func:`opponent_credit`, if the opponent is pure.
+
+    Returns:
+        For each own turn, in order: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that
+        were no legal moves; ``regret``; ``luck`` of the chance event after the move; with a pure opponent
+        ``advantage``. Then the rewards: ``result``, minus ``regret``, minus the number of ``illegal`` answers, and
+        ``advantage`` if it is known. Then metrics: ``mean_regret`` of a turn, and ``luck`` of the events after own
+        moves. All are JSON-ready.
     """
     turns = list[dict[str, Any]]()
     advantages = [None] * len(text.turns) if against is None else [one.change for one in against(text.turns, seat)]
@@ -156,13 +117,13 @@ def describe_seat(text: TextGame, seat: int, optimal: Credit, against: Credit | 
             row = {"action": turn.action, "problems": kinds, "regret": -credit.change, "luck": credit.luck}
             turns.append(row if advantage is None else {**row, "advantage": advantage})
     stopped = seat == text.mover and not text.over
-    sums = {name: float(sum(turn[name] for turn in turns)) for name in ("regret", "luck")}
+    sums = {name: float(sum(turn.get(name, 0.0) for turn in turns)) for name in ("regret", "luck", "advantage")}
     illegal = sum(len(turn["problems"]) for turn in turns) + stopped * len(text.problems)
     result = -1.0 if stopped else float(text.result(seat))
     rewards = {"result": result, "regret": -sums["regret"], "illegal": -float(illegal)}
     if against is not None:
-        rewards["advantage"] = float(sum(turn["advantage"] for turn in turns))
-    return SeatDescription(turns, rewards, {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]})
+        rewards["advantage"] = sums["advantage"]
+    return turns, rewards, {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]}
 
 
 @dataclass(frozen=True)
@@ -184,27 +145,21 @@ class TurnReward:
     opponent: str | Policy | None = None
     """the opponent, which the advantage needs"""
 
-    def __post_init__(self) -> None:
-        if self.advantage and self.opponent is None:
-            raise ValueError(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
-        self._credits  # noqa: B018  # raises errors early
+    _credits: list[tuple[float, Credit]] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    @cached_property
-    def _credits(self) -> list[tuple[float, tuple[Credit, Credit]]]:
-        """Weights, and the credits of both seats."""
-        credits: list[tuple[float, tuple[Credit, Credit]]] = []
+    def __post_init__(self) -> None:
         if self.regret:
-            credits.append((self.regret, (optimal_credit(self.game),) * 2))
-        if self.advantage and self.opponent is not None:
-            of = [opponent_credit(self.game, self.opponent, seat) for seat in (0, 1)]
-            credits.append((self.advantage, (of[0], of[1])))
-        return credits
+            self._credits.append((self.regret, optimal_credit(self.game)))
+        if self.advantage:
+            if self.opponent is None:
+                raise ValueError(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
+            self._credits.append((self.advantage, opponent_credit(self.game, self.opponent)))
 
     def __call__(self, turns: Sequence[Turn], seat: int) -> float:
         """Return the reward of consecutive turns, of both players, for the player of a seat."""
         own = [turn.position.mover == seat for turn in turns]
         reward = -self.illegal * sum(len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own)
-        for weight, by_seat in self._credits:
-            changes = by_seat[seat](turns, seat)
-            reward += weight * sum(one.change for one, is_own in zip(changes, own, strict=True) if is_own)
+        for weight, credit in self._credits:
+            changes = [one.change for one in credit(turns, seat)]
+            reward += weight * sum(change for change, is_own in zip(changes, own, strict=True) if is_own)
         return reward + self.result * result_reward(turns, seat)

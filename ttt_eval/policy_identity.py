@@ -22,12 +22,9 @@ def policy_identity(spec: str) -> str:
     Raises:
         TypeError, ValueError: no spec.
     """
-    digest, found = hashlib.sha256(), False
-    for file in _files_of(spec):
-        content = file.read_bytes()
-        digest.update(f"{file.name} {len(content)}\n".encode() + content)
-        found = True
-    return digest.hexdigest() if found else ""
+    files = [(file.name, file.read_bytes()) for file in _files_of(spec)]
+    data = b"".join(f"{name} {len(content)}\n".encode() + content for name, content in files)
+    return hashlib.sha256(data).hexdigest() if files else ""
 
 
 def _files_of(spec: str) -> Iterator[Path]:

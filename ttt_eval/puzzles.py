@@ -17,7 +17,6 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
@@ -27,36 +26,14 @@ from ttt_envs.game.rules import legal, winner
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
-from ttt_eval.matches.match import play_pairs
 from ttt_eval.result_store import hash_data, read_hashed_json
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 """The built-in set."""
 MAX_FILE_BYTES = 1 << 22
 """Maximum size of a file of puzzles in bytes."""
-KIND = "puzzles"
-PANEL = ("random", "win-or-block", "expectiminimax:depth=1", "expectiminimax:depth=2", "expectiminimax:depth=3")
-"""Policies whose mistakes grade a puzzle."""
 LEVELS = (0.5, 0.75)
-"""Mean probability of a mistake by the panel at which level 2 and level 3 begin."""
-MIN_LOSS = 0.05
-"""Minimum loss of value of the natural moves in the built-in set."""
-PLAYER = "win-or-block"
-"""Both players of the games that give the positions of the built-in set."""
-PAIRS = 400
-"""Pairs of such games for each game of the set."""
-WINS, BLOCKS, EXTENDS = "wins", "blocks", "extends"
-"""Reasons why a move is natural."""
-SHIPPED: tuple[tuple[Game, int], ...] = (
-    (Game(), 9),
-    (Game(skip_chance=0.25), 16),
-    (Game(skip_chance=0.5), 13),
-    (Game(3, 4, 3), 10),
-    (Game(3, 4, 3, 0.25), 16),
-    (Game(4, 4, 3, 0.25), 14),
-    (Game(4, 4, 4, 0.25), 22),
-)
-"""Games of the built-in set, with their shares of 100 puzzles."""
+"""Mean probability of a mistake by the policies that grade a puzzle at which level 2 and level 3 begin."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +49,7 @@ class Puzzle:
         tempting: cells of the obvious moves, all of which lose value.
         why: the reason for these moves: ``wins``, ``blocks`` or ``extends`` for natural ones, otherwise who played.
         loss: value lost by the best of the obvious moves, or by the expected move of a policy.
-        wrong: by policy of :data:`PANEL`, the probability of a move that loses value; may be empty.
+        wrong: by policies that grade it, the probability of a move that loses value; may be empty.
     """
 
     game: Game
@@ -91,7 +68,7 @@ class Puzzle:
 
     @property
     def level(self) -> int:
-        """1 (easy) to 3 (hard), by the mean probability of a mistake over the panel; 0 if it is not graded."""
+        """1 (easy) to 3 (hard), by the mean probability of a mistake; 0 if it is not graded."""
         if not self.wrong:
             return 0
         return 1 + sum(float(np.mean([*self.wrong.values()])) >= bound for bound in LEVELS)
@@ -118,12 +95,9 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        game, replies = Game.from_dict(data["game"]), tuple(map(tuple, data["replies"]))
-        values = np.array([np.nan if value is None else value for value in data["values"]], np.float64)
-        if not len(values) == len(replies) == game.cells:
-            raise ValueError(f"a puzzle of {game} has no value or no replies for some of its cells")
-        position, wrong = from_text(data["position"], game), dict(data["wrong"])
-        return cls(game, position, values, replies, tuple(data["tempting"]), data["why"], data["loss"], wrong)
+        game, (tempting, *replies) = Game.from_dict(data["game"]), map(tuple, [data["tempting"], *data["replies"]])
+        position, values = from_text(data["position"], game), np.array(data["values"], np.float64)  # None is NaN
+        return cls(game, position, values, tuple(replies), tempting, data["why"], data["loss"], data["wrong"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -157,46 +131,17 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     longest, many = length.max(axis=1), (length > 0).sum(axis=1)
     score = np.where(playable, longest * (len(lines) + 1) + many, -1)
     kinds = {
-        WINS: (completes[:, :, None] & through).any(axis=1) & playable,
-        BLOCKS: (threatens[:, :, None] & through).any(axis=1) & playable,
-        EXTENDS: playable & (score == score.max(axis=1, keepdims=True)),
+        "wins": (completes[:, :, None] & through).any(axis=1) & playable,
+        "blocks": (threatens[:, :, None] & through).any(axis=1) & playable,
+        "extends": playable & (score == score.max(axis=1, keepdims=True)),
     }
-    moves, reasons = np.zeros_like(playable), []
-    for row in range(len(playable)):
-        reasons.append(next(name for name, found in kinds.items() if found[row].any()))
-        moves[row] = kinds[reasons[-1]][row]
-    return moves, reasons
+    moves = np.stack(list(kinds.values()))  # [kinds, B, cells]
+    first = moves.any(axis=2).argmax(axis=0)
+    return moves[first, np.arange(len(playable))], [list(kinds)[kind] for kind in first]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Sets
-
-
-def make_set(seed: int = 0, shares: Sequence[tuple[Game, int]] = SHIPPED) -> list[Puzzle]:
-    """Return puzzles with natural moves as the built-in set has them: no two are symmetric, and levels are mixed.
-
-    Exchanging all colours counts as a symmetry, and so does a different skip chance on the same board.
-
-    Args:
-        seed: seed of the games that give the positions.
-        shares: games, with the number of puzzles of each.
-
-    Raises:
-        ValueError: a game with too few such positions.
-    """
-    found: list[Puzzle] = []
-    seen: set[tuple[object, ...]] = set()
-    for number, (game, count) in enumerate(shares):
-        chosen: list[Puzzle] = []
-        for one in _by_turns(list(_natural_puzzles(game, [seed, number])), np.random.default_rng([seed, number])):
-            key = (game.rows, game.columns, game.win_length, _class_key(game, one.position))
-            if len(chosen) < count and key not in seen:
-                seen.add(key)
-                chosen.append(one)
-        if len(chosen) < count:
-            raise ValueError(f"{game} gives {len(chosen)} puzzles of {count}: ask for fewer, or choose another game")
-        found += sorted(chosen, key=lambda one: (one.level, -one.loss))
-    return found
 
 
 def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str | None = None) -> list[Puzzle]:
@@ -209,17 +154,13 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
         opponent: see :func:`~ttt_eval.exact.strength.worst_positions`; None for the policy itself.
 
     Raises:
-        ValueError, MemoryError: a larger board, or as there.
+        ValueError, MemoryError: as there.
     """
-    if game.cells > MAX_SOLVER_CELLS:
-        raise ValueError(
-            f"puzzles have boards of up to {MAX_SOLVER_CELLS} cells, and {game} has {game.cells}: take a smaller one"
-        )
-    puzzles = []
-    for choice, loss, _ in worst_positions(game, policy, opponent, count):
-        played = [cell for cell in choice.played.tolist() if cell not in choice.best]
-        puzzles.append((choice.position, played, str(policy), loss))
-    return _make_puzzles(solve(game), puzzles)
+    mistakes = [
+        (choice.position, [cell for cell in choice.played.tolist() if cell not in choice.best], str(policy), loss)
+        for choice, loss, _ in worst_positions(game, policy, opponent, count)
+    ]
+    return make_puzzles(solve(game), mistakes)
 
 
 def from_games(
@@ -234,24 +175,18 @@ def from_games(
     """
     seen: set[tuple[Game, bytes]] = set()
     for played in games:
-        game = played.game
-        plies = [
-            (position, cell)
-            for position, cell, _ in played.positions()
-            if player is None or played.players[position.mover] == player
-        ]
+        game, names, mistakes = played.game, played.players, list[tuple[Position, list[int], str, float]]()
+        plies = [ply for ply in played.positions() if player in (None, names[ply[0].mover])]
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue
-        solution, boards = solver(game), Boards.from_positions([position for position, _ in plies])
-        values = solution.action_values(boards)
-        loss = np.nanmax(values, axis=1) - values[np.arange(len(plies)), [cell for _, cell in plies]]
-        found = []
-        for (position, cell), lost in zip(plies, loss, strict=True):
-            key = game, _class_key(game, position)
-            if lost > VALUE_TOLERANCE and key not in seen:
+        solution = solver(game)
+        values = solution.action_values(Boards.from_positions([position for position, *_ in plies]))
+        for (position, cell, _), of_cells in zip(plies, values, strict=True):
+            key, loss = (game, class_key(game, position)), float(np.nanmax(of_cells) - of_cells[cell])
+            if loss > VALUE_TOLERANCE and key not in seen:
                 seen.add(key)
-                found.append((position, [cell], played.players[position.mover], float(lost)))
-        yield from _make_puzzles(solution, found)
+                mistakes.append((position, [cell], names[position.mover], loss))
+        yield from make_puzzles(solution, mistakes)
 
 
 def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any]) -> None:
@@ -262,11 +197,10 @@ def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any
         puzzles: the puzzles.
         about: JSON-ready: the command and the seed that made them.
     """
-    data = {"format": 1, "kind": KIND, **about, "panel": list(PANEL), "puzzles": [one.to_dict() for one in puzzles]}
+    data = {"format": 1, "kind": "puzzles", **about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]}
     data["sha256"] = hash_data(data)
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in data.pop("puzzles"))
     text = json.dumps(data, indent=1).removesuffix("\n}") + f',\n "puzzles": [\n{lines}\n]}}\n'
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
@@ -279,7 +213,7 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
     """
     return read_hashed_json(
         path,
-        KIND,
+        "puzzles",
         MAX_FILE_BYTES,
         lambda data: [Puzzle.from_dict(one) for one in data["puzzles"]],
         what="puzzles",
@@ -287,60 +221,15 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Construction
-
-
-def _natural_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
-    """Yield the puzzles among the positions of seeded games, one of each symmetry class, in order of the games."""
-    positions = _game_positions(game, int(np.random.default_rng(seed).integers(1 << 31)))
-    boards = Boards.from_positions(positions)
-    natural, reasons = natural_moves(game, boards)
-    solution = solve(game)
-    values = solution.action_values(boards)
-    top = np.nanmax(values, axis=1)
-    loss = top - np.where(natural, values, -np.inf).max(axis=1)
-    best = (values >= top[:, None] - VALUE_TOLERANCE).sum(axis=1)
-    legal = boards.legal(game).sum(axis=1)
-    rows = np.flatnonzero((loss >= MIN_LOSS) & (2 * best <= legal))
-    chosen = [(positions[row], np.flatnonzero(natural[row]).tolist(), reasons[row], float(loss[row])) for row in rows]
-    yield from _make_puzzles(solution, chosen, graded=True)
-
-
-def _game_positions(game: Game, seed: int) -> list[Position]:
-    """Return the positions of games between two players that see wins and blocks, one of each symmetry class."""
-    games: list[PlayedGame] = []
-    play_pairs(game, PLAYER, PLAYER, PAIRS, seed=seed, log=games.extend)
-    positions: dict[tuple[bytes, int], Position] = {}
-    for played in games:
-        for position, _, _ in played.positions():
-            positions.setdefault((position.cells.tobytes(), position.mover), position)
-    boards = Boards.from_positions([*positions.values()])
-    least, _ = canonical_keys(boards.own_first(), symmetries(game))
-    _, first = np.unique(least, axis=0, return_index=True)
-    return [boards.position(row) for row in sorted(first)]
-
-
-def _make_puzzles(
-    solution: Solution, found: Sequence[tuple[Position, list[int], str, float]], *, graded: bool = False
-) -> list[Puzzle]:
+def make_puzzles(solution: Solution, found: Sequence[tuple[Position, list[int], str, float]]) -> list[Puzzle]:
     """Return puzzles of positions with their obvious moves, the reason, and the loss."""
     if not found:
         return []
-    game, boards = solution.game, Boards.from_positions([position for position, *_ in found])
-    values = solution.action_values(boards)
-    wrong = _mistakes(game, boards, values) if graded else [{} for _ in found]
+    values = solution.action_values(Boards.from_positions([position for position, *_ in found]))
     return [
-        Puzzle(game, position, values[row], _replies(solution, position), tuple(tempting), why, loss, wrong[row])
+        Puzzle(solution.game, position, values[row], _replies(solution, position), tuple(tempting), why, loss)
         for row, (position, tempting, why, loss) in enumerate(found)
     ]
-
-
-def _mistakes(game: Game, boards: Boards, values: Float64Array) -> list[dict[str, float]]:
-    """Return for each position the probability that each policy of the panel loses value."""
-    bad = values < np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE  # False where illegal
-    shares = {name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL}
-    return [{name: round(float(one[row]), 6) for name, one in shares.items()} for row in range(len(values))]
 
 
 def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], ...]:
@@ -360,20 +249,7 @@ def _best_cells(values: Float64Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE).tolist())
 
 
-def _class_key(game: Game, position: Position) -> bytes:
+def class_key(game: Game, position: Position) -> bytes:
     """Return a key that is equal for positions that symmetries or an exchange of colours map to each other."""
     least, _ = canonical_keys(Boards.from_positions([position]).own_first(), symmetries(game))
     return least.tobytes()
-
-
-def _by_turns(puzzles: Sequence[Puzzle], rng: np.random.Generator) -> Iterator[Puzzle]:
-    """Yield puzzles in random order, one of each level and reason in turn."""
-    groups: dict[tuple[int, str], list[Puzzle]] = {}
-    for place in rng.permutation(len(puzzles)):
-        one = puzzles[place]
-        groups.setdefault((one.level, one.why), []).append(one)
-    waiting = [groups[key] for key in sorted(groups)]
-    while any(waiting):
-        for group in waiting:
-            if group:
-                yield group.pop()

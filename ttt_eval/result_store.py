@@ -18,7 +18,6 @@ from ttt_envs.core.files import (
     parse_json,
     read_bounded,
     read_json,
-    replace_tail,
     write_atomically,
 )
 from ttt_envs.core.parallel import Jobs, map_blocks
@@ -78,13 +77,11 @@ def do_units(
         yield from ((index, stored[name]) for index, name in enumerate(names) if name in stored)
         work = map_blocks(measure, ((units[index],) for index in missing), jobs)
         with open_to_write(folder / UNITS) as file, closing(work) as results:
-            size = file.seek(0, os.SEEK_END)
+            file.seek(0, os.SEEK_END)
             for number, result in results:
-                data = postprocess(units[missing[number]], result)
-                line = _line(names[missing[number]], data)
-                content = line.encode() + b"\n"
-                replace_tail(file, folder / UNITS, size, content, durable=False)
-                size += len(content)
+                line = _line(names[missing[number]], postprocess(units[missing[number]], result))
+                file.write(line.encode() + b"\n")
+                file.flush()
                 yield missing[number], json.loads(line)["result"]
 
 
@@ -160,11 +157,10 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         ValueError: the first line has another provenance, or none.
     """
-    try:
-        head, *lines = read_bounded(path).decode(errors="replace").splitlines()
-    except FileNotFoundError:
+    if not path.exists():
         return {}
     try:
+        head, *lines = read_bounded(path).decode(errors="replace").splitlines()
         stored = dict(**parse_json(head)["provenance"])
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path} does not begin with its provenance: choose another folder, or remove it") from None
@@ -177,10 +173,10 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     kept = {}
     for line in lines:
         try:
-            data = parse_json(line, nan=True)
+            data = json.loads(line)
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
             if line == _line(name, result):
                 kept[name] = result
-        except (ValueError, KeyError, TypeError):  # an incomplete line of a killed writer
+        except (ValueError, KeyError, TypeError, RecursionError):  # an incomplete line of a killed writer
             continue
     return kept

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import convert, defstruct
 
-from learners import is_run
+from learners import CONFIG, is_run
 from learners.base import Arrays, check_shapes
 from learners.checkpoint import (
     CHECKPOINT,
-    CONFIG,
     COST,
     METRICS,
     TrainingConfig,
@@ -29,18 +30,23 @@ from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.files import delete_temporary_files, locked, read_bounded, read_json, write_json
 from ttt_envs.game.phantom import AnyGame, game_from_dict
-from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES, is_number
+from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES
 from ttt_eval.metrics import parse_rows
-from ttt_eval.policy_snapshots import CHOICES, Snapshot, read_choices
 
+FIRST = "first/"
+"""Prefix of the keys of the probabilities of first moves, such as ``first/b2``, in a line of measurements."""
 REPORT = "report.html"
 """Page of a run or of an evaluation."""
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run."""
-RUN_FILES = (CONFIG, CHECKPOINT, METRICS, CHOICES, COST, EVENTS, REPORT)
+RUN_FILES = (CONFIG, CHECKPOINT, METRICS, COST, EVENTS, REPORT)
 """Files of a run."""
 DERIVED_FILES = (EVENTS, REPORT)
 """Files that are derived from the others and can be regenerated."""
+
+
+_Phase = defstruct("_Phase", [(name, float) for name in COST_KEYS])
+_Cost = defstruct("_Cost", [("phases", GenericAlias(dict, (str, _Phase)))])
 
 
 class RunState(NamedTuple):
@@ -52,8 +58,8 @@ class RunState(NamedTuple):
     """the parts of its ``checkpoint.npz``; None if there is none"""
     progress: Progress | None
     """progress at that checkpoint"""
-    sizes: Mapping[str, int]
-    """valid bytes of ``metrics.jsonl``, as ``size``, and of ``choices.jsonl``, as ``choices``, at that checkpoint"""
+    size: int
+    """valid bytes of ``metrics.jsonl`` at that checkpoint"""
     missing: tuple[str, ...]
     """files that a finished run of these settings has, and this one lacks"""
     running: bool
@@ -99,7 +105,7 @@ class RunDirectory:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.config, self.checkpoint, self.metrics, *others = (self.path / name for name in RUN_FILES)
-        self.choices, self.cost, self.events, self.report = others
+        self.cost, self.events, self.report = others
 
     def __str__(self) -> str:
         return str(self.path)
@@ -152,16 +158,14 @@ class RunDirectory:
         Raises:
             ValueError: a file that holds anything else.
         """
-        try:
-            data = read_json(self.cost, MAX_COST_BYTES)
-        except FileNotFoundError:
+        if not self.cost.exists():
             return {}
-        phases = data.get("phases") if isinstance(data, dict) else None
-        if not isinstance(phases, dict) or not all(
-            isinstance(phase, dict) and all(is_number(phase.get(name)) for name in COST_KEYS)
-            for phase in phases.values()
-        ):
-            raise ValueError(f"{self.cost} holds no cost by phase: each must have the numbers {', '.join(COST_KEYS)}")
+        data = read_json(self.cost, MAX_COST_BYTES)
+        try:
+            convert(data, _Cost)
+        except ValueError as problem:
+            raise ValueError(f"{self.cost} holds no cost by phase: {problem}") from None
+        phases: dict[str, Mapping[str, float]] = data["phases"]
         return phases
 
     def read_metrics(self) -> Sequence[Mapping[str, float]]:
@@ -173,26 +177,21 @@ class RunDirectory:
         content = read_bounded(self.metrics) if self.metrics.exists() else b""
         return parse_rows(content.split(b"\n")[:-1], self.metrics, "games")  # the rest is being written
 
-    def read_choices(self, game: AnyGame) -> list[Snapshot]:
-        """Return the snapshots in ``choices.jsonl`` of the training's game; see :func:`read_choices`."""
-        return read_choices(self.path, game)
-
     def write_cost(self, phases: Mapping[str, Mapping[str, float]]) -> None:
         """Write ``cost.json``."""
         write_json(self.cost, {"format": 1, "phases": phases})
 
-    def save_checkpoint(self, done: Progress, running: bool, sizes: Mapping[str, int], **parts: Arrays) -> None:
+    def save_checkpoint(self, done: Progress, running: bool, size: int, **parts: Arrays) -> None:
         """Write ``checkpoint.npz`` atomically.
 
         Args:
             done: the progress.
             running: whether the training is not finished.
-            sizes: sizes of lines on disk in bytes, see :class:`RunState`.
+            size: of the lines on disk in bytes, see :class:`RunState`.
             parts: the arrays of the learner and of its training.
         """
         progress = {"counts": np.array(astuple(done), np.int64), "running": np.array([running])}
-        metrics = {name: np.array([size]) for name, size in sizes.items()}
-        save_checkpoint(self.path, **parts, progress=progress, metrics=metrics)
+        save_checkpoint(self.path, **parts, progress=progress, metrics={"size": np.array([size])})
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -217,27 +216,19 @@ class RunDirectory:
             ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
         """
         config = self.read_training()
-        checkpoint, progress, running, sizes = None, None, False, dict[str, int]()
+        checkpoint, progress, running, size = None, None, False, 0
         if self.checkpoint.exists():
             checkpoint = load_checkpoint(self.path)
             stored, lines = checkpoint.get("progress", {}), checkpoint.get("metrics", {})
             check_shapes({"counts": np.zeros(4, np.int64), "running": np.zeros(1, bool)}, stored, str(self.checkpoint))
-            check_shapes(dict.fromkeys({"size", *lines}, np.zeros(1, np.int64)), lines, str(self.checkpoint))
+            check_shapes({"size": np.zeros(1, np.int64)}, lines, str(self.checkpoint))
             progress, running = Progress(*stored["counts"].tolist()), bool(stored["running"][0])
-            sizes = {name: int(size[0]) for name, size in lines.items()}
-        absent = {
-            CHOICES: "choices" not in sizes,
-            EVENTS: importlib.util.find_spec("tensorboard") is None,
-            REPORT: config.get("no_report", False),
-        }
-        least = {METRICS: sizes.get("size", 0), CHOICES: sizes.get("choices", 0)}
-        missing = tuple(name for name in RUN_FILES if not absent.get(name) and self._size(name) < least.get(name, 0))
-        return RunState(config, checkpoint, progress, sizes, missing, running)
-
-    def _size(self, name: str) -> int:
-        """Return the size of a file in bytes; -1 if there is none."""
-        path = self.path / name
-        return path.stat().st_size if path.is_file() else -1
+            size = int(lines["size"][0])
+        absent = {EVENTS: importlib.util.find_spec("tensorboard") is None, REPORT: config.get("no_report", False)}
+        missing = [name for name in RUN_FILES if not absent.get(name) and not (self.path / name).is_file()]
+        if METRICS not in missing and self.metrics.stat().st_size < size:
+            missing.insert(0, METRICS)
+        return RunState(config, checkpoint, progress, size, tuple(missing), running)
 
     def check_trained(self) -> RunState:
         """Return the state of a run whose training is over.

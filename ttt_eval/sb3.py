@@ -26,6 +26,8 @@ avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is install
 
 from stable_baselines3.common.callbacks import BaseCallback, EventCallback  # noqa: E402
 
+__all__ = ["ExactEvalCallback"]
+
 EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
 """Files in ``log_path`` and in ``best_model_save_path``."""
 
@@ -49,8 +51,7 @@ class ExactEvalCallback(EventCallback):
     Args:
         game: the game.
         opponent: opponent of the exact result, a spec string or a pure policy; None for none.
-        callback_on_new_best: called when the exploitability reaches a new minimum.
-        callback_after_eval: called after every evaluation.
+        callback_after_eval: called after every evaluation, such as Stable-Baselines3's callbacks that stop a training.
         eval_freq: number of calls of this callback between evaluations, each a step of all parallel games; 0 for none.
         log_path: folder for ``exact.jsonl``, a line for each evaluation: ``timesteps`` and the logged values, without
             ``exact/``. It is written atomically.
@@ -77,7 +78,6 @@ class ExactEvalCallback(EventCallback):
         game: AnyGame,
         opponent: str | Policy | None = None,
         *,
-        callback_on_new_best: BaseCallback | None = None,
         callback_after_eval: BaseCallback | None = None,
         eval_freq: int = 10_000,
         log_path: str | os.PathLike[str] | None = None,
@@ -95,9 +95,6 @@ class ExactEvalCallback(EventCallback):
             raise ValueError(f"seat={seat!r} is no seat: choose 0 (first), 1 (second), or None for the mean of both")
         self.game = game
         self.opponent = opponent
-        self.callback_on_new_best = callback_on_new_best
-        if callback_on_new_best is not None:
-            callback_on_new_best.parent = self
         self.eval_freq = eval_freq
         self.log_path = None if log_path is None else Path(log_path)
         self.best_model_save_path = None if best_model_save_path is None else Path(best_model_save_path)
@@ -118,40 +115,30 @@ class ExactEvalCallback(EventCallback):
         """Minus the lowest exploitability, for Stable-Baselines3's callbacks that stop a training."""
         return -self.best_exploitability
 
-    def _init_callback(self) -> None:
-        if self.callback_on_new_best is not None:
-            self.callback_on_new_best.init_callback(self.model)
-
     def _on_training_start(self) -> None:
-        self._policy()  # reports a mismatch before training starts
+        self._policy(self.deterministic)  # reports a mismatch before training starts
         before = self.evaluations if self.log_path is None else _read(self.log_path / EVALUATIONS)
         self.evaluations = [line for line in before if line["timesteps"] <= self.num_timesteps]
         super()._on_training_start()
-        if self.callback_on_new_best is not None:
-            self.callback_on_new_best.on_training_start(self.locals, self.globals)
 
-    def _policy(self) -> Policy:
+    def _policy(self, deterministic: bool) -> Policy:
         """Return the model's current policy."""
-        return as_policy(self.model, self.game, self.observation, "actions" if self.deterministic else "probabilities")
+        return as_policy(self.model, self.game, self.observation, "actions" if deterministic else "probabilities")
 
     def _critic_error(self) -> dict[str, float]:
         """Return the error of the model's critic by name."""
-        stochastic = hasattr(self.model.policy, "get_distribution")
-        policy = as_policy(self.model, self.game, self.observation, "probabilities" if stochastic else "actions")
-        return critic_error(
-            refuse_hidden(self.game),
-            policy,
-            self.opponent,
-            self.model,
-            seat=self.seat,
-            discount=float(getattr(self.model, "gamma", 1.0)),
-            observation=self.observation,
-        ).to_dict()
+        game, policy = refuse_hidden(self.game), self._policy(not hasattr(self.model.policy, "get_distribution"))
+        options: dict[str, Any] = {
+            "seat": self.seat,
+            "discount": float(getattr(self.model, "gamma", 1.0)),
+            "observation": self.observation,
+        }
+        return critic_error(game, policy, self.opponent, self.model, **options).to_dict()
 
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
             return True
-        measured = measure(self.game, self._policy(), self._opponent, self.seat)
+        measured = measure(self.game, self._policy(self.deterministic), self._opponent, self.seat)
         found = {name.removeprefix("exact_"): value for name, value in measured.items()}
         if self.critic:
             found |= self._critic_error()
@@ -161,26 +148,13 @@ class ExactEvalCallback(EventCallback):
         self.logger.dump(self.num_timesteps)
         if self.verbose >= 1:
             print(f"Exact num_timesteps={self.num_timesteps}, exploitability={found['exploitability']:.4f}")
-        better = found["exploitability"] < self.best_exploitability
-        if better and self.best_model_save_path is not None:
+        if found["exploitability"] < self.best_exploitability and self.best_model_save_path is not None:
             write_atomically(self.best_model_save_path / BEST, self.model.save)
         self.evaluations.append({"timesteps": self.num_timesteps, **found})
         if self.log_path is not None:
             lines = "".join(json.dumps(line) + "\n" for line in self.evaluations)
             write_atomically(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))
-        goes_on = True
-        if better:
-            if self.verbose >= 1:
-                print("New lowest exploitability!")
-            if self.callback_on_new_best is not None:
-                goes_on = self.callback_on_new_best.on_step()
-        return self._on_event() and goes_on
-
-    def update_child_locals(self, locals_: dict[str, Any]) -> None:
-        """Pass the training loop's local variables to child callbacks."""
-        super().update_child_locals(locals_)
-        if self.callback_on_new_best is not None:
-            self.callback_on_new_best.update_locals(locals_)
+        return self._on_event()
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -167,9 +167,10 @@ def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05
     Returns:
         True if smaller, False if larger, None if not significant.
     """
-    values = np.array([*one, *other])
-    ranks = (values[:, None] > values).sum(axis=1) + ((values[:, None] == values).sum(axis=1) + 1) / 2
-    expected = len(one) * (len(values) + 1) / 2
+    from scipy.stats import rankdata
+
+    ranks = rankdata([*one, *other])
+    expected = len(one) * (len(ranks) + 1) / 2
     seen = ranks[: len(one)].sum() - expected
     dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(one))]) - expected
     if (np.abs(dealt) >= abs(seen)).mean() >= level:
@@ -181,10 +182,7 @@ def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
     """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
     open.
     """
-    values = list(values)
-    if any(value.high < bound for value in values):
-        return False
-    return True if all(value.low > bound for value in values) else None
+    return holds_for_all(True if value.low > bound else False if value.high < bound else None for value in values)
 
 
 def is_within(value: Interval, low: float, high: float) -> bool | None:
@@ -212,15 +210,11 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     This is the exact multinomial test: the total probability of all results at most as likely as the observed one is at
     least ``level``. For up to some thousand games.
     """
-    from scipy.special import gammaln, xlogy
+    from scipy.stats import multinomial
 
     games = sum(counts)
-    wins = np.arange(games + 1)
-    draws = wins[:, None]
+    wins, draws = np.indices((games + 1, games + 1))
     losses = games - wins - draws
-    # log multinomial probability up to a constant; -inf where losses would be negative
-    parts = [xlogy(wins, p) - gammaln(wins + 1) for p in probabilities]
-    likely = np.where(losses >= 0, parts[0][wins] + parts[1][draws] + parts[2][np.maximum(losses, 0)], -np.inf)
-    seen = likely[counts[1], counts[0]]
-    weights = np.exp(likely - likely.max())
-    return float(weights[likely <= seen + 1e-7].sum() / weights.sum()) >= level
+    likely = multinomial.pmf(np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities)
+    seen = multinomial.pmf(counts, games, probabilities)
+    return bool(likely[likely <= seen * (1 + 1e-7)].sum() >= level)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, field, toml
 
-from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
+from ttt_envs.core.files import read_bounded, write_atomically, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
 from ttt_eval.statistics import Interval, interval_from_seeds
@@ -25,22 +25,12 @@ AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom
 
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z][\w-]*$")]
-"""of an option. A row becomes words of a command line, where a name such as ``out=x``, or a value such as ``--trust``,
-would be another option."""
-Word = Annotated[str, Meta(pattern="^(?!-)")] | int | float | bool
+"""of an option. A row becomes words of a command line, where a name such as ``out=x`` would be another option."""
+Word = str | int | float | bool
 Value = Word | list[Word]
 
 Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
-
-
-class SweepFile(NamedTuple):
-    """Content of a sweep file."""
-
-    rows: list[Row]
-    """settings, in order"""
-    seeds: list[int]
-    """seeds with which every setting is run"""
 
 
 class _Parts(Struct, forbid_unknown_fields=True):
@@ -50,7 +40,7 @@ class _Parts(Struct, forbid_unknown_fields=True):
     runs: Annotated[list[dict[Name, Value]], Meta(min_length=1)] = field(default_factory=lambda: [{}])
 
 
-def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
+def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list[int]]:
     """Read a TOML file with these optional parts::
 
         seeds = 3                       # 0, 1 and 2; or a list of seeds
@@ -65,13 +55,16 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
         path: the file.
         refused: options that are not allowed.
 
+    Returns:
+        The settings, in order, and the seeds with which every setting is run.
+
     Raises:
         ValueError: no file, or an invalid one.
     """
     try:
         parts = toml.decode(read_bounded(path, MAX_FILE_BYTES), type=_Parts)
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}: {path_hint(path, 'write one as docs/scale.md tells')}") from None
+        raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
     except (ValueError, RecursionError) as problem:
         raise ValueError(f"{path} is no sweep as docs/scale.md describes it: {problem}") from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
@@ -85,23 +78,21 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
         for chosen in itertools.product(*parts.grid.values()):
             options = {**parts.fixed, **dict(zip(parts.grid, chosen, strict=True)), **run}
             row = {name.replace("_", "-"): value for name, value in options.items()}
+            if AGENT in row and "learner" in row:
+                raise ValueError(f"{path} has a run with an agent and a learner: write one of them")
             if AGENT in row:
-                row = _agent_row(path, row)
-                if row in rows:  # the options of learners do not distinguish agents
-                    continue
-            rows.append(row)
+                row = {name: row[name] for name in AGENT_OPTIONS if name in row}
+            if AGENT not in row or row not in rows:  # the options of learners do not distinguish agents
+                rows.append(row)
+    values = [value for row in rows for value in row.values()]
+    for word in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
+        if isinstance(word, str) and word.startswith("-"):  # a pattern in a union crashes Python at exit (msgspec 0.22)
+            raise ValueError(f"{path} has {word!r}, which would be an option: write a value that begins otherwise")
     for name in {name for row in rows for name in row} & set(refused):
         raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(row in rows[:index] for index, row in enumerate(rows)):
         raise ValueError(f"{path} describes the same run twice: leave one out, or give them other options")
-    return SweepFile(rows, seeds)
-
-
-def _agent_row(path: Path, row: Row) -> Row:
-    """Return the options that apply to an agent."""
-    if "learner" in row:
-        raise ValueError(f"{path} has a run with an agent and a learner: write one of them, an agent is not trained")
-    return {name: row[name] for name in AGENT_OPTIONS if name in row}
+    return rows, seeds
 
 
 def to_command_line(row: Mapping[str, Any]) -> list[str]:
@@ -132,6 +123,11 @@ class Line(NamedTuple):
     seeds: int
     numbers: dict[str, Interval]
     """means over seeds, with intervals"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data; a single run has no interval."""
+        numbers = {name: one._asdict() if self.seeds > 1 else {"mean": one.mean} for name, one in self.numbers.items()}
+        return {"options": self.row, "seeds": self.seeds, **numbers}
 
 
 def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Line]:
@@ -204,17 +200,13 @@ def write_sweep(
         runs: JSON-ready: every run, with its folder.
         trust: whether classes outside this package were allowed.
     """
-
-    def numbers_of(line: Line) -> dict[str, Any]:  # a single run has no interval
-        return {name: one._asdict() if line.seeds > 1 else {"mean": one.mean} for name, one in line.numbers.items()}
-
     data = {
         "format": 1,
         "kind": "sweep",
         "source": source,
         "trust": trust,
         "provenance": dict(provenance),
-        "table": [{"options": line.row, "seeds": line.seeds, **numbers_of(line)} for line in lines],
+        "table": [line.to_dict() for line in lines],
         "runs": list(runs),
     }
     write_json(folder / RESULT, data)

@@ -90,7 +90,7 @@ class VerifiersEnv(vf.Env[VerifiersEnvConfig]):
 
 def _record(trace: Any, text: TextGame, seat: int, config: VerifiersEnvConfig) -> None:
     """Record turns, rewards and metrics of :func:`ttt_eval.credit.describe_seat` on a trace."""
-    against = _opponent_credit(text.game, config.opponent, seat) if getattr(text.opponent, "pure", False) else None
+    against = _opponent_credit(text.game, config.opponent) if getattr(text.opponent, "pure", False) else None
     turns, rewards, metrics = describe_seat(text, seat, _optimal_credit(text.game), against)
     for name, value in rewards.items():
         trace.record_reward(name, value, config.weights.get(name, 0.0))

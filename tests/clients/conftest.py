@@ -1,13 +1,9 @@
-"""Fixtures of the tests of clients: checkouts, speed of a block, and runs of external code.
-
-The first line of a test's docstring describes it; `python tests/clients/run.py` writes it into docs/clients.md.
-"""
+"""Fixtures of the tests of clients: checkouts, and runs of external code."""
 
 import os
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,32 +31,6 @@ def pytest_collection_modifyitems(items):
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.more)
             item.add_marker(pytest.mark.filterwarnings("default"))
-
-
-@pytest.fixture(autouse=True)
-def description(request, record_property):
-    """Record the first line of the docstring for the report, with the arguments of the test in its braces."""
-    arguments = getattr(request.node, "callspec", None)
-    line = request.function.__doc__.strip().splitlines()[0]
-    record_property("what", line.format(**(arguments.params if arguments else {})))
-
-
-def cpu_seconds():
-    """Return the CPU time of this process and of its finished children."""
-    return sum(os.times()[:4])
-
-
-@pytest.fixture
-def timed(record_property):
-    """``with timed(steps):`` records the steps of environments per second of CPU time of a block."""
-
-    @contextmanager
-    def block(steps):
-        before = cpu_seconds()
-        yield
-        record_property("steps_per_s", steps / (cpu_seconds() - before))
-
-    return block
 
 
 @pytest.fixture

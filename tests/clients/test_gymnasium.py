@@ -31,20 +31,19 @@ def test_its_own_suite(checkout, their_tests, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", "vector_entry_point"])
-def test_vectors(mode, timed):
+def test_vectors(mode):
     """`make_vec` of 8 games with `{mode}`, random legal moves"""
-    with timed(8 * 2000):
-        envs = gymnasium.make_vec("ttt_envs:ttt/TicTacToe-v0", num_envs=8, vectorization_mode=mode)
-        space = envs.single_action_space
-        space.seed(0)
-        _, infos = envs.reset(seed=0)
-        for _ in range(2000):
-            _, rewards, _, _, infos = envs.step(np.array([space.sample(mask) for mask in infos["action_mask"]]))
-            assert set(rewards) <= {-1.0, 0.0, 1.0}
-        envs.close()
+    envs = gymnasium.make_vec("ttt_envs:ttt/TicTacToe-v0", num_envs=8, vectorization_mode=mode)
+    space = envs.single_action_space
+    space.seed(0)
+    _, infos = envs.reset(seed=0)
+    for _ in range(2000):
+        _, rewards, _, _, infos = envs.step(np.array([space.sample(mask) for mask in infos["action_mask"]]))
+        assert set(rewards) <= {-1.0, 0.0, 1.0}
+    envs.close()
 
 
-def test_random_play(timed):
+def test_random_play():
     """`make` and random legal moves on 3 x 3, against a random opponent"""
     env = gymnasium.make("ttt_envs:ttt/TicTacToe-v0")
     env.action_space.seed(0)
@@ -57,5 +56,4 @@ def test_random_play(timed):
                 _, info = env.reset()
 
     play(100)
-    with timed(20_000):
-        play(20_000)
+    play(20_000)

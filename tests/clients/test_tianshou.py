@@ -30,13 +30,12 @@ else:
         shutil.copytree(checkout("tianshou") / "test" / "pettingzoo", tmp_path / "theirs")
         their_tests(tmp_path, "theirs/test_tic_tac_toe.py")
 
-    def test_example(example, timed):
+    def test_example(example):
         """`examples/tianshou_dqn.py --steps 4000`: masked DQN of the Gymnasium environment, to its exact number"""
-        with timed(4000):
-            assert set(example("tianshou_dqn.py", "--steps", 4000).results) == {"random", "optimal"}
+        assert set(example("tianshou_dqn.py", "--steps", 4000).results) == {"random", "optimal"}
 
 
-def test_collector(timed):
+def test_collector():
     """`Collector` with a random policy that reads the mask, over 8 environments of `PettingZooEnv`"""
     from tianshou.data import Collector, VectorReplayBuffer
     from tianshou.env import DummyVectorEnv
@@ -61,16 +60,15 @@ def test_collector(timed):
         )
     buffer = VectorReplayBuffer(20_000, 8)
     collector = Collector(policy, envs, buffer)
-    with timed(10_000):
-        collector.reset()
-        collector.collect(n_step=10_000)
+    collector.reset()
+    collector.collect(n_step=10_000)
     assert len(buffer) == 10_000
     rewards = buffer.rew
     assert set(np.unique(rewards)) == {-1.0, 0.0, 1.0}
     assert (rewards.sum(axis=1) == 0).all()  # no illegal move
 
 
-def test_gymnasium_collector(timed):
+def test_gymnasium_collector():
     """`Collector` over 8 environments of Gymnasium, `info` stacked over time with its masks and numbers"""
     from tianshou.data import Collector, VectorReplayBuffer
     from tianshou.env import DummyVectorEnv
@@ -86,9 +84,8 @@ def test_gymnasium_collector(timed):
     policy = Random()  # not asked: with random=True the collector samples the space
     buffer = VectorReplayBuffer(4000, 8)
     collector = Collector(policy, envs, buffer)
-    with timed(4000):
-        collector.reset()
-        collector.collect(n_step=4000, random=True)
+    collector.reset()
+    collector.collect(n_step=4000, random=True)
     assert len(buffer) == 4000
     batch = buffer.sample(0)[0]
     assert batch.info.action_mask.shape == (4000, 9)

@@ -19,7 +19,7 @@ from verifiers.v1.utils.loaders import environment_class, load_environment, task
 
 from ttt_envs import Game
 from ttt_envs.text import TextGame
-from ttt_eval.credit import game_credit, optimal_credit
+from ttt_eval.credit import optimal_credit
 from ttt_eval.verifiers_env import TextTaskset, TextTasksetConfig, VerifiersEnv, VerifiersEnvConfig
 
 
@@ -126,6 +126,7 @@ def test_episodes(opponent, stub, here, monkeypatch):
         assert text.over
         assert results == [text.result(seed % 2)]
         if text.turns:
-            own = game_credit(text, optimal_credit(game), seed % 2).own
+            turns = zip(text.turns, optimal_credit(game)(text.turns, seed % 2), strict=True)
+            own = sum(credit.change for turn, credit in turns if turn.position.mover == seed % 2)
             assert trace.rewards["regret"].score == pytest.approx(own, abs=1e-12)
             assert len(trace.info["turns"]) == sum(turn.position.mover == seed % 2 for turn in text.turns)

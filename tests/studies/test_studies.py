@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 from commands import error_of, json_of, text_of
 from documents import ROOT
-from scipy.stats import spearmanr
 
-from learners.alpha_zero import AlphaZeroConfig
-from studies import STUDIES, estimators, imitation, learners, noise, svd, trainings, trees
+from studies import STUDIES, alpha_zero, estimators, imitation, learners, noise, svd, trees
 from ttt_apps import evaluate
 from ttt_apps.evaluate import reproduce
+from ttt_apps.sweep import sweep_units
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
 from ttt_eval.benchmark.scores import score_submission
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import wilson
+from ttt_eval.sweep import read_sweep
 
+SUBMITTED = noise.SUBMISSIONS / "q-learning.npz"
 IN_A_MOMENT = ("slides-tables", "tree-random")
 
 
@@ -139,19 +140,19 @@ def test_sampled_rates_of_a_net_agree_with_exact_ones():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Trainings
+# AlphaZero
 
 
 def test_a_threshold_is_reached_if_it_is_never_exceeded_later():
     for values, expected in (([0.5, 0.0, 0.3, 0.0, 0.0], 4), ([0.0, 0.0], 1), ([0.0, 0.5], np.inf)):
         marks = np.arange(1.0, len(values) + 1)
-        curve = trainings.TrainingCurve(100 * marks, marks, np.array(values), None)
-        assert curve.reach(trainings.ROUNDING) == (100 * expected, expected)
+        curve = alpha_zero.TrainingCurve(100 * marks, marks, np.array(values), None)
+        assert curve.reach(alpha_zero.ROUNDING) == (100 * expected, expected)
 
 
 def test_measurements_are_reproducible():
-    unit = {**trainings.training_unit("", "q-learning", Game(2, 3, 2), 6_000), "marks": (0.25, 1.0), "seed": 3}
-    curves = [trainings.TrainingStudy().measure(json.loads(json.dumps(unit))) for _ in range(2)]
+    unit = {**alpha_zero.training_unit("q-learning", Game(2, 3, 2), 6_000), "marks": (0.25, 1.0), "seed": 3}
+    curves = [alpha_zero.Learning().measure(json.loads(json.dumps(unit))) for _ in range(2)]
     assert curves[0]["games"] == curves[1]["games"]
     assert curves[0]["games"][-1] == 6_000
     assert curves[0]["exploitability"] == curves[1]["exploitability"]
@@ -160,16 +161,17 @@ def test_measurements_are_reproducible():
 
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_from_a_stored_run():
-    unit = trainings.training_unit("", trainings.NAME, trainings.SKIPS, 16, hidden=(8,), gradient_steps=2)
-    curve = trainings.TrainingStudy().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
+    unit = alpha_zero.training_unit(alpha_zero.NAME, alpha_zero.SKIPS, 16, hidden=(8,), gradient_steps=2)
+    curve = alpha_zero.Learning().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
     assert 0 < curve["searched"] < 0.5 * curve["exploitability"][0]
 
 
-def test_variants_differ_from_the_default():
-    default = AlphaZeroConfig()
-    for variant, changes in trainings.VARIANTS.items():
-        differs = any(getattr(default, name) != value for name, value in changes.items())
-        assert differs == (variant != trainings.DEFAULT), variant
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*-*.toml")), ids=lambda path: path.stem)
+def test_sweeps_have_valid_and_different_settings(path):
+    units = sweep_units(path, *read_sweep(path))
+    rows = {unit["row"] for unit in units}
+    settings = {json.dumps({**unit.pop("config", {}), **unit, "row": 0, "seed": 0, "name": ""}) for unit in units}
+    assert len(settings) == len(rows) > 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,11 +197,6 @@ def test_verdicts_on_estimators(audits):
 
 
 def test_measures_of_noise():
-    rng = np.random.default_rng(0)
-    scores, values = rng.integers(4, size=12).astype(float), rng.integers(4, size=(3, 12)).astype(float)
-    expected = np.mean([spearmanr(row, scores).statistic for row in values])
-    assert noise.rank_correlation(values, scores) == pytest.approx(expected)
-    assert noise.rank_correlation(np.ones((1, 12)), scores) == 0
     rows = [{"steps": 10, "score": score} for score in (0.1, 0.5, 0.9)] + [{"steps": 500, "score": 0.0}]
     for rates, share in (([[1.0, 2, 3, 9]], 0), ([[3.0, 2, 1, 9]], 1), ([[2.0, 1, 3, 9], [1, 1, 1, 9]], 5 / 12)):
         assert noise.share_of_wrong(np.array(rates), rows) == pytest.approx(share)
@@ -208,11 +205,12 @@ def test_measures_of_noise():
 
 def test_policies_of_submissions_are_measured():
     """Those in the repository, at their last checkpoint: an own recursion scores them elsewhere."""
-    study = noise.NoiseOfGames()
-    unit = next(unit for unit in study.units(False) if (unit["task"], unit["seed"]) == ("random", 1))
-    play, learned = study.measure({**unit, "agents": ["random", "q-learning"], "checkpoints": 1})
-    assert play["score"] == pytest.approx(0, abs=1e-9)
-    assert play["random"] == pytest.approx([737 / 1260, 121 / 420])  # known without us
-    scored = score_submission(noise.SUBMISSIONS / "q-learning.npz", last=True).runs
-    [run] = [run for run in scored if (run.task, run.seed) == ("random", 1)]
-    assert (learned["score"], np.mean(learned["random"])) == (run.score, pytest.approx(run.win_random))
+    for agent, scored in (("random", None), ("q-learning", score_submission(SUBMITTED, last=True).runs)):
+        rows = noise.NoiseOfGames().measure({"agent": agent, "checkpoints": 1})
+        [row] = [row for row in rows if (row["task"], row["seed"]) == ("random", 1)]
+        if scored is None:
+            assert row["score"] == pytest.approx(0, abs=1e-9)
+            assert row["random"] == pytest.approx([737 / 1260, 121 / 420])  # known without us
+        else:
+            [run] = [run for run in scored if (run.task, run.seed) == ("random", 1)]
+            assert row["score"] == run.score

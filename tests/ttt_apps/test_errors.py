@@ -44,7 +44,6 @@ EVALUATE = [
     ("puzzles --gravity", "--gravity"),
     ("ladder --out x", "--out"),
     ("book build log.jsonl --size 4", "--size"),
-    ("bench score runs/first --add", "--add"),
     # files and positions
     ("games option.tmol", "option.toml"),
     ("exploitability run:runs/frist", "runs/first"),

@@ -179,7 +179,7 @@ def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
     assert [first[name] for name in ("player_0", "draw", "player_1")] == match["first"]
     assert [second[name] for name in ("player_1", "draw", "player_0")] == match["second"]
     assert f"{log}, 200 games" in text_of(capsys, "games", log)
-    assert text_of(capsys, "games", log, "--text", "--number", "2").startswith("[rows 3]")
+    assert text_of(capsys, "games", log, "--text", "--number", "2").startswith("[game {")
     evaluate.main(["games", str(log), "--text"])
     whole = capsys.readouterr().out
     evaluate.main(["games", str(log), "--out", str(text)])
@@ -223,7 +223,6 @@ def test_tournament(tmp_path, capsys):
     assert text.index("win-or-block") < text.index("3 random")
     data = json_of(capsys, *words)
     assert (data["kind"], data["anchor"]) == ("tournament", "random")
-    assert json.loads((tmp_path / "cost.json").read_text())["pairings"][0]["cpu_s"] > 0
 
 
 def stored_lines(folder):
@@ -294,10 +293,9 @@ def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run)
     run = tiny.train_run("q-learning", tmp_path / "run", "--size=3", "--win-length=3", "--exact-every=0")
     words = ("ladder", f"run:{run}", "--out", tmp_path / "out", "--no-report")
     text = text_of(capsys, *words)
-    assert all(part in text for part in ("3x3-skip", f"> run:{run}", "exploitability", "games of its training 200"))
+    assert all(part in text for part in ("3x3-skip", f"> run:{run}", "exploitability"))
     data = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (data["kind"], data["policy"], data["exact"]) == ("ladder", f"run:{run}", True)
-    assert data["training"]["cost"]["training"]["cpu_user_s"] >= 0
     assert 0 < data["exploitability"] < 1
     assert json_of(capsys, *words) == data  # nothing is played again
     assert "there is no ladder of 2 x 3" in fails(capsys, "ladder", f"run:{tiny_run('q-learning')}")
@@ -309,7 +307,6 @@ def test_impure_policy_is_sampled(capsys):
     assert not data["exact"]
     assert all(result["games"] == 20 and sum(result["pentanomial"]) == 10 for result in data["results"])
     assert data["rating"]["low"] < data["rating"]["mean"] < data["rating"]["high"]
-    assert json_of(capsys, *data["command"].split()[1:]) == data
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +316,7 @@ def runs(tmp_path_factory):
     for seed in range(3):
         tiny.train_run("q-learning", folder / f"seed{seed}", f"--seed={seed}")
     for games in (0, 10, 200):
-        record(folder / "mine.jsonl", tiny.GAME, "win-or-block", games, learner="mine")
+        record(folder / "mine", tiny.GAME, "win-or-block", games, learner="mine")
     return folder
 
 
@@ -343,7 +340,7 @@ def test_groups_axes_and_notes_of_a_plot(runs, capsys):
     data = json_of(capsys, "plot", runs, "--x", "steps", "--by", "seed")
     assert [group["settings"] for group in data["groups"][1:]] == [{"seed": seed} for seed in (1, 2)]
     evaluate.main(["plot", str(runs), "--y", "score"])
-    assert "mine.jsonl has no measurements of score" in capsys.readouterr().err
+    assert "mine has no measurements of score" in capsys.readouterr().err
     for words, word in ((("--out", "a.gif"), ".pdf"), (("--by", "sede"), "'seed'"), (("--width", "0"), "--width 0")):
         assert word in fails(capsys, "plot", runs, *words)
 

@@ -188,7 +188,7 @@ def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocke
 def test_times_of_every_kind_reach_the_search(monkeypatch):
     plans = []
     plan = Timed.plan
-    monkeypatch.setattr(Timed, "_is_warm", True)
+    monkeypatch.setattr(Timed, "is_warm", True)
     monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
     lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
     lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]

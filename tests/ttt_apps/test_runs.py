@@ -247,7 +247,7 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
         assert "is finished, all 60 games are played: nothing was done" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "choices.jsonl", "cost.json"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "cost.json"])
 def test_missing_files_of_training_are_reported(finished, name, tmp_path, capsys):
     run = without(finished, tmp_path / "gone", name)
     assert f"{run} lacks {name}" in error_of(capsys, train.main, "--resume", run)

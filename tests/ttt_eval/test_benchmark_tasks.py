@@ -6,14 +6,15 @@ from documents import ROOT
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, Policy, as_policy, make_policy
+from ttt_envs.agents.policy import PolicyWrapper
 from ttt_envs.game.boards import keys, to_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_eval.benchmark import TASKS, combine_scores, find_task, find_tasks, references, score_policies
-from ttt_eval.benchmark.policy_table import PolicyTable, list_positions, tabulate
-from ttt_eval.benchmark.scoring import PolicyWithValues, UniformOverCells, class_weights, probability_of_illegal_move
-from ttt_eval.benchmark.tasks import split_openings
+from ttt_eval.benchmark import TASKS, find_task, score_policies
+from ttt_eval.benchmark.scoring import combine_scores, probability_of_illegal_move, references, uniform_over_cells
+from ttt_eval.benchmark.submission import PolicyTable, list_positions, tabulate
+from ttt_eval.benchmark.tasks import find_tasks, split_openings
 from ttt_eval.exact import evaluate_policy, exploitability, outcome
 from ttt_eval.exact.best_response_values import BestResponsePolicy
 
@@ -35,10 +36,10 @@ def as_tables(task, policies):
 
 def random_policies(task):
     if task.measure == "illegal-moves":
-        return [UniformOverCells()]
-    random = [make_policy("random", game) for game in task.games]
-    zeros = PolicyWithValues(random[0], lambda boards: np.zeros(len(boards.mover)))
-    return [zeros] if task.measure == "critic-error" else random
+        return [uniform_over_cells(task.games[0])]
+    random = [PolicyWrapper(make_policy("random", game)) for game in task.games]
+    random[0].values = lambda boards: np.zeros(len(boards.mover))
+    return random
 
 
 def best_policies(task, steps):
@@ -50,8 +51,9 @@ def best_policies(task, steps):
         return optimal
     exact = evaluate_policy(task.games[0], optimal[0], opponent)
     table = dict(zip(keys(exact.boards.own_first()).tolist(), exact.values.tolist(), strict=True))
-    values = lambda boards: np.array([table.get(code, 0.0) for code in keys(boards.own_first()).tolist()])  # noqa: E731
-    return [PolicyWithValues(optimal[0], values)]
+    policy = PolicyWrapper(optimal[0])
+    policy.values = lambda boards: np.array([table.get(key, 0.0) for key in keys(boards.own_first()).tolist()])
+    return [policy]
 
 
 def check_ends_of_the_scale(task, convert=as_tables):
@@ -145,8 +147,7 @@ def test_the_probability_of_illegal_moves_agrees_with_a_plain_recursion(seat, sk
 
 def test_known_probabilities_of_illegal_moves():
     line = Game(1, 2, 2)  # two cells, no win: the first player moves once, the second once
-    assert probability_of_illegal_move(line, UniformOverCells(), "random", 0) == 0
-    assert probability_of_illegal_move(line, UniformOverCells(), "random", 1) == 0.5
+    assert [probability_of_illegal_move(line, uniform_over_cells(line), "random", seat) for seat in (0, 1)] == [0, 0.5]
     task = find_task("masks")
     for output, score in ((lambda observation, mask: np.ones(9), 0), (lambda observation, mask: mask, 1)):
         policy = as_policy(output, task.games[0], returns="probabilities")  # measured before masking
@@ -155,7 +156,7 @@ def test_known_probabilities_of_illegal_moves():
 
 def test_openings_are_split_by_symmetry_class_of_equal_weight():
     game, losses = Game(), {}
-    halves = split_openings(game)
+    *halves, weights = split_openings(game)
     codes = [canonical_keys(boards.cells, symmetries(game))[0].ravel().tolist() for boards in halves]
     assert not set(codes[0]) & set(codes[1])
     assert abs(len(set(codes[0])) - len(set(codes[1]))) <= 1
@@ -163,7 +164,7 @@ def test_openings_are_split_by_symmetry_class_of_equal_weight():
     learned = [to_text(halves[0].position(row), game) for row in range(len(codes[0]))]
     assert find_task("openings").settings["openings"] == learned
     boards, policy = halves[1], make_policy("win-or-block", game)
-    assert class_weights(game, boards).sum() == pytest.approx(1)
+    assert weights.sum() == pytest.approx(1)
     values = solve(game).action_values(boards)
     lost = np.nanmax(values, axis=1) - np.nansum(policy.probabilities(boards) * values, axis=1)
     for code, loss in zip(codes[1], lost, strict=True):
@@ -221,7 +222,7 @@ def test_the_page_of_tasks_lists_them():
         board = f"{game.rows} x {game.columns}, {game.win_length}"
         cells = (f"`{task.name}`", ", ".join(task.axes), board, ", ".join(f"{skip:g}" for skip in task.skip_chances))
         rows.append(f"| {' | '.join(cells)} | `{', '.join(opponents)}` | {task.measure} |")
-    assert "\n".join(rows) in (ROOT / "docs/benchmark/tasks.md").read_text()
+    assert "\n".join(rows) in (ROOT / "docs/benchmark/index.md").read_text()
 
 
 def test_tasks_are_found_by_name():
@@ -237,7 +238,7 @@ def test_references_are_read_from_the_disk(tmp_path, monkeypatch):
     task = find_task("random")
     computed = references(task)
     references.cache_clear()
-    monkeypatch.setattr("ttt_eval.benchmark.scoring._measure", None)
+    monkeypatch.setattr("ttt_eval.benchmark.scoring.measure_task", None)
     assert references(task) == computed
     references.cache_clear()
 

@@ -37,7 +37,7 @@ CONTENTS = {
     "sprt": ("Course of the test|The games|Largest differences", 1, {"LLR", "accepts 30 Elo"}),
     "tournament": ("Ratings|Cross table|Neighbours|Largest differences of the best two", 0, set()),
     "ladder": (
-        "The ladder|Against each rung|The first move|Worst positions|Cost of its training", 1, {"optimal", "random"}
+        "The ladder|Against each rung|Worst positions", 1, {"optimal", "random"}
     ),
     "sweep": ("Settings|Learning curves|Cost", 0, set()),
 }  # fmt: skip
@@ -271,7 +271,7 @@ def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
     hostile = [
         sprt(a=spec, b=f"{spec}:2"),
         tournament((spec, "b", "c")),
-        {**results["ladder"], "policy": spec, "processor": spec, "between": {"below": spec, "above": spec}},
+        {**results["ladder"], "policy": spec, "processor": spec},
         {**results["sweep"], "source": spec},
     ]
     for data in hostile:

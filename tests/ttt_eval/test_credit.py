@@ -12,7 +12,7 @@ from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.rules import Outcome
 from ttt_envs.text import PRESENTATIONS, TextGame, Turn
-from ttt_eval.credit import TurnReward, describe_seat, game_credit, opponent_credit, optimal_credit
+from ttt_eval.credit import TurnReward, describe_seat, opponent_credit, optimal_credit
 from ttt_eval.exact import best_response
 from ttt_eval.exact.best_response_values import BestResponseValues
 
@@ -37,26 +37,31 @@ def play(number, skip, opponent, presentation):
     return text
 
 
+def sums(text, credit, seat):
+    """All terms of a game, and the changes by the decisions of the seat and of the other one."""
+    turns, changes = credit(text.turns, seat), {True: 0.0, False: 0.0}
+    for turn, found in zip(text.turns, turns, strict=True):
+        changes[turn.position.mover == seat] += found.change
+    return turns[0].value + sum(found.change + found.luck for found in turns), changes[True], changes[False]
+
+
 @pytest.mark.parametrize("count", [180, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_the_terms_add_up_to_the_result(count):
     cases = [(skip, opponent, name) for skip in SKIPS for opponent in OPPONENTS for name in PRESENTATIONS]
-    credits = {}
+    games = {skip: Game(skip_chance=skip) for skip in SKIPS}
+    optimal = {skip: optimal_credit(game) for skip, game in games.items()}
+    against = {(skip, name): opponent_credit(game, name) for skip, game in games.items() for name in OPPONENTS}
     forfeits = 0
     for number in range(count):
         skip, opponent, presentation = cases[number % len(cases)]
         text, seat = play(number // 2, skip, opponent, presentation), number // 2 % 2
-        key = skip, opponent, seat
-        if key not in credits:
-            game = Game(skip_chance=skip)
-            credits[key] = optimal_credit(game), opponent_credit(game, opponent, seat)
         forfeits += text.turns[-1].action < 0
-        by_optimal, by_opponent = (game_credit(text, credit, seat) for credit in credits[key])
-        for found in (by_optimal, by_opponent):
-            assert found.total == pytest.approx(text.result(seat), abs=1e-12)
-            assert found.own < 1e-12
-        assert by_optimal.other > -1e-12
-        other_seat = game_credit(text, credits[key][0], 1 - seat)
-        assert other_seat.total == pytest.approx(-by_optimal.total, abs=1e-12)
+        for credit in (optimal[skip], against[skip, opponent]):
+            total, own, other = sums(text, credit, seat)
+            assert total == pytest.approx(text.result(seat), abs=1e-12)
+            assert own < 1e-12
+            assert other > -1e-12 or credit is not optimal[skip]
+        assert sums(text, optimal[skip], 1 - seat)[0] == pytest.approx(text.result(1 - seat), abs=1e-12)
     assert forfeits > count / 10
 
 
@@ -102,11 +107,10 @@ def test_unreached_positions_and_impure_opponents_are_named():
     assert np.isnan(values.values(Boards.from_positions([from_text("ooo/.../... x")]))[0])
     unreached = Turn(from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer")
     for message, call in (
-        ("is not reached against win-or-block", lambda: opponent_credit(game, "win-or-block", 0)([unreached], 0)),
-        ("is not pure", lambda: opponent_credit(game, "mcts:simulations=10", 0)),
+        ("is not reached against win-or-block", lambda: opponent_credit(game, "win-or-block")([unreached], 0)),
+        ("is not pure", lambda: TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")),
         ("seat=2 is no seat", lambda: BestResponseValues(game, "random", 2)),
-        ("seat=1 has no credit against random", lambda: opponent_credit(game, "random", 0)([], 1)),
-        ("the game has no turn yet", lambda: game_credit(TextGame(game), optimal_credit(game), 0)),
+        ("^advantage=1.0 needs opponent=", lambda: TurnReward(game, advantage=1.0)),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -118,49 +122,33 @@ def test_unfinished_games_end_with_the_value_of_their_position():
     game = Game(skip_chance=0.25)
     text = TextGame(game, opponent="optimal", seed=1)
     text.step("a2")
-    found = game_credit(text, optimal_credit(game), 0)
-    mover = text.position.mover
-    value = solve(game).values(Boards.from_positions([text.position]))[0] * (1 - 2 * mover)
+    value = solve(game).values(Boards.from_positions([text.position]))[0] * (1 - 2 * text.position.mover)
     assert not text.over
-    assert found.total == pytest.approx(value, abs=1e-12)
+    assert sums(text, optimal_credit(game), 0)[0] == pytest.approx(value, abs=1e-12)
 
 
-def test_rewards_are_weighted_sums():
+def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
     game = Game(skip_chance=0.25)
     reward = TurnReward(game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random")
+    optimal, against = optimal_credit(game), opponent_credit(game, "random")
     for number in range(12):
         text, seat = play(number, 0.25, "random", "grid"), number % 2
-        optimal = game_credit(text, optimal_credit(game), seat).own
-        advantage = game_credit(text, opponent_credit(game, "random", seat), seat).own
-        problems = sum(len(turn.problems) for turn in text.turns)
-        expected = 2 * text.result(seat) + 0.5 * optimal + 0.25 * advantage - 0.1 * problems
-        assert reward(text.turns, seat) == pytest.approx(expected, abs=1e-12)
-        parts = sum(reward([turn], seat) for turn in text.turns)
-        assert parts == pytest.approx(expected, abs=1e-12)
-    assert TurnReward(game)([], 0) == 0
-    with pytest.raises(ValueError, match=r"^advantage=1.0 needs opponent="):
-        TurnReward(game, advantage=1.0)
-    with pytest.raises(ValueError, match=r"is not pure"):
-        TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")
-
-
-def test_a_seat_is_described_by_its_turns_ready_for_json():
-    game = Game(skip_chance=0.25)
-    for number in range(12):
-        text, seat = play(number, 0.25, "random", "grid"), number % 2
-        optimal, against = optimal_credit(game), opponent_credit(game, "random", seat)
-        turns, rewards, _ = describe_seat(text, seat, optimal, against)
+        regret, advantage = (sums(text, credit, seat)[1] for credit in (optimal, against))
         own = [turn for turn in text.turns if turn.position.mover == seat]
         problems = [[problem.kind for problem in turn.problems] for turn in own]
-        assert [turn["action"] for turn in turns] == [turn.action for turn in own]
-        assert [turn["problems"] for turn in turns] == problems
-        regret, advantage = (game_credit(text, credit, seat).own for credit in (optimal, against))
-        expected = {"result": text.result(seat), "regret": regret, "illegal": -sum(map(len, problems))}
-        expected["advantage"] = advantage
-        assert rewards == pytest.approx(expected, abs=1e-12)
-        assert sum(turn["advantage"] for turn in turns) == pytest.approx(advantage, abs=1e-12)
+        count = sum(map(len, problems))
+        expected = 2 * text.result(seat) + 0.5 * regret + 0.25 * advantage - 0.1 * count
+        assert reward(text.turns, seat) == pytest.approx(expected, abs=1e-12)
+        assert sum(reward([turn], seat) for turn in text.turns) == pytest.approx(expected, abs=1e-12)
+        turns, rewards, _ = describe_seat(text, seat, optimal, against)
+        assert [(turn["action"], turn["problems"]) for turn in turns] == [
+            (turn.action, kinds) for turn, kinds in zip(own, problems, strict=True)
+        ]
+        parts = {"result": text.result(seat), "regret": regret, "illegal": -count, "advantage": advantage}
+        assert rewards == pytest.approx(parts, abs=1e-12)
         assert json.loads(json.dumps(turns)) == turns
-        assert all("advantage" not in turn for turn in describe_seat(text, seat, optimal).turns)
+        assert all("advantage" not in turn for turn in describe_seat(text, seat, optimal)[0])
+    assert TurnReward(game)([], 0) == 0
 
 
 def test_a_player_who_stops_has_lost():
@@ -168,6 +156,6 @@ def test_a_player_who_stops_has_lost():
     for answer in ("b2", "a1", "nonsense", "more nonsense"):
         text.step(answer)
     first, second = (describe_seat(text, seat, optimal_credit(text.game)) for seat in (0, 1))
-    assert first.rewards == {"result": -1, "regret": 0, "illegal": -2}
-    assert second.rewards == {"result": 0, "regret": 0, "illegal": 0}
-    assert len(first.turns) == len(second.turns) == 1
+    assert first[1] == {"result": -1, "regret": 0, "illegal": -2}
+    assert second[1] == {"result": 0, "regret": 0, "illegal": 0}
+    assert len(first[0]) == len(second[0]) == 1

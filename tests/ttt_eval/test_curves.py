@@ -10,8 +10,17 @@ from commands import rows_of
 
 from ttt_envs import Game
 from ttt_eval import exact
-from ttt_eval.curve_summaries import Group, group_curves, median_band, summarize, summarize_groups, write_csv
-from ttt_eval.curves import Curve, read_curves, record
+from ttt_eval.curves import (
+    Curve,
+    Group,
+    group_curves,
+    median_band,
+    read_curves,
+    record,
+    summarize,
+    summarize_groups,
+    write_csv,
+)
 
 GAME = Game(2, 3, 2, 0.25)
 
@@ -26,65 +35,51 @@ def curve(name, values, games=(1, 10, 100), **labels):
 
 
 def test_recorded_lines_are_exact(tmp_path):
-    path = tmp_path / "curves" / "a.jsonl"
-    first = record(path, GAME, "random", 0, opponent="win-or-block", learner="mine", seed=3)
-    second = record(path, GAME, "win-or-block", 10, steps=25, opponent="win-or-block", learner="mine", seed=3)
+    path = tmp_path / "curves" / "a"
+    first = record(path, GAME, "random", 0, opponent="win-or-block", learner="mine", seed=3, rate=0.5)
+    second = record(path, GAME, "win-or-block", 10, steps=25, opponent="win-or-block", learner="mine", seed=3, rate=0.5)
     result = exact.match_outcome(GAME, "random", "win-or-block")
     assert first["exploitability"] == exact.exploitability(GAME, "random")
     assert (first["exact_win"], first["exact_draw"], first["exact_loss"]) == result
     assert second["regret"] == exact.regret(GAME, "win-or-block")
     assert first["cpu_s"] == 0 <= second["cpu_s"] < 1
-    [read] = read_curves([path])
-    assert read.rows == [first, second]
-    assert (read.labels["learner"], read.labels["seed"], read.labels["skip_chance"]) == ("mine", 3, 0.25)
+    [read] = read_curves([path.parent])
+    assert (read.rows, read.notes) == ([first, second], [])
+    labels = {"learner": "mine", "seed": 3, "rate": 0.5, "skip_chance": 0.25, "opponent": "win-or-block"}
+    assert labels.items() <= read.labels.items()
 
 
 def test_agents_of_any_kind_are_recorded(tmp_path):
-    line = record(tmp_path / "a.jsonl", GAME, lambda observation, mask: int(np.argmax(mask)), 5)
+    line = record(tmp_path / "a", GAME, lambda observation, mask: int(np.argmax(mask)), 5)
     assert 0 <= line["exploitability"] <= 1
     assert "cpu_s" not in line  # the training began before
     with pytest.raises(ValueError, match="is not pure"):
-        record(tmp_path / "a.jsonl", GAME, "mcts:simulations=2", 6)
+        record(tmp_path / "a", GAME, "mcts:simulations=2", 6)
 
 
 def test_a_training_that_starts_again_replaces_later_lines(tmp_path):
-    path = tmp_path / "a.jsonl"
     for games in (0, 10, 20, 10):
-        record(path, GAME, "random", games)
-    assert [row["games"] for row in rows_of(path)[1:]] == [0, 10]
-
-
-@pytest.mark.parametrize("content", [b"", b"my notes", b'{"format": 1, "content": "games"}\n', None])
-def test_files_of_anything_else_are_not_changed(tmp_path, content):
-    path = tmp_path / "a.jsonl"
-    if content is None:
-        record(path, GAME, "random", 0, seed=1)
-        content = path.read_bytes()
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"a learning curve|other labels"):
-        record(path, GAME, "random", 0)
-    assert path.read_bytes() == content
+        record(tmp_path, GAME, "random", games)
+    assert [row["games"] for row in rows_of(tmp_path / "metrics.jsonl")] == [0, 10]
 
 
 @pytest.mark.parametrize(
-    ("head", "lines", "message"),
+    ("name", "content"),
     [
-        ({"format": 2}, [], "line 1 of .*format"),
-        ({"game": {"format": 9}}, [], "line 1 of"),
-        ({"opponent": ["random"]}, [], "line 1 of .*opponent"),
-        ({"labels": {"x": []}}, [], "line 1 of .*labels"),
-        ({}, ['{"games": 5}', '{"games": 4}'], "line 3 of .*fewer than before"),
-        ({}, ['{"games": NaN}'], "line 2 of .* NaN is no number"),
-        ({}, ['{"exploitability": 1}'], "line 2 of"),
+        ("config.json", "my notes"),
+        ("config.json", None),  # that of another training
+        ("metrics.jsonl", '{"games": 5}\n{"games": 4}\n'),
+        ("metrics.jsonl", '{"games": NaN}\n'),
     ],
 )
-def test_damaged_files_are_named_with_their_line(tmp_path, head, lines, message):
-    path = tmp_path / "a.jsonl"
-    record(path, GAME, "random", 0)
-    first = {**rows_of(path)[0], **head}
-    path.write_text("\n".join([json.dumps(first), *lines]))
-    with pytest.raises(ValueError, match=message):
-        read_curves([path])
+def test_folders_of_anything_else_are_not_changed(tmp_path, name, content):
+    record(tmp_path, GAME, "random", 0, seed=1)
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(ValueError, match=name if content else "holds another training"):
+        record(tmp_path, GAME, "random", 0, seed=int(name != "config.json"))
+    assert (tmp_path / name).read_bytes() == before
 
 
 def test_an_unfinished_run_is_read_with_a_note(tiny_run, tmp_path):
@@ -184,5 +179,5 @@ def test_runs_without_measurements_are_left_out():
     assert any(note.startswith("empty is left out: it has no measurements of exploitability") for note in found.notes)
     with pytest.raises(ValueError, match="--exact-every N makes them"):
         summarize(Group("mine", {}, [empty]), "games", "exploitability")
-    with pytest.raises(ValueError, match="no opponent was fixed"):
+    with pytest.raises(ValueError, match="of the score with --opponent"):
         summarize(Group("mine", {}, [curve("one", (1, 1, 1), opponent="self")]), "games", "score")

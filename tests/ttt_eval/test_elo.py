@@ -1,7 +1,6 @@
 """Elo, net scores and sequential tests, compared with published values, plain sums and simulated matches."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,12 +11,10 @@ from ttt_eval.matches.elo import (
     elo,
     elo_from_score,
     likelihood_of_superiority,
-    net_score,
     pair_probabilities,
     pairs_needed,
     probability_within,
     score_from_elo,
-    significant_score,
 )
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, likelihood_ratio
@@ -34,27 +31,13 @@ def test_net_score_probabilities_are_those_published():
     assert deviation == pytest.approx(1.16, abs=0.005)  # "sqrt(1.16 n)" is a slip: it is 1.16 sqrt(n)
 
 
-@pytest.mark.parametrize("pairs", range(4))
-def test_net_score_distribution_is_the_sum_over_all_results(pairs):
-    chances = pair_probabilities(0.5, 0.2)
-    plain = np.zeros(4 * pairs + 1)
-    for results in product(range(5), repeat=pairs):
-        plain[sum(results)] += math.prod(chances[result] for result in results)
-    np.testing.assert_allclose(net_score(chances, pairs), plain, atol=1e-15)
-    assert [probability_within(chances, pairs, score) for score in (10**6, -1)] == pytest.approx([1, 0])
-
-
-def test_significant_scores_and_needed_pairs_have_the_requested_confidence_and_power():
-    chances = pair_probabilities(*MASTER_RATES)
-    for pairs in (1, 10, 50):
-        score = significant_score(chances, pairs)
-        assert probability_within(chances, pairs, score) >= 0.95 > probability_within(chances, pairs, score - 1)
-    rng = np.random.default_rng(0)
+def test_needed_pairs_have_the_requested_confidence_and_power():
     equal, difference = pair_probabilities(0.4, 0.3), 0.05
     pairs = pairs_needed(equal, difference, power=0.8)
     better = equal + np.array([-1, 0, 0, 0, 1]) * difference  # 4 * difference more of a pair's -2 to 2
-    results = rng.multinomial(pairs, better, size=4000) @ np.arange(-2, 3)
-    assert np.mean(results > significant_score(equal, pairs)) == pytest.approx(0.8, abs=0.04)
+    results = np.random.default_rng(0).multinomial(pairs, better, size=4000) @ np.arange(-2, 3)
+    exceeded = next(score for score in range(pairs) if probability_within(equal, pairs, score) >= 0.95)
+    assert np.mean(results > exceeded) == pytest.approx(0.8, abs=0.04)
     with pytest.raises(ValueError, match="difference=0 is no advantage per game"):
         pairs_needed(equal, 0)
     with pytest.raises(ValueError, match="are no chances of one game"):
@@ -125,15 +108,11 @@ def test_likelihood_ratio_is_that_of_fishtest(counts):
     assert SPRT(0, 2).decide(from_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
 
 
-def test_both_models_agree_on_independent_games():
-    rng = np.random.default_rng(3)
-    score = Score(rng.multinomial(2000, np.full(9, 1 / 9)).reshape(3, 3))
-    one, other = (SPRT(0, 10, 0.01, 0.1, model=model).decide(score) for model in ("pentanomial", "trinomial"))
-    assert one.llr == pytest.approx(other.llr, abs=0.5)
-    assert (one.low, one.high) == pytest.approx((math.log(0.1 / 0.99), math.log(0.9 / 0.01)))  # of Wald
+def test_bounds_are_those_of_wald():
+    assert SPRT(0, 10, 0.01, 0.1).bounds == pytest.approx((math.log(0.1 / 0.99), math.log(0.9 / 0.01)))
 
 
-@pytest.mark.parametrize("settings", [{"alpha": 0}, {"beta": 0.5}, {"model": "binomial"}, {"elo0": 20}])
+@pytest.mark.parametrize("settings", [{"alpha": 0}, {"beta": 0.5}, {"elo0": 20}])
 def test_invalid_hypotheses_are_rejected(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         SPRT(**settings)

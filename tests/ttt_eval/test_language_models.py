@@ -32,7 +32,7 @@ from ttt_eval.language_models.asking import Answer, Question, Sampling, make_ask
 from ttt_eval.language_models.dataset import make_rows
 from ttt_eval.language_models.player import Interview, TextSettings, game_tasks, reachable_positions
 from ttt_eval.language_models.results import evaluate_model, game_luck
-from ttt_eval.matches.luck import make_correction, make_expected_values
+from ttt_eval.matches.luck import make_correction
 from ttt_eval.reports.results import RESULT
 
 needs_client = pytest.mark.needs("openai")
@@ -143,7 +143,7 @@ def test_the_score_has_no_luck():
 def test_luck_is_the_value_after_a_draw_minus_its_expectation():
     """Of skips, and of the moves of an opponent whose draws are known."""
     correction = make_correction("exact", SMALL)
-    known = make_expected_values(make_policy("random", SMALL), correction)
+    known = correction.expected_values(make_policy("random", SMALL))
 
     def value(position, winner):
         if winner is None:
@@ -331,8 +331,9 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
             pass
     line = path.read_bytes()
     bad = [b"[" * 10**5, b"\xff\xfe", b"", b"9" * 5000, b"{}", b'{"custom_id": 3}', b'{"custom_id": "two", "text": 1}']
-    surrogate = b'{"custom_id": "three", "text": "\\ud800", "prompt_tokens": -1, "truncated": 3}'
-    path.write_bytes(b"\n".join([*bad, surrogate, line, line[: len(line) // 2]]))
+    surrogate = b'{"custom_id": "two", "text": "\\ud800"}'
+    odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "truncated": 3}'
+    path.write_bytes(b"\n".join([*bad, surrogate, odd, line, line[: len(line) // 2]]))
     with open_answers(path) as answers:
         assert answers == {"one": good, "three": Answer("?")}
         answers.add("four", answers["three"])

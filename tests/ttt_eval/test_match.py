@@ -23,7 +23,7 @@ GAME = Game(skip_chance=0.25)
 
 
 def settings(a="win-or-block", b="random", openings=None, **others):
-    return MatchSettings(GAME, a, b, openings=openings and Openings.from_text(openings, GAME), **others)
+    return MatchSettings(GAME, (a, b), openings=openings and Openings.from_text(openings, GAME), **others)
 
 
 def total(blocks):
@@ -63,7 +63,7 @@ def test_stateless_policy_forfeits_some_games_and_plays_the_others():
         if played.forfeit is not None:
             assert quits[-1]
             assert played.result == 1 - played.end().mover
-    assert score.lengths.sum() == 400
+    assert_array_equal(score.lengths.sum(axis=2), score.table)
     blocks = play_blocks(settings(Quits(GAME), seed=3), 200, block=7)
     assert_array_equal(total(blocks).pairs, score.pairs)
 
@@ -94,7 +94,15 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
     match = settings(openings="random:2", seed=3)
     pairs = PAIRS_PER_SEED_BLOCK + 60
     once, games = same_games_for([(PAIRS_PER_SEED_BLOCK, 1), (700, 2), (77, 1)], pairs, match)
-    assert [played.episode for played in games] == list(range(2 * pairs))
+    counted = np.zeros((2, 3), np.int64)
+    for number, played in enumerate(games):
+        swapped = number % 2
+        counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
+        assert (played.seed, played.episode) == (3, number)
+        assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
+        assert played.opening == games[number - swapped].opening
+        assert played.settings == {"openings": "random:2"}
+    assert_array_equal(counted, once.table)
     score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
     assert_array_equal(score.pairs, once.pairs)
     openings = []
@@ -128,15 +136,6 @@ class Cheat(FirstEmpty):
 def test_errors(a, pairs, block):
     with pytest.raises(ValueError, match="choose"):
         total(play_blocks(settings(a), pairs, block=block))
-
-
-def test_lengths_of_games_are_counted_by_seat_and_result():
-    game = Game(3, 4, 3, 0.25)
-    score = play_pairs(game, "win-or-block", "random", 3000, jobs=2)
-    assert_array_equal(score.lengths.sum(axis=2), score.table)
-    assert not score.lengths[:, 1, : game.cells].any()  # draws fill the board
-    shortest = [[np.flatnonzero(lengths)[0] for lengths in of_seat[::2]] for of_seat in score.lengths]
-    assert shortest == [[3, 4], [4, 3]]  # after two skips; the other one's first stone came before
 
 
 def test_score_sums_by_result_and_by_seat():
@@ -201,22 +200,6 @@ def test_match_has_its_exact_rates(tmp_path):
 # Logs
 
 
-@pytest.mark.parametrize("openings", [None, "random:3", "all:2"])
-def test_logged_games_are_those_of_the_score_with_swapped_seats(openings):
-    games, counted = [], np.zeros((2, 3), np.int64)
-    score = play_pairs(GAME, "win-or-block", "random", 300, seed=2, openings=openings, log=games.extend)
-    for number, played in enumerate(games):
-        swapped = number % 2
-        counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
-        assert (played.seed, played.episode) == (2, number)
-        assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
-        assert played.opening == games[number - swapped].opening
-        assert played.settings == ({} if openings is None else {"openings": openings})
-    assert_array_equal(counted, score.table)
-    assert (len({played.opening for played in games}) > 50) == (openings is not None)
-    assert_array_equal(play_pairs(GAME, "win-or-block", "random", 300, seed=2, openings=openings).pairs, score.pairs)
-
-
 class Counting(FirstEmpty):
     made = 0
 
@@ -237,14 +220,11 @@ def test_policy_is_made_once_per_process_and_match():
 
 
 def test_the_same_skips_in_both_games_lower_the_variance():
-    """The variance of repeated estimates by pairs agrees with the ratio that one match estimates."""
     blocks = list(play_blocks(settings(b="win-or-block"), 600 * 64, block=64))
     points, tables = np.array([1, 0.5, 0]) / 128, np.array([score.table for score in blocks])
     together = (tables[:, 0] + tables[:, 1]) @ points
     apart = (tables[:, 0] + np.roll(tables[:, 1], 1, axis=0)) @ points  # no game of one has its pair in the other
-    ratio = total(blocks).variance_ratio
-    assert 0.32 < ratio < 0.38
-    assert 0.7 * ratio < np.var(together) / np.var(apart) < 1.4 * ratio
+    assert 0.2 < np.var(together) / np.var(apart) < 0.5
 
 
 class Sized(FirstEmpty):

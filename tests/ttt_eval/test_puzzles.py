@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny
 from commands import error_of, json_of
+from make_puzzles import MIN_LOSS, SHIPPED, natural_puzzles
 
 from baselines.exact import solve
 from ttt_apps import evaluate
@@ -14,16 +15,7 @@ from ttt_envs import Game, make_policy
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.matches.games import Move, PlayedGame
-from ttt_eval.puzzles import (
-    MIN_LOSS,
-    SHIPPED,
-    from_games,
-    from_policy,
-    make_set,
-    natural_moves,
-    read_puzzles,
-    write_puzzles,
-)
+from ttt_eval.puzzles import class_key, from_games, from_policy, natural_moves, read_puzzles, write_puzzles
 
 SKIPS = Game(skip_chance=0.25)
 BUILT_IN = read_puzzles()
@@ -44,7 +36,7 @@ def test_natural_moves_win_then_block_then_extend(text, cells, why):
     assert (np.flatnonzero(moves[0]).tolist(), reasons) == (cells, [why])
 
 
-@pytest.mark.parametrize("game", [game for game, _ in SHIPPED if game.cells <= 12], ids=str)
+@pytest.mark.parametrize("game", [game for game in SHIPPED if game.cells <= 12], ids=str)
 def test_built_in_puzzles_have_exact_values_and_natural_moves_that_lose(game):
     puzzles = [one for one in BUILT_IN if one.game == game]
     boards = Boards.from_positions([one.position for one in puzzles])
@@ -73,20 +65,21 @@ def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
     for one in BUILT_IN:
         own = Boards.from_positions([one.position]).own_first()[0]
         seen.add((*dataclasses.astuple(one.game)[:3], min(bytes(own[images]) for images in symmetries(one.game))))
-    assert len(seen) == len(BUILT_IN) == sum(count for _, count in SHIPPED) == 100
+    assert len(seen) == len(BUILT_IN) == sum(SHIPPED.values()) == 100
     assert {one.level for one in BUILT_IN} == {1, 2, 3}
 
 
-def test_a_seed_gives_the_same_set_and_a_file_gives_it_back(tmp_path):
-    shares = [(SKIPS, 5), (Game(3, 4, 3, 0.25), 5)]
-    write_puzzles(tmp_path / "a.json", make_set(3, shares), {"seed": 3})
+def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
+    games = list(SHIPPED)
+    made = [puzzle.to_dict() for puzzle in natural_puzzles(SKIPS, [0, games.index(SKIPS)])]
+    assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
+    assert len({class_key(SKIPS, from_text(one["position"], SKIPS)) for one in made}) == len(made)
+    write_puzzles(tmp_path / "a.json", BUILT_IN, {"seed": 3})
     write_puzzles(tmp_path / "b.json", read_puzzles(tmp_path / "a.json"), {"seed": 3})
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    assert (tmp_path / "a.json").read_bytes() != (tmp_path / "c.json").write_bytes(b"{}")
+    (tmp_path / "c.json").write_text((tmp_path / "a.json").read_text().replace(": 3,", ": 4,", 1))
     with pytest.raises(ValueError, match=r"c.json holds no puzzles, .*make it again with evaluate.py puzzles --out"):
         read_puzzles(tmp_path / "c.json")
-    with pytest.raises(ValueError, match=r"3 x 3, 3 to win gives \d+ puzzles of 99"):
-        make_set(0, [(Game(), 99)])
 
 
 def test_puzzles_of_a_policy_are_its_costliest_mistakes():

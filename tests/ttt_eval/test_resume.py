@@ -13,8 +13,8 @@ from squares import Squares
 
 from studies.frame import reproduce
 from ttt_envs import Game
-from ttt_eval.benchmark.records import Submission
-from ttt_eval.benchmark.runs import RunSettings, run_benchmark
+from ttt_eval.benchmark.runs import list_runs, run_benchmark
+from ttt_eval.benchmark.submission import Submission
 from ttt_eval.matches import ladder
 from ttt_eval.matches.books import book_from_search
 from ttt_eval.matches.ladder import rate_policy, read_ladder
@@ -22,25 +22,27 @@ from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import MatchSettings
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT, run_sprt
-from ttt_eval.matches.tournament import TournamentSettings, run_tournament
+from ttt_eval.matches.tournament import run_tournament
 from ttt_eval.result_store import UNITS
 
 GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}
-EQUALS = MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT)
-PLAYERS = TournamentSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 70, 3)
+EQUALS = MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT)
+PLAYERS = MatchSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 3)
 LADDER = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 100, ("random",))
-RUNS = RunSettings("q-learning", ("chance-25",), 2, 200)
+RUNS = list_runs(("chance-25",), 2)
 WORK = {
     "study": lambda folder, jobs=1: reproduce(Squares(), "squares", folder, CODE, jobs=jobs),
     "test": lambda folder, jobs=1: run_sprt(EQUALS, SPRT(0, 20), folder, CODE, pairs=2000, jobs=jobs),
-    "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, jobs=jobs),
+    "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, pairs=70, jobs=jobs),
     "ladder": lambda folder, jobs=1: measure_ladder("small", LADDER, folder, CODE, jobs=jobs),
     "rating": lambda folder, jobs=1: rate_policy(
         "mcts:simulations=1", read_ladder("3x3"), CODE, games=20, seed=3, folder=folder, jobs=jobs
     ),
     "book": lambda folder, jobs=1: book_from_search(GAME, "optimal", folder, CODE, plies=4, jobs=jobs),
-    "benchmark": lambda folder, jobs=1: run_benchmark(RUNS, Submission("test", steps=200), folder, CODE, jobs=jobs),
+    "benchmark": lambda folder, jobs=1: run_benchmark(
+        "q-learning", RUNS, Submission("test", steps=200), folder, CODE, jobs=jobs
+    ),
 }
 
 

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ttt_envs import Game, as_policy, make_policy
-from ttt_envs.envs.config import game_keywords
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
@@ -107,16 +106,6 @@ def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
     assert "Eval num_timesteps=256" in output
 
 
-def test_evaluation_over_our_parallel_games():
-    from ttt_envs.sb3 import make_vec_env as make_our_vec_env
-
-    options = {**game_keywords(GAME), "opponent": "self", "illegal_action": "raise"}
-    measuring, games = callback(GAME, eval_freq=4), make_our_vec_env(n_envs=8, dtype="int8", **options)
-    model_of("maskable-ppo", games).learn(64, measuring)
-    assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
-    assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
-
-
 def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     from sb3_contrib import MaskablePPO
     from stable_baselines3.common.callbacks import BaseCallback, StopTrainingOnRewardThreshold
@@ -129,12 +118,12 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
         folders = {"log_path": tmp_path, "best_model_save_path": tmp_path / "best"}
         return callback(GAME, eval_freq=16, **folders, **settings)
 
-    best, every = Count(), Count()
-    first, second = measuring(callback_on_new_best=best, callback_after_eval=every), measuring()
+    every = Count()
+    first, second = measuring(callback_after_eval=every), measuring()
     model_of("maskable-ppo").learn(64, first).save(tmp_path / "half")
     before = lines(tmp_path)
     lowest = np.minimum.accumulate([line["exploitability"] for line in before])
-    assert (every.n_calls, best.n_calls) == (4, len(set(lowest)))
+    assert every.n_calls == 4
     assert first.best_exploitability == lowest[-1] == -first.best_mean_reward
 
     MaskablePPO.load(tmp_path / "half", env=env()).learn(64, second, reset_num_timesteps=False)
@@ -146,7 +135,7 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
 
     MaskablePPO.load(tmp_path / "half", env=env()).learn(32, measuring(), reset_num_timesteps=False)
     assert [line["timesteps"] for line in lines(tmp_path)] == list(range(16, 97, 16))  # it goes on from there
-    stopped = measuring(callback_on_new_best=StopTrainingOnRewardThreshold(-2))
+    stopped = measuring(callback_after_eval=StopTrainingOnRewardThreshold(-2))
     assert model_of("maskable-ppo").learn(64, stopped).num_timesteps == 16
     assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # a new training starts a new file anew
 

@@ -9,7 +9,6 @@ from baselines.exact import solve
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
 from ttt_eval.exact.strength import (
@@ -19,7 +18,6 @@ from ttt_eval.exact.strength import (
     strength,
     worst_positions,
 )
-from ttt_eval.matches.match import sample_game
 
 SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)
@@ -125,15 +123,3 @@ def test_choice_has_probabilities_own_values_and_exact_values():
     assert list(choice.best) == sorted(choice.played)
     plain = first_choice(SKIP, FirstEmpty(), solution=None)
     assert (plain.own, plain.exact, len(plain.best)) == (None, None, 0)
-
-
-@pytest.mark.parametrize("game", [SKIP, Game(5, 6, 4)])
-def test_sample_game_has_the_loss_of_each_move(game):
-    solution, random = solve(game) if game.cells <= 16 else None, make_policy("random", game)
-    for seed in range(20):
-        played, again = (sample_game(game, random, random, seed, solution=solution) for _ in range(2))
-        assert [ply.action for ply in played.plies] == [ply.action for ply in again.plies]
-        assert winner(game, played.last.cells) == played.outcome
-        for ply in played.plies if solution is not None else ():
-            values = solution.action_values(Boards.from_positions([ply.position]))[0]
-            assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])

@@ -32,7 +32,7 @@ def test_file_describes_all_combinations(tmp_path):
     assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
     assert sweep.varied_options(rows) == ["games", "epsilon", "layers", "learner"]
     assert read(tmp_path, "") == ([{}], [0])
-    assert read(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
+    assert read(tmp_path, "seeds = [7, 3]") == ([{}], [7, 3])
 
 
 def test_setting_as_a_command_line():

@@ -11,7 +11,7 @@ from ttt_envs import Game
 from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
 from ttt_eval.matches.match import BLOCK, RESULT, Call, MatchSettings, play_block
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.tournament import PRIOR, TournamentSettings, bradley_terry, run_tournament
+from ttt_eval.matches.tournament import PRIOR, bradley_terry, run_tournament
 from ttt_eval.result_store import UNITS
 
 GAME = Game(skip_chance=0.25)
@@ -126,8 +126,8 @@ PLAYERS = ("random", "win-or-block", "mcts:simulations=4")
 
 
 def run(folder, players=PLAYERS, pairs=70, anchor=None, **options):
-    asked = TournamentSettings(GAME, players, pairs, 3, anchor=anchor)
-    return run_tournament(asked, folder, PROVENANCE, **options)
+    match = MatchSettings(GAME, players, 3)
+    return run_tournament(match, folder, PROVENANCE, pairs=pairs, anchor=anchor, **options)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def done(tmp_path_factory):
 def test_all_pairings_are_played_with_the_same_keys(done):
     found, _ = done
     for (i, j), score in found.scores.items():
-        match = MatchSettings(GAME, PLAYERS[i], PLAYERS[j], 3)
+        match = MatchSettings(GAME, (PLAYERS[i], PLAYERS[j]), 3)
         parts = [play_block(Call(match), False, numbers)[0] for numbers in (range(BLOCK), range(BLOCK, 70))]
         assert sum(score.pentanomial) == 70
         if "mcts" not in PLAYERS[j]:

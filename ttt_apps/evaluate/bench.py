@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import tyro
@@ -13,17 +14,19 @@ import tyro
 from ttt_apps import cli
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance, versions
-from ttt_envs.core.files import read_bounded, write_atomically
-from ttt_eval.benchmark.agents import AGENTS, SB3_ALGORITHMS, source_hash
-from ttt_eval.benchmark.comparison import Comparison, compare_submissions, write_csv
+from ttt_envs.core.files import write_atomically, write_json
+from ttt_eval.benchmark.agents import AGENTS, load_agent
+from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
-from ttt_eval.benchmark.records import Submission, SubmissionScores, read_scores, to_json, write_scores
-from ttt_eval.benchmark.runs import QUICK_SEEDS, QUICK_STEPS, QUICK_TASKS, RunSettings, describe_agent, run_benchmark
-from ttt_eval.benchmark.scores import add_runs, score_submission
-from ttt_eval.benchmark.submission import check_submission, open_submission
-from ttt_eval.benchmark.tasks import SEEDS, TASKS, VERSION
+from ttt_eval.benchmark.runs import list_runs, run_benchmark
+from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
+from ttt_eval.benchmark.submission import Submission, open_submission
+from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
 from ttt_eval.cost import processor
 from ttt_eval.reports import benchmark as pages
+
+QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
+QUICK_STEPS, QUICK_SEEDS = 20_000, 2
 
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
@@ -54,8 +57,6 @@ class BenchRun(cli.WorkOptions):
     """store the last checkpoint of a run, and every so many before it"""
     name: str = ""
     """name of the agent on the leaderboard; default: that of --agent"""
-    library: str = ""
-    """library of the agent"""
     code: Annotated[str, tyro.conf.arg(metavar="URL")] = ""
     """address of its code"""
     tuned: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -76,27 +77,21 @@ class BenchRun(cli.WorkOptions):
         if not self.agent:
             cli.print_output(f"evaluate.py bench run --agent NAME trains one of {', '.join(AGENTS)}")
             return
-        settings, workers = self._settings(), self.workers()
-        submission = self._submission(settings)
+        tasks = self.task or (QUICK_TASKS if self.quick else ())
+        runs = list_runs(tasks, self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)))
+        submission, workers = self._describe(find_task(runs[0]["task"])), self.workers()
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
-        provenance = {**make_provenance(), "agent": source_hash(self.agent)}
+        provenance = {**make_provenance(), "source": _source_hash(self.agent)}
         with cli.report_interrupt(folder), cli.bar("runs") as progress:
-            run_benchmark(settings, submission, folder, provenance, jobs=workers, progress=progress)
+            run_benchmark(
+                self.agent, runs, submission, folder, provenance, every=self.every, jobs=workers, progress=progress
+            )
         cli.print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
 
-    def _settings(self) -> RunSettings:
-        return RunSettings(
-            self.agent,
-            self.task or (QUICK_TASKS if self.quick else ()),
-            (QUICK_SEEDS if self.quick else len(SEEDS)) if self.seeds is None else self.seeds,
-            self.steps or (QUICK_STEPS if self.quick else 0),
-            self.every,
-        )
-
-    def _submission(self, settings: RunSettings) -> Submission:
-        hyperparameters, named = describe_agent(settings)
-        own = named if ":" in self.agent else SB3_ALGORITHMS.get(self.agent, "ttt_envs").partition(":")[0]
-        library = self.library or own
+    def _describe(self, task: Task) -> Submission:
+        """Return what the submission says of the agent, which is made for a task."""
+        agent = load_agent(self.agent)(task, 0)
+        library = str(getattr(agent, "library", "" if ":" in self.agent else "ttt_envs"))
         return Submission(
             self.name or self.agent,
             library,
@@ -104,10 +99,17 @@ class BenchRun(cli.WorkOptions):
             processor(),
             "tuned" if self.tuned else "one",
             self.tuning_steps,
-            settings.shortened_steps,
-            dict(versions(library)),
-            dict(hyperparameters),
+            self.steps or (QUICK_STEPS if self.quick else 0),
+            versions(library),
+            dict(getattr(agent, "hyperparameters", {})),
         )
+
+
+def _source_hash(agent: str) -> str:
+    """Return the SHA-256 of the module of an agent ``module:make``; "" for an agent of this package."""
+    module, _, make = agent.partition(":")
+    origin = getattr(importlib.util.find_spec(module), "origin", None) if make else None
+    return hashlib.sha256(Path(origin).read_bytes()).hexdigest() if origin else ""
 
 
 @dataclass(frozen=True)
@@ -125,40 +127,35 @@ class BenchScore(cli.JsonOptions):
     """write the scores to a file, as --json prints them"""
     last: tyro.conf.FlagCreatePairsOff[bool] = False
     """score those tables alone that determine the score of a run: the last, or where the opponent changes all"""
-    add: tyro.conf.FlagCreatePairsOff[bool] = False
-    """keep the runs in the file of --out that the submission lacks"""
 
     def run(self) -> None:
         """Score, write and print.
 
         Raises:
             OSError: a file cannot be read or written.
-            ValueError: one is no submission, something in it is invalid, or the file of ``out`` has other scores.
+            ValueError: one is no submission, or something in it is invalid.
         """
         if self.check:
-            cli.check_no_effect(self, "with --check", "out", "last", "add")
+            cli.check_no_effect(self, "with --check", "out", "last")
             rows = [_check(path) for path in self.submissions]
             cli.show(rows, cli.rows_table(rows), json=self.json)
             return
-        if self.add and (self.out is None or len(self.submissions) > 1):
-            raise cli.UsageError("--add needs one submission and --out FILE, the file to which its runs are added")
         for path in self.submissions:  # an invalid one costs no score of the others
-            with open_submission(path) as stored:
-                _ = stored.submission, stored.runs
+            with open_submission(path):
+                pass
         scores = []
         for path in self.submissions:
             with cli.bar(path.name) as progress:
                 scores.append(score_submission(path, progress, last=self.last))
-        if self.add and self.out is not None and self.out.exists():
-            scores = [add_runs(scores[0], read_scores(self.out))]
+        data = to_json(scores)
         if self.out is not None:
-            write_scores(self.out, scores)
-        cells: list[dict[str, Any]] = [
+            write_json(self.out, data)
+        means: list[dict[str, Any]] = [
             {"task": task.name} | {score.name: _mean_score(score, task.name) for score in scores} for task in TASKS
         ]
         cli.show(
-            to_json(scores),
-            cli.rows_table(row for row in cells if any(list(row.values())[1:])),
+            data,
+            cli.rows_table(row for row in means if any(list(row.values())[1:])),
             "Means over seeds of exact scores: 0 is random play, 1 the best possible; * not all checkpoints are there.",
             json=self.json,
         )
@@ -167,8 +164,11 @@ class BenchScore(cli.JsonOptions):
 def _check(path: Path) -> dict[str, Any]:
     """Return the numbers of runs of a valid submission, and the tasks that lack whole ones."""
     with open_submission(path) as stored:
-        check_submission(stored)
         runs = stored.runs
+        for run in runs:
+            stored.read_cost(run)
+            for steps in run.checkpoints:
+                stored.read_tables(run, steps)
     whole = {(run.task.name, run.seed) for run in runs if run.checkpoints == run.task.checkpoints}
     tasks = [task.name for task in TASKS if task.uses_runs_of is None]
     lacks = [name for name in tasks if any((name, seed) not in whole for seed in SEEDS)]
@@ -177,9 +177,8 @@ def _check(path: Path) -> dict[str, Any]:
 
 def _mean_score(score: SubmissionScores, task: str) -> str | None:
     """Return the mean over seeds of a task, with a star if checkpoints are missing."""
-    runs = [run for run in score.runs if run.task == task]
-    star = "" if all(run.complete for run in runs) else "*"
-    return f"{fmean(run.score for run in runs):.4f}{star}" if runs else None
+    star = "" if all(run.complete for run in score.runs if run.task == task) else "*"
+    return f"{score.task_means[task]:.4f}{star}" if task in score.task_means else None
 
 
 @dataclass(frozen=True)
@@ -187,23 +186,17 @@ class BenchReport(cli.JsonOptions):
     """Compare submissions to the benchmark ttt-exact on a page.
 
     Scores of submissions are computed from their tables; .json files hold those that bench score --out FILE has
-    written. The page has the leaderboard, axes, tasks, performance profiles, probabilities of improvement, and score
-    by cost.
+    written. The page has the leaderboard, axes, tasks, probabilities of improvement, and score by cost.
     """
 
     submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = tyro.MISSING
     """submissions, or .json files of their scores"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
     """the page"""
-    csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
-    """write the scores of all checkpoints into this file"""
     markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
     """write the leaderboard as Markdown into this file"""
-    section: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
-    """replace this section of the file of --markdown alone: from its line <!-- bench report: NAME --> to <!-- until
-    here -->"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
-    """tasks of the aggregates: submissions that lack one of them get no rank; default: those that all have"""
+    """tasks of the aggregates; default: those that all submissions have"""
     seed: cli.Natural = 0
     """seed of the bootstrap"""
 
@@ -212,26 +205,27 @@ class BenchReport(cli.JsonOptions):
 
         Raises:
             OSError: a file cannot be read or written.
-            ValueError: no submission, a damaged one, submissions without a common task, or a page without the section.
+            ValueError: no submission, a damaged one, or submissions that cannot be compared.
         """
         if self.out.suffix != ".html":
             raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
-        if self.section and self.markdown is None:
-            raise cli.UsageError("--section is of the file of --markdown FILE: write both")
         submissions = [submission for path in self.submissions for submission in self._read(path)]
         comparison = compare_submissions(submissions, self.seed, self.task)
         page = pages.write_benchmark(self.out, comparison, self.submissions, self.task)
-        if self.csv is not None:
-            write_csv(self.csv, submissions)
         if self.markdown is not None:
-            text = self._markdown(comparison, self.markdown)
+            text = pages.leaderboard_markdown(comparison, self.submissions, self.task)
             write_atomically(self.markdown, lambda file: file.write(text.encode()))
-        comparison_data = comparison_to_json(comparison)
-        columns = ("submission", "interquartile_mean", "mean", "optimality_gap")
-        rows = [{name: entry[name] for name in columns} for entry in comparison_data["leaderboard"]]
-        written = ", ".join(str(path) for path in (self.out, self.csv, self.markdown) if path is not None)
+        rows = [
+            {
+                "submission": entry.name,
+                "interquartile_mean": entry.interquartile_mean._asdict(),
+                "mean": entry.mean._asdict(),
+            }
+            for entry in comparison.entries
+        ]
+        written = ", ".join(str(path) for path in (self.out, self.markdown) if path is not None)
         cli.show(
-            comparison_data,
+            comparison_to_json(comparison),
             cli.rows_table(rows, title=f"{len(comparison.tasks)} tasks"),
             f"{pages.describe_leader(comparison)}.",
             *comparison.notes,
@@ -240,18 +234,8 @@ class BenchReport(cli.JsonOptions):
         )
 
     def _read(self, path: Path) -> Sequence[SubmissionScores]:
-        """Return the scores in a file of scores, or of a submission; without --csv of those tables alone that determine
-        the score of a run.
-        """
+        """Return the scores in a file of scores, or those of a submission."""
         if path.suffix == ".json":
             return read_scores(path)
         with cli.bar(path.name) as progress:
-            return [score_submission(path, progress, last=self.csv is None)]
-
-    def _markdown(self, comparison: Comparison, path: Path) -> str:
-        """Return the content of the file of the leaderboard."""
-        words = [*pages.report_command(self.submissions, self.task), "--markdown", str(path)]
-        if not self.section:
-            return f"# Leaderboard of ttt-exact {VERSION}\n\n{pages.leaderboard_markdown(comparison, words)}"
-        text = pages.leaderboard_markdown(comparison, [*words, "--section", self.section])
-        return pages.replace_section(read_bounded(path).decode(), self.section, text)
+            return [score_submission(path, progress, last=True)]

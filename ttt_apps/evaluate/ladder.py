@@ -114,14 +114,8 @@ def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
 
 def _facts(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is printed about a placed policy beside its results."""
-    training = result["training"] or {}
-    phases = training.get("cost") or {}
-    seconds = {name: phase["cpu_user_s"] + phase["cpu_system_s"] for name, phase in phases.items()}
     return {
         "rating": result["rating"],
-        "between": result["between"],
         "exactly": describe_losses(result) if result["exact"] else None,
         "cost": result["cost"],
-        "games of its training": training.get("games"),
-        "CPU s of its training": seconds or None,
     }

@@ -16,15 +16,12 @@ from ttt_apps import cli
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.game.game import Game
 from ttt_eval.matches import sprt, tournament
 from ttt_eval.matches.elo import elo_to_dict
 from ttt_eval.matches.games import append_games, new_games
-from ttt_eval.matches.luck import OFF
-from ttt_eval.matches.match import COST, RESULT, MatchSettings, play_blocks
+from ttt_eval.matches.match import RESULT, MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import Model
 
 FACTS = ("score", "wins", "draws", "losses", "raw_score", "variance_reduction", "equivalent_games", "pentanomial")
 """Keys of a score that are printed."""
@@ -59,8 +56,6 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     """with --sprt: maximum probability of accepting ELO1 if ELO0 is true"""
     beta: float = 0.05
     """with --sprt: maximum probability of accepting ELO0 if ELO1 is true"""
-    model: Model = "pentanomial"
-    """with --sprt, independent samples: pairs of games, or trinomial single games"""
     clock: Annotated[str, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
     """clock of two players, as in 10+0.1: seconds per game, and increment in seconds per move. A player without time
     loses"""
@@ -69,8 +64,8 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     anchor: str | None = None
     """of a tournament: policy with rating 0; default: the mean of all is 0"""
     out: Path | None = None
-    """of a test or tournament: folder for result.json, report.html and the games played, in a tournament also
-    cost.json; default: runs/sprt/ or runs/tournament/ and a name"""
+    """of a test or tournament: folder for result.json, report.html and the games played; default: runs/sprt/ or
+    runs/tournament/ and a name"""
 
     def run(self) -> None:
         """Play, write and print.
@@ -82,35 +77,30 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
         if len(self.players) < 2:
             raise cli.UsageError(f"match {self.players[0]} has one player: name two or more")
         if len(self.players) > 2:
-            cli.check_no_effect(self, "with three players or more", "sprt", "alpha", "beta", "model", "clock", "log")
+            cli.check_no_effect(self, "with three players or more", "sprt", "alpha", "beta", "clock", "log")
             self._play_tournament()
             return
         cli.check_no_effect(self, "with two players", "anchor")
         if self.sprt is None:
-            cli.check_no_effect(self, "without --sprt ELO0 ELO1", "alpha", "beta", "model", "out", "no_report")
+            cli.check_no_effect(self, "without --sprt ELO0 ELO1", "alpha", "beta", "out", "no_report")
             self._play_match()
         else:
             cli.check_no_effect(self, "with --sprt", "log")
             self._play_test(*self.sprt)
 
-    def _read_game(self) -> tuple[Game, Openings | None]:
-        """Return the game and the start positions of pairs, None for the empty board."""
+    def _settings(self) -> MatchSettings:
+        """Return the players and what determines their games."""
         self.workers()
         game = self.game_for(*self.players)
         for player in self.players:
             make_policy(player, game)  # reports a wrong name before a bar is drawn
-        return game, Openings.from_text(self.openings, game, tell=cli.warn) if self.openings else None
-
-    def _settings(self, luck_correction: str) -> MatchSettings:
-        """Return the match of two players."""
-        game, openings = self._read_game()
+        openings = Openings.from_text(self.openings, game, tell=cli.warn) if self.openings else None
         clock = Clock.from_text(self.clock) if self.clock else None
-        correction = cli.check_correction(luck_correction, game)
-        a, b = self.players
-        return MatchSettings(game, a, b, self.seed, openings, clock, correction)
+        correction = cli.check_correction(self.luck_correction, game)
+        return MatchSettings(game, self.players, self.seed, openings, clock, correction)
 
     def _play_match(self) -> None:
-        pairs, match = (self.games or 1_000) // 2, self._settings(self.luck_correction)
+        pairs, match = (self.games or 1_000) // 2, self._settings()
         game, openings = match.game, match.openings
         if openings is not None and openings.boards is not None and pairs < (number := len(openings.boards.mover)):
             cli.warn(f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} plays all")
@@ -142,13 +132,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
 
     def _play_test(self, elo0: float, elo1: float) -> None:
         pairs = (self.games or 40_000) // 2
-        if self.model != "pentanomial" and self.luck_correction not in ("", OFF):
-            raise cli.UsageError(
-                f"--model {self.model} counts results of games, and --luck-correction {self.luck_correction} has real "
-                "numbers in their place: choose one of the two"
-            )
-        test = sprt.SPRT(elo0, elo1, self.alpha, self.beta, self.model)
-        match = self._settings(self.luck_correction if self.model == "pentanomial" else OFF)
+        test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
         game = match.game
         name = folder_name([game.slug, *self.players, *([self.clock] if self.clock else [])])
         folder = self.out or Path("runs", "sprt", name)
@@ -169,17 +153,14 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
             None: f"undecided between {elo0:g} and {elo1:g} Elo: allow more with --games",
         }[result.decision.accepted]
         data = result.to_dict()
-        rating = {name: data[name] for name in ("elo", "normalized_elo", "likelihood_of_superiority", "fixed_games")}
+        rating = {name: data[name] for name in ("elo", "likelihood_of_superiority")}
         title = f"{' against '.join(self.players)}, {data['games']:,} games of {game}"
         tables = _score_tables(title, data, rating)
         self.show_folder(folder / RESULT, *tables, f"{verdict}; {_describe_decision(result.decision)}")
 
     def _play_tournament(self) -> None:
-        (game, openings), pairs = self._read_game(), (self.games or 1_000) // 2
-        correction = cli.check_correction(self.luck_correction, game)
-        settings = tournament.TournamentSettings(
-            game, self.players, pairs, self.seed, openings, self.anchor, correction
-        )
+        match, pairs = self._settings(), (self.games or 1_000) // 2
+        game = match.game
         folder, total, done = self.out or Path("runs", "tournament", game.slug), len(self.players), 0
         with cli.report_interrupt(folder), cli.bar("playing") as bar:
 
@@ -189,7 +170,13 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
                 bar(done, pairs * total * (total - 1))
 
             result = tournament.run_tournament(
-                settings, folder, make_provenance(), jobs=self.workers(), progress=progress
+                match,
+                folder,
+                make_provenance(),
+                pairs=pairs,
+                anchor=self.anchor,
+                jobs=self.workers(),
+                progress=progress,
             )
         for (i, j), score in result.scores.items():
             _note_forfeits(score, result.players[i], result.players[j])
@@ -200,7 +187,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
             for place, i in enumerate(order, 1)
         ]
         table = cli.rows_table(rows, title=f"{game}, {2 * pairs:,} games in each pairing")
-        self.show_folder(folder / RESULT, table, others=[folder / COST])
+        self.show_folder(folder / RESULT, table)
 
 
 def _note_forfeits(score: Score, a: str, b: str) -> None:

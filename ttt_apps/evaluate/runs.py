@@ -10,8 +10,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import report_run
-from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
-from ttt_eval.curves import read_curves
+from ttt_eval.curves import COLUMNS, Summary, XAxis, group_curves, read_curves, summarize_groups, write_csv
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import draw_summaries
@@ -82,13 +81,13 @@ class Compare(cli.TrustOptions):
 class Plot(cli.JsonOptions):
     """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
 
-    RUN is a run directory, the folder of a sweep, a folder of runs, or a file of ttt_eval.curves.record with the
-    measurements of an agent of yours. Curves with different marks are interpolated between them, over the range that
-    all of a group cover.
+    RUN is a run directory, that of ttt_eval.curves.record with the measurements of an agent of yours too, the folder of
+    a sweep, or a folder of runs. Curves with different marks are interpolated between them, over the range that all of
+    a group cover.
     """
 
     runs: Runs = tyro.MISSING
-    """run directories, sweeps, or files"""
+    """run directories or sweeps"""
     by: Annotated[str, tyro.conf.arg(metavar="KEY,KEY,...")] = ""
     """settings whose values make a group, such as learner or learner,epsilon; default: all in which runs of a learner
     differ, the seed aside"""

@@ -1,13 +1,5 @@
 """The benchmark ``ttt-exact v1``: fixed tasks, and scores of policies that are computed without sampling."""
 
-from __future__ import annotations
+import lazy_loader
 
-from ttt_eval.benchmark.scoring import TaskScore as TaskScore
-from ttt_eval.benchmark.scoring import combine_scores as combine_scores
-from ttt_eval.benchmark.scoring import references as references
-from ttt_eval.benchmark.scoring import score_policies as score_policies
-from ttt_eval.benchmark.tasks import TASKS as TASKS
-from ttt_eval.benchmark.tasks import VERSION as VERSION
-from ttt_eval.benchmark.tasks import Task as Task
-from ttt_eval.benchmark.tasks import find_task as find_task
-from ttt_eval.benchmark.tasks import find_tasks as find_tasks
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,41 +1,54 @@
-"""Agents that the benchmark trains: their interface, those that have a name here, and Stable-Baselines3 in one line."""
+"""Agents that the benchmark trains: their interface, learners of this package, and Stable-Baselines3 in one line."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from learners import LEARNERS
+from learners.alpha_zero import AlphaZeroConfig
+from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
+from learners.base import GreedyPolicy, concatenate
+from learners.config import load_learner
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, RandomState, load_algorithm, sign_buffer
+from learners.training import Decisions, make_initial_rng, make_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import closest_names
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.benchmark.learner_agents import AlphaZeroAgent, LearnerAgent
-from ttt_eval.benchmark.scoring import PolicyWithValues, Unmasked
+from ttt_envs.game.rules import NOT_OVER
+from ttt_eval.benchmark.scoring import Unmasked
 from ttt_eval.benchmark.tasks import Task, TaskEnv
 
-SB3_ALGORITHMS = {config.name: config.algorithm for config in (PPOConfig, DQNConfig, MaskablePPOConfig)}
-"""Maps the name of an agent to its algorithm, "package:Class"."""
+GAMES_PER_BATCH, UPDATES_PER_BATCH = 64, 50
+"""Games between updates of AlphaZero and their number: as many updates per game as by default, which makes them after
+256 games."""
+ROW = np.zeros(1, np.int64)
+"""The number of the only game."""
 
 
 @runtime_checkable
 class Agent(Protocol):
     """What the benchmark trains.
 
-    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a model with
-    ``predict``, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
+    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a network or
+    model, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
     ``policy_for(game)`` returns the policy in a game. It may have these attributes:
 
     - ``env_options``: arguments of the environment, see ``ttt_eval.benchmark.tasks.AGENT_CHOICES``;
     - ``returns``, ``batch``: arguments of ``as_policy``, by default actions, and no batches for functions;
-    - ``values(boards)``, or ``critic``, an argument of :func:`ttt_envs.agents.adapters.as_value_function`: values of
-      positions for the mover, which the task ``critic`` measures;
+    - ``critic``, an argument of :func:`ttt_envs.agents.adapters.as_value_function`: values of positions for the mover,
+      which the task ``critic`` measures; by default those of its policy, if it has ``values``;
     - ``hyperparameters``: JSON-ready settings, which the submission reports;
     - ``library``: name of the package that it is of, whose version the submission reports.
     """
@@ -77,16 +90,6 @@ def load_agent(name: str) -> MakeAgent:
     return make
 
 
-def source_hash(name: str) -> str:
-    """Return the SHA-256 of the file that defines the agent ``module:make``; "" for an agent of this package."""
-    if ":" not in name:
-        return ""
-    try:
-        return hashlib.sha256(Path(inspect.getfile(inspect.unwrap(load_agent(name)))).read_bytes()).hexdigest()
-    except (TypeError, OSError):  # a callable without a file
-        return ""
-
-
 def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     """Return the agent's policy in a game, with ``values`` if the agent has them.
 
@@ -100,12 +103,12 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     shown: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
     shown |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
-    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), **shown)
+    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", False), **shown)
     policy = Unmasked(policy) if task.hides_masks else policy
-    owners = [owner for owner in (agent, model) if callable(getattr(owner, "values", None))]
-    for critic in (getattr(agent, "critic", None), *owners):
-        if critic is not None:
-            return PolicyWithValues(policy, as_value_function(critic, game, **shown))
+    critic = getattr(agent, "critic", None)
+    if critic is not None:
+        policy = PolicyWrapper(policy)  # the agent's own stays as it is
+        policy.values = as_value_function(critic, game, **shown)
     return policy
 
 
@@ -124,10 +127,171 @@ class PolicyAgent:
 
     def __init__(self, spec: str, task: Task, seed: int) -> None:
         self.model = make_policy(spec, task.games[0])
-        self.hyperparameters: dict[str, Any] = {}
 
     def learn(self, env: TaskEnv, steps: int) -> None:
         """Take no step."""
+
+
+class GameAgent:
+    """Learns game by game. Subclasses choose moves, and learn from results.
+
+    In a task that shows the skip chance there is a learner for each value of it. In a game with another skip chance
+    the agent plays by action values that are interpolated between them. In any other task there is one learner, whose
+    game has the mean skip chance.
+
+    Args:
+        task: the task.
+
+    Attributes:
+        learners: by the skip chance of their games.
+    """
+
+    env_options: Mapping[str, Any] = {"observation": "flat"}
+    learners: Mapping[float, Any]
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        skips = sorted(set(task.skip_chances)) if task.observe_skip_chance else [float(np.mean(task.skip_chances))]
+        self._games = [replace(task.games[0], skip_chance=skip) for skip in skips]
+
+    def learn(self, env: TaskEnv, steps: int) -> None:
+        """Play and learn until so many steps are taken; what follows the last finished game may not be learned from."""
+        over, skip = True, 0.0
+        for _ in range(steps):
+            if over:
+                observation, info = env.reset()
+                skip = info["skip_chance"] if len(self._games) > 1 else self._games[0].skip_chance
+                self.begin(skip)
+            is_open = info["result"] == NOT_OVER  # else the opponent has won before the first move
+            action = self._choose(skip, self.boards(observation, info)) if is_open else 0
+            observation, reward, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+            if over and is_open:
+                self._end(skip, info["seat"], float(reward))
+
+    def begin(self, skip: float) -> None:
+        """Begin a game, of the learner for a skip chance."""
+
+    def _choose(self, skip: float, boards: Boards) -> int:
+        """Return the move in a position, a batch of one."""
+        raise NotImplementedError
+
+    def _end(self, skip: float, seat: int, reward: float) -> None:
+        """End a game with a reward to the agent's seat, of both that which moved last."""
+        raise NotImplementedError
+
+    def boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
+        """Return the position in which the agent moves, a batch of one."""
+        cells = self._task.games[0].cells
+        mover = info["mover"] if self._task.opponent == SELF else info["seat"]
+        own, other = observation[:cells] > 0, observation[cells : 2 * cells] > 0
+        stones = own * np.int8(1 + mover) + other * np.int8(2 - mover)
+        return Boards(stones.astype(np.int8)[None], np.array([mover], np.int8))
+
+    def policy_for(self, game: Game) -> Policy:
+        """Return the policy in a game: that of the only learner, or one that is interpolated."""
+        if len(self.learners) > 1:
+            return InterpolatedPolicy(game, self.learners)
+        [learner] = self.learners.values()
+        policy: Policy = learner
+        return policy
+
+
+class LearnerAgent(GameAgent):
+    """A learner that learns from transitions.
+
+    Args:
+        name: of the learner.
+        task: the task.
+        seed: of the learner.
+        settings: those that are not the default ones, of self-play in a task of self-play.
+
+    Raises:
+        ValueError: there is no such learner, it trains in a loop of its own, or a setting is invalid.
+    """
+
+    def __init__(self, name: str, task: Task, seed: int, **settings: Any) -> None:
+        super().__init__(task)
+        kind = load_learner(name)
+        config = kind(**{**(kind.self_play if task.opponent == SELF else {}), **settings})
+        if config.loop:
+            raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
+        self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
+        self.learners = {game.skip_chance: config.build(game, make_initial_rng(seed)) for game in self._games}
+        rng = make_rng(seed, 1)
+        self._decisions = {skip: Decisions(learner, 1, rng) for skip, learner in self.learners.items()}
+
+    def _choose(self, skip: float, boards: Boards) -> int:
+        return int(self._decisions[skip].act(ROW, boards)[0])
+
+    def _end(self, skip: float, seat: int, reward: float) -> None:
+        self._decisions[skip].end(ROW, np.array([seat], np.int8), np.array([reward]))
+
+
+class AlphaZeroAgent(GameAgent):
+    """AlphaZero, which knows the rules, and searches before each move.
+
+    A step is a move that it plays in the environment. Simulations of its searches are no steps: they use the rules of
+    the game, also those of skips, and never the environment or its opponent. The search takes the other player to move
+    as it does itself. The policy is that of the network, without a search.
+
+    Args:
+        task: the task.
+        seed: of weights, exploration and minibatches.
+        settings: those of AlphaZero that are not the default ones.
+    """
+
+    def __init__(self, task: Task, seed: int, **settings: Any) -> None:
+        super().__init__(task)
+        self._config = AlphaZeroConfig(**{"gradient_steps": UPDATES_PER_BATCH, **settings})
+        self.hyperparameters = {**asdict(self._config), "games_per_batch": GAMES_PER_BATCH, "knows_rules": True}
+        nets = {game.skip_chance: self._config.build(game, make_initial_rng(seed)) for game in self._games}
+        self._trainings = {
+            skip: SelfPlay(net, task.steps, batch=GAMES_PER_BATCH, seed=seed) for skip, net in nets.items()
+        }
+        self.learners = {skip: training.learner for skip, training in self._trainings.items()}
+        self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
+        self._rng = make_rng(seed, 2)
+
+    def begin(self, skip: float) -> None:
+        """Begin a game, of the learner for a skip chance."""
+        key, learner = self._rng.integers(2**64, size=1, dtype=np.uint64), self.learners[skip]
+        self._game = SelfPlayGames(self._config, learner.game, learner, key)
+
+    def _choose(self, skip: float, boards: Boards) -> int:
+        return int(self._game.choose_moves(ROW, boards)[0])
+
+    def _end(self, skip: float, seat: int, reward: float) -> None:
+        examples = self._examples[skip]
+        examples.append(self._game.examples(np.array([reward * (1 - 2 * seat)])))  # for player_0
+        if len(examples) == GAMES_PER_BATCH:
+            self._trainings[skip].learn(concatenate(examples))
+            examples.clear()
+
+
+class InterpolatedPolicy(GreedyPolicy):
+    """Greedy play by action values, which are interpolated linearly between learners of other skip chances.
+
+    Below the lowest skip chance and above the highest one it plays by the action values of that learner.
+
+    Args:
+        game: the game to play.
+        learners: policies with action values, by the skip chance at which they learned.
+    """
+
+    colour_blind = True
+
+    def __init__(self, game: Game, learners: Mapping[float, Any]) -> None:
+        skips = sorted(learners)
+        weights = [float(np.interp(game.skip_chance, skips, unit)) for unit in np.eye(len(skips))]
+        self._parts = [(learners[skip], weight) for skip, weight in zip(skips, weights, strict=True) if weight > 0]
+
+    def __str__(self) -> str:
+        return " + ".join(f"{weight:.3g} {learner}" for learner, weight in self._parts)
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return float64[B, cells] from the mover's view, NaN where illegal."""
+        return np.asarray(sum(weight * learner.action_values(boards) for learner, weight in self._parts))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -149,7 +313,7 @@ class SB3Agent:
     """
 
     def __init__(self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any) -> None:
-        self.hyperparameters = {"policy": policy, **settings}
+        self.hyperparameters, self.library = {"policy": policy, **settings}, algorithm.__module__.partition(".")[0]
         self.model: Any = None
         self.critic: Any = None
         self.returns: Returns = "actions"
@@ -169,19 +333,19 @@ class SB3Agent:
             self.model.learn(steps, reset_num_timesteps=False)
 
 
-def make_sb3_agent(name: str, task: Task, seed: int) -> SB3Agent:
-    """Return an algorithm with its own default settings, but for the discount, which games do not have.
+def make_sb3_agent(config: Any, task: Task, seed: int) -> SB3Agent:
+    """Return the algorithm of a learner with its own default settings, but for the discount, which games do not have.
 
     Raises:
         ValueError: its package is not installed.
     """
-    return SB3Agent(load_algorithm(name, SB3_ALGORITHMS[name]), task, seed, gamma=1.0)
+    return SB3Agent(load_algorithm(config.name, config.algorithm), task, seed, gamma=1.0)
 
 
 AGENTS: Mapping[str, MakeAgent] = {
     **{name: functools.partial(PolicyAgent, name) for name in ("random", "win-or-block")},
     **{name: functools.partial(LearnerAgent, name) for name in ("q-learning", "naive-mc", "q-net")},
     "alpha-zero": AlphaZeroAgent,
-    **{name: functools.partial(make_sb3_agent, name) for name in SB3_ALGORITHMS},
+    **{config.name: functools.partial(make_sb3_agent, config) for config in (PPOConfig, DQNConfig, MaskablePPOConfig)},
 }
 """Agents of this package by name."""

@@ -6,14 +6,15 @@ from anywhere, also from tables that somebody has submitted: nothing is sampled 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from baselines.exact import solve
+from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import load_or_compute
@@ -21,7 +22,6 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.graph.layers import Traversal
 from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
@@ -66,12 +66,10 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
     """
     if len(policies) != len(task.games):
         raise ValueError(f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each")
-    for policy, game in zip(policies, task.games, strict=True):
-        make_pure(policy, game)
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
     stage = task.stage(task.steps if steps is None else steps)
-    return TaskScore(_measure(task, policies, stage), *references(task, stage))
+    return TaskScore(measure_task(task, policies, stage), *references(task, stage))
 
 
 def combine_scores(task: Task, scores: Sequence[float]) -> float:
@@ -81,22 +79,18 @@ def combine_scores(task: Task, scores: Sequence[float]) -> float:
 
 @cache
 def references(task: Task, stage: int = 0) -> tuple[float, float]:
-    """Return the measures of random and of best play, computed once and cached on disk.
-
-    Raises:
-        ValueError: the references of ``critic-error`` depend on the policy.
+    """Return the measures of random and of best play, computed once and cached on disk; not those of ``critic-error``,
+    which depend on the policy.
     """
-    if task.measure == "critic-error":
-        raise ValueError(f"the references of the task {task.name} depend on the policy whose values are measured")
     content = {"version": VERSION, "results": RESULT_VERSION, "task": asdict(task), "stage": stage}
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
 
     def measure() -> Float64Array:
-        is_masked = task.measure != "illegal-moves"
-        random = [make_policy("random", game) if is_masked else UniformOverCells() for game in task.games]
-        return np.array([_measure(task, random, stage), _best(task, stage)])
+        make = uniform_over_cells if task.measure == "illegal-moves" else partial(make_policy, "random")
+        random = [make(game) for game in task.games]
+        return np.array([measure_task(task, random, stage), _best(task, stage)])
 
-    random, best = load_or_compute(name, content, (2,), measure, min_bytes=0).tolist()
+    random, best = load_or_compute(name, content, measure, min_bytes=0).tolist()
     return random, best
 
 
@@ -104,7 +98,7 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
 # Measures
 
 
-def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
+def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
     """Return the measure of ``policies``, one for each game."""
     opponent = task.stages[stage][0]
     results: list[float] = []
@@ -155,7 +149,7 @@ def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Poli
     Raises:
         ValueError: a policy that is not pure, or probabilities that are negative or do not sum to 1.
     """
-    own, other = Unmasked(policy), make_pure(opponent, game)
+    own, other = Unmasked(make_pure(policy, game)), make_pure(opponent, game)
     players = (own, other) if seat == 0 else (other, own)
     results = np.zeros(4)
     for _ in forward(Traversal(game, players, masked=False), results):
@@ -165,18 +159,10 @@ def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Poli
 
 def _opening_regret(game: Game, policy: Policy) -> float:
     """Return the mean loss of value by the move in the held-out openings, the mean over their symmetry classes."""
-    boards = split_openings(game)[1]
+    _, boards, weights = split_openings(game)
     values = solve(game).action_values(boards)
     lost = np.nanmax(values, axis=1) - np.nansum(policy.probabilities(boards) * values, axis=1)
-    return float(np.maximum(lost, 0.0) @ class_weights(game, boards))
-
-
-def class_weights(game: Game, boards: Boards) -> Float64Array:
-    """Return float64[B], which sum to 1: each symmetry class weighs the same, and so does each board of a class."""
-    least, _ = canonical_keys(boards.cells, symmetries(game))
-    _, place, sizes = np.unique(least, axis=0, return_inverse=True, return_counts=True)
-    weights: Float64Array = 1.0 / (len(sizes) * sizes[place.ravel()])
-    return weights
+    return float(np.maximum(lost, 0.0) @ weights)
 
 
 def _score_critic(task: Task, policy: Policy) -> TaskScore:
@@ -189,15 +175,9 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
     return TaskScore(error.root_mean_square, of_zeros.root_mean_square, 0.0)
 
 
-class UniformOverCells(Policy):
-    """A uniformly random action among all cells, legal or not."""
-
-    def __str__(self) -> str:
-        return "uniform over cells"
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]."""
-        return np.full(boards.cells.shape, 1.0 / boards.cells.shape[1])
+def uniform_over_cells(game: Game) -> Policy:
+    """Return a uniformly random action among all cells, legal or not."""
+    return Unmasked(as_policy(lambda observation: np.ones(game.cells), game, returns="probabilities"))
 
 
 class Unmasked(Policy):
@@ -225,29 +205,3 @@ class Unmasked(Policy):
         count = occupied.sum(axis=1, keepdims=True)
         unmasked: Float64Array = masked * (1 - mass) + mass * occupied / np.maximum(count, 1)
         return unmasked
-
-
-class PolicyWithValues(Policy):
-    """A colour-blind policy, and values of positions for the mover, clipped to the possible ones.
-
-    Args:
-        policy: a pure policy.
-        values: returns float64[B] for boards.
-    """
-
-    colour_blind = True
-
-    def __init__(self, policy: Policy, values: Callable[[Boards], Float64Array]) -> None:
-        self.policy = policy
-        self._values = values
-
-    def __str__(self) -> str:
-        return str(self.policy)
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]."""
-        return self.policy.probabilities(boards, rng)
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B], from -1 to 1."""
-        return np.clip(self._values(boards), -1.0, 1.0)

@@ -1,16 +1,17 @@
-"""Submissions to the benchmark: a file of tables of policies, which anybody can score again.
+"""Submissions to the benchmark: a file of policies as tables, which anybody can score again.
 
 A submission is a file ``NAME.npz`` of ``numpy.savez_compressed``, or a folder with one named ``submission.npz``::
 
     submission                                 uint8: JSON text, who learned, and how: see Head
-    TASK/seed-S/run                            uint8: JSON text, cost and returns of a run: see RunRecord
+    TASK/seed-S/run                            uint8: JSON text, the cost of a run: see RunRecord
     TASK/seed-S/steps-NNNNNN/probabilities     [N, cells]: the policy after so many environment steps
     TASK/seed-S/steps-NNNNNN/values            float[N]: its values for the mover, if it has them
 
-A table has a row for each position of :func:`~ttt_eval.benchmark.policy_table.list_positions`, and probabilities are
+A table has a row for each position of :func:`list_positions`, and probabilities are
 float[N, cells], or unsigned numbers in proportion to them. Where a task shows the skip chance, there is a table for
 each skip chance that is scored: ``TASK/seed-S/steps-NNNNNN/skip-0.1/probabilities``. What is read here is not trusted:
-nothing is executed, links are refused, and sizes are bounded.
+nothing is executed, links are refused, and sizes are bounded. msgspec checks records: a damaged one is one sentence
+with the place in it, as in ``Expected float >= 0.0 - at $.cost.cpu_s``.
 """
 
 from __future__ import annotations
@@ -19,37 +20,213 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import Struct, json
+from msgspec import Meta, Struct, json
 from numpy.typing import NDArray
 
+from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import quote
 from ttt_envs.core.files import open_to_read, write_atomically
+from ttt_envs.core.hash_index import find_sorted
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.game.boards import Boards, keys, to_text
 from ttt_envs.game.game import Game
-from ttt_eval.benchmark.policy_table import PARTS, PolicyTable, position_codes
-from ttt_eval.benchmark.records import RunRecord, Submission
-from ttt_eval.benchmark.tasks import TASKS, Task, find_task
+from ttt_envs.graph.layers import QUERY_SIZE, all_positions, query_policy
+from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, TASKS, Task, find_task
+from ttt_eval.exact.dynamic_programming import make_pure
 
+STORED = np.float16
+"""type of stored values, and of probabilities on small boards"""
+MAX_SHARE = 255
+"""Share of the most probable move, of type uint8, on large boards."""
+SUM_TOLERANCE = 0.02
+"""Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11 bits."""
+ROWS_PER_CHECK = 1 << 18
 FILE = "submission.npz"
 """The submission in a folder."""
-HEAD, RECORD = "submission", "run"
+HEAD = "submission"
+PARTS = ("probabilities", "values")
+"""arrays of a table"""
 MAX_FILE_BYTES, MAX_TEXT_BYTES, MAX_ARRAYS = 1 << 33, 1 << 16, 20_000
 BYTES_PER_NUMBER = 8
 _ARRAY = re.compile(r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))")
+_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z"
 Record = TypeVar("Record")
+Text = Annotated[str, Meta(max_length=200, pattern=_LINE)]
+"""one line"""
+Count = Annotated[int, Meta(ge=0, le=10**15)]
+Amount = Annotated[float, Meta(ge=0, le=1e15)]
+
+
+class Submission(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a submission says of itself."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=60, pattern=_LINE)]
+    """of the agent, as the leaderboard shows it"""
+    library: Text = ""
+    code: Text = ""
+    """address of the code"""
+    machine: Text = ""
+    setting: Literal["one", "tuned"] = "one"
+    """``one`` setting for all tasks, or ``tuned`` for each"""
+    tuning_steps: Count = 0
+    """environment steps that were spent on the choice of settings"""
+    steps: Count = 0
+    """maximum environment steps of its runs, 0 for those of the benchmark"""
+    versions: Annotated[dict[Text, Text], Meta(max_length=200)] = {}
+    """of packages, by name"""
+    hyperparameters: Annotated[dict[Text, Any], Meta(max_length=200)] = {}
+
+
+class Cost(Struct, frozen=True):
+    """Cost of a run, as the submission reports it."""
+
+    cpu_s: Amount
+    peak_rss_bytes: Amount | None = None
+    """of the process that did the run"""
+
+
+class RunRecord(Struct, frozen=True):
+    """What a submission says of a run."""
+
+    cost: Cost | None = None
 
 
 class Head(Struct, frozen=True):
     """The version of the benchmark, and what a submission says of itself."""
 
     submission: Submission
-    benchmark: Literal["ttt-exact"]
-    version: Literal["v1"]
+    benchmark: Literal["ttt-exact"] = "ttt-exact"
+    version: Literal["v1"] = "v1"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tables
+
+
+class PolicyTable(Policy):
+    """A pure policy from a table of all positions of :func:`list_positions`.
+
+    Probabilities are normalised in float64.
+
+    Args:
+        game: the game.
+        probabilities: float[N, cells]; or unsigned[N, cells], numbers in proportion to them.
+        values: float[N] for the mover, if any.
+        seats: those in which the policy plays.
+        masked: whether all probability is on legal moves.
+
+    Raises:
+        ValueError: an array has another shape, or a row is no distribution.
+    """
+
+    colour_blind = True
+
+    def __init__(
+        self,
+        game: Game,
+        probabilities: NDArray[Any],
+        values: NDArray[Any] | None = None,
+        *,
+        seats: tuple[int, ...] = (0, 1),
+        masked: bool = True,
+    ) -> None:
+        self.game, self._weights = game, probabilities
+        positions = list_positions(game, seats)
+        self.codes, count = keys(positions.own_first()), len(positions.mover)
+        if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
+            raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
+        for start in range(0, count, ROWS_PER_CHECK):
+            rows = slice(start, start + ROWS_PER_CHECK)
+            _check_rows(probabilities[rows], positions.cells[rows] == 0 if masked else True)
+        if values is not None:
+            if values.shape != (count,) or values.dtype.kind != "f" or not (np.abs(values) <= 1).all():
+                raise ValueError(f"a table of {count:,} positions needs values float[{count}] from -1 to 1")
+            stored = values.astype(np.float64)
+            self.values = lambda boards: stored[self._rows(boards)]  # an attribute of tables with values alone
+
+    def __str__(self) -> str:
+        return f"table of {len(self.codes):,} positions"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells].
+
+        Raises:
+            ValueError: the table lacks a position.
+        """
+        weights: Float64Array = self._weights[self._rows(boards)].astype(np.float64)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
+
+    def _rows(self, boards: Boards) -> Int64Array:
+        rows = find_sorted(self.codes, keys(boards.own_first()))
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            text = to_text(boards.position(int(missing[0])), self.game)
+            raise ValueError(f"the table lacks the position {text!r}, which its policy can meet")
+        return rows
+
+
+def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
+    """Raise ValueError if a row is no distribution over ``allowed`` cells."""
+    total = weights.astype(np.float64).sum(axis=1)
+    sums = np.abs(total - 1) <= SUM_TOLERANCE if weights.dtype.kind == "f" else total > 0
+    if not ((weights >= 0).all() and sums.all()):  # also rejects NaN and infinity
+        raise ValueError("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
+    if ((weights > 0) & np.logical_not(allowed)).any():
+        raise ValueError("a table has probabilities of illegal moves: they must be 0 on occupied cells")
+
+
+@cache
+def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
+    """Return all unfinished positions in which a player in one of these seats may have to move, by their codes.
+
+    A code is ``keys(boards.own_first())``. Positions that their mover sees alike are one: of the two colourings, the
+    one that games reach.
+    """
+    boards = all_positions(game)
+    boards = boards.take(np.isin(boards.mover, seats))
+    _, first = np.unique(keys(boards.own_first()), return_index=True)
+    return boards.take(first)
+
+
+def tabulate(
+    game: Game, policy: str | Policy, seats: tuple[int, ...] = (0, 1), *, dtype: type = STORED
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a policy's table.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy that sees own stones first.
+        seats: those in which it plays.
+        dtype: of probabilities and values.
+
+    Returns:
+        ``probabilities`` [N, cells] of :func:`list_positions`, and ``values`` [N], clipped to [-1, 1], if the policy
+        has them. On large boards there are no values, and probabilities are uint8: 255ths of the highest one, rounded.
+
+    Raises:
+        ValueError: a policy that is not pure, or whose probabilities have another shape.
+    """
+    pure, is_large = make_pure(policy, game), game.cells > MAX_CELLS_OF_CHECKPOINTS
+    parts: dict[str, list[NDArray[Any]]] = {"probabilities": []}
+    for chunk in list_positions(game, seats).chunks(QUERY_SIZE):
+        p: NDArray[Any] = query_policy(pure, chunk).astype(dtype)
+        if is_large:
+            weights = p.astype(np.float64)
+            p = np.rint(weights * (MAX_SHARE / weights.max(axis=1, keepdims=True))).astype(np.uint8)
+        elif pure.values is not None:
+            parts.setdefault("values", []).append(np.clip(pure.values(chunk), -1, 1).astype(dtype))
+        parts["probabilities"].append(p)
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading
 
 
 class Run(NamedTuple):
@@ -60,6 +237,11 @@ class Run(NamedTuple):
     checkpoints: tuple[int, ...]
     """the numbers of steps after which its policy is stored, ascending"""
 
+    @property
+    def record(self) -> str:
+        """The name of its record."""
+        return f"{self.task.name}/seed-{self.seed}/run"
+
     def tables(self, steps: int) -> dict[str, Game]:
         """Return the tables after so many steps: for each game that is scored if it is shown, else for the first."""
         name = f"{self.task.name}/seed-{self.seed}/steps-{steps:06d}"
@@ -67,75 +249,65 @@ class Run(NamedTuple):
             return {name: self.task.games[0]}
         return {f"{name}/skip-{game.skip_chance:g}": game for game in self.task.games}
 
-    @property
-    def record(self) -> str:
-        """The name of its record."""
-        return f"{self.task.name}/seed-{self.seed}/{RECORD}"
 
-
-@dataclass(frozen=True)
 class SubmissionFile:
-    """An open submission; its arrays are read when they are asked for.
+    """An open submission; its tables are read when they are asked for.
+
+    Args:
+        archive: its file.
+
+    Attributes:
+        submission: what it says of itself.
+        runs: by task and seed.
 
     Raises:
         ValueError: it has something that no submission has, or lacks what all have.
     """
 
-    path: Path
-    archive: zipfile.ZipFile
-
-    @cached_property
-    def submission(self) -> Submission:
-        """What it says of itself."""
-        return self._read_record(HEAD, Head).submission
-
-    @cached_property
-    def _entries(self) -> dict[str, zipfile.ZipInfo]:
-        entries = self.archive.infolist()
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        entries = archive.infolist()
         if len(entries) > MAX_ARRAYS:
-            raise ValueError(f"{self.path} has more than {MAX_ARRAYS:,} arrays: a submission has fewer")
-        named = {entry.filename.removesuffix(".npy"): entry for entry in entries}
-        if len(named) < len(entries):
-            raise ValueError(f"{self.path} has two arrays of the same name: remove one")
-        return named
-
-    @cached_property
-    def runs(self) -> Sequence[Run]:
-        """Its runs, by task and seed; their arrays are not read."""
+            raise ValueError(f"it has more than {MAX_ARRAYS:,} arrays: a submission has fewer")
+        self._archive, self._entries = archive, {entry.filename.removesuffix(".npy"): entry for entry in entries}
+        if len(self._entries) < len(entries):
+            raise ValueError("it has two arrays of the same name: remove one")
+        self.submission = self._read_record(HEAD, Head).submission
         steps: dict[tuple[str, int], set[int]] = {}
         for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
             steps.setdefault((match[1], int(match[2])), set()).update([int(match[3])] if match[3] else [])
         runs = [Run(find_task(task), seed, tuple(sorted(marks))) for (task, seed), marks in steps.items()]
-        allowed = {HEAD}
-        for run in runs:
-            self._check_run(run)
-            tables = (name for marks in run.checkpoints for name in run.tables(marks))
-            allowed |= {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
-        if others := self._entries.keys() - allowed:
-            raise ValueError(f"{self.path} has {quote(min(others))}, which is no array of a submission: remove it")
-        return sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
+        self.runs = sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
+        if not runs:
+            raise ValueError("it has no run: evaluate.py bench run makes some")
+        names = set().union(*map(self._check_run, runs), {HEAD})
+        if others := self._entries.keys() - names:
+            raise ValueError(f"it has {quote(min(others))}, which is no array of a submission: remove it")
 
-    def _check_run(self, run: Run) -> None:
-        """Raise ValueError if it has no checkpoint, too many, later ones than its task, or lacks a table of one."""
-        task, marks = run.task, run.checkpoints
-        if task.uses_runs_of is not None:
-            raise ValueError(f"{self.path} has runs of {task.name}, which is scored from those of {task.uses_runs_of}")
-        if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
-            raise ValueError(
-                f"{self.path} has {len(marks)} checkpoints of {run.record}, and the task has {len(task.checkpoints)} "
-                f"within {task.steps:,} steps: store policies at those"
-            )
-        for name in (name for steps in marks for name in run.tables(steps)):
-            if f"{name}/probabilities" not in self._entries:
-                raise ValueError(f"{self.path} lacks {name}/probabilities: add it")
-
-    def read_run(self, run: Run) -> RunRecord:
-        """Return what the submission says of a run; nothing if it has no record.
+    def _check_run(self, run: Run) -> set[str]:
+        """Return the names of arrays that a run may have.
 
         Raises:
-            ValueError: an invalid record.
+            ValueError: it has no checkpoint, too many, later ones than its task, or lacks a table of one.
         """
-        return self._read_record(run.record, RunRecord) if run.record in self._entries else RunRecord()
+        task, marks = run.task, run.checkpoints
+        if task.uses_runs_of is not None:
+            raise ValueError(
+                f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: remove them"
+            )
+        if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
+            raise ValueError(
+                f"it has {len(marks)} checkpoints of {run.record}, and the task has {len(task.checkpoints)} within "
+                f"{task.steps:,} steps: store policies at those"
+            )
+        tables = [name for steps in marks for name in run.tables(steps)]
+        for name in tables:
+            if f"{name}/probabilities" not in self._entries:
+                raise ValueError(f"it lacks {name}/probabilities: add it")
+        return {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
+
+    def read_cost(self, run: Run) -> Cost | None:
+        """Return what the submission says of the cost of a run, if it does."""
+        return self._read_record(run.record, RunRecord).cost if run.record in self._entries else None
 
     def read_tables(self, run: Run, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
@@ -143,24 +315,18 @@ class SubmissionFile:
         Raises:
             ValueError: they are no tables of policies for the games of the task.
         """
-        return [self._read_table(run.task, name, game) for name, game in run.tables(steps).items()]
-
-    def _read_table(self, task: Task, name: str, game: Game) -> PolicyTable:
-        most = len(position_codes(game, task.seats)) * game.cells * BYTES_PER_NUMBER
-        stored = [part for part in PARTS if f"{name}/{part}" in self._entries]
-        arrays = {part: self._read_array(f"{name}/{part}", most) for part in stored}
-        try:
-            return PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
-        except ValueError as problem:
-            raise ValueError(f"{name} of {self.path} is no table of a policy: {problem}") from None
+        task, tables = run.task, []
+        for name, game in run.tables(steps).items():
+            most = len(list_positions(game, task.seats).mover) * game.cells * BYTES_PER_NUMBER
+            names = {part: f"{name}/{part}" for part in PARTS if f"{name}/{part}" in self._entries}
+            arrays = {part: self._read_array(array, most) for part, array in names.items()}
+            tables.append(PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks))
+        return tables
 
     def _read_record(self, name: str, kind: type[Record]) -> Record:
         if name not in self._entries:
-            raise ValueError(f"{self.path} is no submission: it has no array {name}")
-        try:
-            return json.decode(self._read_array(name, MAX_TEXT_BYTES).tobytes(), type=kind)
-        except (ValueError, RecursionError) as problem:
-            raise ValueError(f"{name} of {self.path} cannot be read: {problem}") from None
+            raise ValueError(f"it has no array {name}: add it")
+        return json.decode(self._read_array(name, MAX_TEXT_BYTES).tobytes(), type=kind)
 
     def _read_array(self, name: str, most: int) -> NDArray[Any]:
         """Return an array of at most so many bytes.
@@ -169,71 +335,51 @@ class SubmissionFile:
             ValueError: a larger or malformed one.
         """
         entry = self._entries[name]
+        if entry.file_size > most + MAX_TEXT_BYTES:
+            raise ValueError(f"{name} unpacks to {entry.file_size:,} bytes, and at most {most:,} are read")
         try:
-            if entry.file_size > most + MAX_TEXT_BYTES:
-                raise ValueError(f"it unpacks to {entry.file_size:,} bytes, and at most {most:,} are read")
-            with self.archive.open(entry) as part:
+            with self._archive.open(entry) as part:
                 array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
-            return array
         except Exception as problem:  # a malformed zip or array header can raise many exceptions
             why = str(problem).partition("\n")[0][:200] or type(problem).__name__
-            raise ValueError(f"{name} of {self.path} cannot be read: {why}") from None
+            raise ValueError(f"{name} cannot be read: {why}") from None
+        return array
 
 
 @contextmanager
 def open_submission(path: Path) -> Iterator[SubmissionFile]:
-    """Open a submission, a file or a folder that has one.
+    """Open a submission, a file or a folder that has one. Refusals name its path, also those of what is read of it.
 
     Raises:
         OSError: it cannot be opened.
-        ValueError: there is none, or it is a link, too large, or no file of arrays.
+        ValueError: there is none, it is a link or too large, or something in it is invalid.
     """
     path = path / FILE if path.is_dir() else path
-    try:
-        file = open_to_read(path, MAX_FILE_BYTES)
-    except FileNotFoundError:
-        raise ValueError(f"{path} is no submission: there is no such file") from None
-    with file:
+    with open_to_read(path, MAX_FILE_BYTES) as file:
         try:
-            archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as problem:
-            raise ValueError(f"{path} is no submission, a file of arrays: {problem}") from None
-        yield SubmissionFile(path, archive)
-
-
-def check_submission(stored: SubmissionFile) -> None:
-    """Read all arrays.
-
-    Raises:
-        ValueError: something in the submission is invalid.
-    """
-    _ = stored.submission
-    if not stored.runs:
-        raise ValueError(f"{stored.path} has no run: evaluate.py bench run makes some")
-    for run in stored.runs:
-        stored.read_run(run)
-        for steps in run.checkpoints:
-            stored.read_tables(run, steps)
+            yield SubmissionFile(zipfile.ZipFile(file))
+        except (ValueError, RecursionError, zipfile.BadZipFile, NotImplementedError, EOFError) as problem:
+            raise ValueError(f"{path} is no valid submission: {problem}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Writing
 
 
-def encode_record(record: Submission | RunRecord) -> NDArray[np.uint8]:
-    """Return the array of a record.
+def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
+    """Return the array of what a submission says of itself, or of a run. What is no JSON is written as text.
 
     Raises:
         ValueError: it cannot be read again: a value is out of range, is no line of text, or is too long.
     """
-    content = Head(record, "ttt-exact", "v1") if isinstance(record, Submission) else record
+    content = Head(record) if isinstance(record, Submission) else RunRecord(record)
     try:
-        text = json.encode(content)
-    except (OverflowError, TypeError) as problem:  # such as of an integer of more than 64 bits
+        text = json.encode(content, enc_hook=str)
+        json.decode(text, type=type(content))
+    except (ValueError, TypeError, OverflowError, RecursionError) as problem:  # such as of a key that is no text
         raise ValueError(f"the submission cannot be written: {problem}") from None
     if len(text) > MAX_TEXT_BYTES:
         raise ValueError(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
-    json.decode(text, type=type(content))
     return np.frombuffer(text, np.uint8)
 
 
@@ -241,13 +387,12 @@ def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
     """Write a submission of the arrays in the files of runs."""
 
     def write(file: Any) -> None:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:  # entries opened here have no date
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             with archive.open(f"{HEAD}.npy", "w") as entry:
                 np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
                 with zipfile.ZipFile(run) as part:
                     for name in part.namelist():
-                        with archive.open(name, "w") as entry:
-                            entry.write(part.read(name))
+                        archive.writestr(name, part.read(name))
 
     write_atomically(path, write)

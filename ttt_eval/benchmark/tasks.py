@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.jit import BoolArray
+from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, to_text
@@ -117,14 +117,9 @@ class Task:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of the environment ``ttt/MNK-v0``, except those that an agent chooses (observation, dtype)."""
-        settings: dict[str, Any] = {
-            "size": self.size,
-            "win_length": self.win_length,
-            "skip_chance": self.skip_chance,
-            "opponent": self.opponent,
-            "seat": "first" if self.opponent == SELF else self.seat,
-            "observe_skip_chance": self.observe_skip_chance,
-        }
+        names = ("size", "win_length", "skip_chance", "opponent", "observe_skip_chance")
+        settings = {name: getattr(self, name) for name in names}
+        settings["seat"] = "first" if self.opponent == SELF else self.seat
         if self.holds_out_openings:
             boards = split_openings(self.games[0])[0]
             settings["openings"] = [to_text(boards.position(row), self.games[0]) for row in range(len(boards.mover))]
@@ -167,8 +162,6 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Attributes:
         steps: those taken.
-        episodes: number of finished episodes.
-        returned: sum of all rewards; in self-play those of player 0, where the other's count negatively.
         discount: float32[1], of the last step: 0 if the game is over, +1 if the same player moves again, -1 if the
             other one does.
         checkpoints: numbers of steps after which to store, ascending; those that are reached are removed.
@@ -178,14 +171,12 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: SingleEnv, task: Task) -> None:
         super().__init__(env)
-        self.steps = self.episodes = 0
-        self.returned = 0.0
+        self.steps = 0
         self.discount = np.ones(1, np.float32)
         self.checkpoints: list[int] = []
         self.budget: int | None = None
         self.store: Callable[[int], None] = lambda steps: None
-        self._hides_masks, self._is_self_play = task.hides_masks, task.opponent == SELF
-        self._mover = 0
+        self._hides_masks, self._mover = task.hides_masks, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; ``seed`` is ignored.
@@ -211,8 +202,6 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.steps += 1
         observation, reward, terminated, truncated, info = self.env.step(action)
         over = terminated or truncated
-        self.episodes += over
-        self.returned += -float(reward) if self._is_self_play and info["seat"] == 1 else float(reward)
         self.discount = np.array([0 if over else 1 if info["mover"] == self._mover else -1], np.float32)
         self._mover = info["mover"]
         return observation, reward, terminated, truncated, self._shown(info)
@@ -232,18 +221,20 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 @cache
-def split_openings(game: Game) -> tuple[Boards, Boards]:
-    """Return the openings to learn from, and those that are held out.
+def split_openings(game: Game) -> tuple[Boards, Boards, Float64Array]:
+    """Return the openings to learn from, those that are held out, and the weights float64[B] of these.
 
     Openings are all unfinished positions with ``OPENING_STONES`` stones that a game without skips reaches. Their
-    symmetry classes, in ascending order of canonical keys, belong to the two halves in turn.
+    symmetry classes, in ascending order of canonical keys, belong to the two halves in turn. Weights sum to 1: each
+    class weighs the same, and so does each board of a class.
     """
     boards = Openings.from_text(f"all:{OPENING_STONES}", replace(game, skip_chance=0.0)).boards
     assert boards is not None
     least, _ = canonical_keys(boards.cells, symmetries(game))
-    _, classes = np.unique(least, axis=0, return_inverse=True)
+    _, classes, sizes = np.unique(least, axis=0, return_inverse=True, return_counts=True)
     held_out = classes.ravel() % 2 == 1
-    return boards.take(~held_out), boards.take(held_out)
+    weights: Float64Array = 1.0 / sizes[classes.ravel()[held_out]]
+    return boards.take(~held_out), boards.take(held_out), weights / weights.sum()
 
 
 HALF_RANDOM = "optimal:epsilon=0.5"

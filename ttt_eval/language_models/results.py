@@ -26,7 +26,7 @@ from ttt_eval.language_models.player import (
     reachable_positions,
 )
 from ttt_eval.matches.account import account_moves
-from ttt_eval.matches.luck import OFF, ExpectedValues, LuckCorrection, make_correction, make_expected_values
+from ttt_eval.matches.luck import OFF, LuckCorrection, PositionValues, make_correction
 from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
 
 KIND, FORMAT = "language-model", 1
@@ -159,7 +159,7 @@ def describe_games(game: Game, texts: Sequence[TextGame], opponent: Policy, luck
     The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     correction = make_correction(luck_correction, game)
-    known = None if correction is None else make_expected_values(opponent, correction)
+    known = None if correction is None else correction.expected_values(opponent)
     places = np.array([text.outcome.result_index(number % 2) for number, text in enumerate(texts)])
     results, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
     np.add.at(results, (places[::2], places[1::2]), 1)
@@ -187,7 +187,7 @@ def describe_games(game: Game, texts: Sequence[TextGame], opponent: Policy, luck
     }
 
 
-def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: ExpectedValues | None) -> float:
+def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: PositionValues | None) -> float:
     """Return the luck in a game for the player of a seat.
 
     Args:
@@ -204,7 +204,7 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Expe
     drawn = [move for turn, move in zip(turns, moves, strict=True) if turn.by == "opponent"]
     if drawn and known is not None:
         boards = Boards.from_positions([move.position for move in drawn])
-        luck += sum(move.change for move in drawn) + (correction.values(boards) - known.expected(boards)).sum()
+        luck += sum(move.change for move in drawn) + (correction.values(boards) - known.values(boards)).sum()
     return float(luck) * (1 - 2 * seat)
 
 

@@ -77,11 +77,10 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
             f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
         )
     steps = list(played.positions())
+    start = last = float(correction.values(Boards.from_positions([played.start()]))[0])
+    moves: tuple[MoveAccount, ...] = ()
     if steps:
         start, moves, last = account_moves(steps, correction)
-    else:
-        start, moves = float(correction.values(Boards.from_positions([played.start()]))[0]), ()
-        last = start
     result = last if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
     return GameAccount(start, moves, result - last, result)
 

@@ -35,7 +35,6 @@ def book_from_games(
     minimum: int = 1,
     player: str | None = None,
     tell: Callable[[str], object],
-    progress: Callable[[int], object] = lambda games: None,
 ) -> Book:
     """Build a book from all games in some logs.
 
@@ -48,14 +47,13 @@ def book_from_games(
         minimum: minimum number of games in which a move was made.
         player: include only the moves of this player, named as in the logs.
         tell: called with messages for the user.
-        progress: called periodically with the number of games read.
 
     Raises:
         OSError: a log that cannot be read.
         ValueError: no log, logs of several games or without a finished game, an unknown player.
     """
     check_plies(plies)
-    games = _finished_games(logs, tell, progress)
+    games = _finished_games(logs, tell)
     first = next(games, None)
     if first is None:
         raise ValueError("there is no finished game in these logs: name others")
@@ -66,22 +64,16 @@ def book_from_games(
     return book
 
 
-def _finished_games(
-    logs: Sequence[str | Path], tell: Callable[[str], object], progress: Callable[[int], object]
-) -> Iterator[PlayedGame]:
+def _finished_games(logs: Sequence[str | Path], tell: Callable[[str], object]) -> Iterator[PlayedGame]:
     """Yield the games of some logs that were played to the end of the board; all games must be of one kind."""
-    game, num_read = None, 0
+    game = None
     for log in logs:
         for played in read_games(log, tell=tell):
             game = game or played.game
             if played.game != game:
                 raise ValueError(f"{log} has a game of {played.game}, and others are of {game}: make a book for each")
-            num_read += 1
-            if num_read % 256 == 0:
-                progress(num_read)
             if played.result is not None and played.forfeit is None:
                 yield played
-    progress(num_read)
 
 
 def _played_moves(games: Iterator[PlayedGame], plies: int, player: str | None) -> Iterator[PlayedMoves]:

@@ -17,6 +17,8 @@ from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval
 
+__all__ = ["elo", "likelihood_of_superiority", "pair_probabilities", "pairs_needed"]
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Elo
 
@@ -44,18 +46,6 @@ def likelihood_of_superiority(score: Score) -> float:
     """Return the probability that a is better than b, by the normal approximation of :func:`guarded_mean`."""
     centre, error = score.guarded_mean()
     return NORMAL.cdf((centre - 0.5) / error)
-
-
-def normalized_elo(score: Score) -> float:
-    """Return the normalized Elo difference of the sample means; infinite where all pairs are equal and not even.
-
-    It is the distance of the score of a game from 1/2 in standard deviations of a game, as implied by pairs, times
-    800 / ln 10 (Van den Bergh, Normalized Elo, 2020). So it tells the number of games that a test needs.
-    """
-    mean, variance = score.moments()
-    if variance == 0:
-        return 0.0 if mean == 0.5 else math.copysign(math.inf, mean - 0.5)
-    return (mean - 0.5) / math.sqrt(2 * variance) * 800 / math.log(10)
 
 
 def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
@@ -90,29 +80,16 @@ def pair_probabilities(win: float, draw: float) -> Float64Array:
     return np.convolve([lose, draw, win], [win, draw, lose])
 
 
-def net_score(chances: Sequence[float] | Float64Array, pairs: int) -> Float64Array:
-    """Return float64[4 * pairs + 1]: the exact distribution of X[n], the sum of ``pairs`` pair results, from -2n to 2n.
+def probability_within(chances: Sequence[float] | Float64Array, pairs: int, score: int) -> float:
+    """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57).
 
     Args:
         chances: float64[5], probabilities of the results -2 to 2 of one pair.
-        pairs: n.
+        pairs: the number n of pairs, whose results have the sum X[n].
+        score: of one player, net of the other's.
     """
-    return reduce(np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1))
-
-
-def probability_within(chances: Sequence[float] | Float64Array, pairs: int, score: int) -> float:
-    """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57)."""
-    reach = np.abs(np.arange(-2 * pairs, 2 * pairs + 1)) <= score
-    return float(net_score(chances, pairs)[reach].sum())
-
-
-def significant_score(chances: Sequence[float] | Float64Array, pairs: int, confidence: float = 0.95) -> int:
-    """Return the least net score that equal players exceed in absolute value with probability at most 1 -
-    ``confidence``.
-    """
-    size = np.abs(np.arange(-2 * pairs, 2 * pairs + 1))
-    within = np.bincount(size, net_score(chances, pairs)).cumsum()
-    return int(np.argmax(within >= min(confidence - 1e-12, within[-1])))
+    net = reduce(np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1))  # from -2 n to 2 n
+    return float(net[np.abs(np.arange(-2 * pairs, 2 * pairs + 1)) <= score].sum())
 
 
 def pairs_needed(

@@ -13,18 +13,18 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from ttt_envs.core.checks import quote, truncate
-from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
-from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
+from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, replace_tail, write_atomically
+from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
 from ttt_envs.game.rules import Outcome, action_index, place, winner
 
@@ -212,7 +212,7 @@ def read_games(
 ) -> Iterator[PlayedGame]:
     """Yield the games of a file of lines, of which at most one is held in memory, or of a text of :func:`to_notation`.
 
-    An incomplete last line, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
+    A last line without its end, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
 
     Args:
         path: the file.
@@ -225,7 +225,7 @@ def read_games(
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path} with games: {path_hint(path, 'name a log of games')}")
+        raise ValueError(f"there is no file {path} with games: name a log of games")
     with open_to_read(path, limit) as file:
         if file.peek(1)[:1] not in (b"{", b""):
             content = read_bounded(path, MAX_TEXT_BYTES).decode(errors="replace")
@@ -234,16 +234,15 @@ def read_games(
             yield from games
             return
         for number, line in enumerate(iter(partial(file.readline, MAX_LINE_LENGTH + 1), b""), 1):
+            if number > 1 and not line.endswith(b"\n") and len(line) <= MAX_LINE_LENGTH:
+                tell(f"{path}, line {number} was not written to its end, and is left out")
+                return
             with name_place(f"{path}, line {number}"):
-                played = None
                 if number == 1:
                     _check_head(line)
-                elif not _is_torn(line):
-                    played = PlayedGame.from_dict(parse_json(line, MAX_LINE_LENGTH))
-            if played is not None:
-                yield played
-            elif _is_torn(line):
-                tell(f"{path}, line {number} was not written to its end, and is left out")
+                    continue
+                played = PlayedGame.from_dict(parse_json(line, MAX_LINE_LENGTH))
+            yield played
 
 
 def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
@@ -258,7 +257,7 @@ def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
 def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
     """Append games to a file, created if missing; they are on disk when this returns.
 
-    An incomplete last line, left by an interrupted writer, is cut off. Several writers may append to one file.
+    A last line without its end, left by an interrupted writer, is cut off. Several writers may append to one file.
 
     Raises:
         OSError: they cannot be written, for example because the disk is full: no part of them remains; the error names
@@ -271,29 +270,15 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
     with path.open("a+b") as file:
         lock(file.fileno(), wait=True)
         with name_place(f"no games can be added to {path}"):
-            size, last = _find_end(file)
-        if not size:
-            lines = _HEAD_LINE + lines
-        elif last and not _is_torn(last):
-            lines = b"\n" + lines
-        elif last:
-            size -= len(last)
-        replace_tail(file, path, size, lines)
-
-
-def _find_end(file: IO[bytes]) -> tuple[int, bytes]:
-    """Return the size of a file of games, 0 without a whole header, and what follows the end of its last whole line."""
-    file.seek(0)
-    head = file.readline(MAX_LINE_LENGTH + 1)
-    _check_head(head)
-    if not head.endswith(b"\n"):
-        return 0, b""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - MAX_LINE_LENGTH))
-    _, end, last = file.read().rpartition(b"\n")
-    if not end:
-        raise ValueError(f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file")
-    return size, last
+            file.seek(0)
+            head = file.readline(MAX_LINE_LENGTH + 1)
+            _check_head(head)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MAX_LINE_LENGTH))
+            _, end, last = file.read().rpartition(b"\n")
+            if not end and head.endswith(b"\n"):
+                raise ValueError(f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file")
+        replace_tail(file, path, size - len(last), lines if end else _HEAD_LINE + lines)
 
 
 def new_games(path: str | Path) -> None:
@@ -322,74 +307,39 @@ def _check_head(line: bytes) -> None:
         raise ValueError(f"it is no file of games of this version, which begins with {_HEAD_LINE.decode().strip()}")
 
 
-def _is_torn(line: bytes) -> bool:
-    """Return whether a writer was interrupted in a line: no prefix of a JSON object is a JSON object."""
-    if line.endswith(b"\n") or len(line) > MAX_LINE_LENGTH:
-        return False
-    try:
-        parse_json(line)
-    except ValueError:
-        return True
-    return False
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Text for people
 
 SKIPPED = "(skip)"
 _WIDTH = 80
-_ENDS = {"o wins": "player_0", "x wins": "player_1", "draw": "draw", "unfinished": None}
 _TAG = re.compile(r"\[(\w+) (.*)\]")
-_END = re.compile(r"((?P<winner>[ox]) wins|draw|unfinished)(?:, (?!(?P=winner))[ox] forfeits: (?P<forfeit>.+))?")
 
 
 def to_notation(played: PlayedGame) -> str:
-    """Format a game as readable text: a line each for the game's parameters and players; then the moves, and the
-    result.
-    """
+    """Format a game as readable text: a line for each key of the file format, with its JSON, and the moves."""
     record = played.to_dict()
-    game, players, moves, result = (record.pop(name) for name in ("game", "players", "moves", "result"))
-    forfeit = record.pop("forfeit", None)
-    tags = (
-        {name: value for name, value in game.items() if name != "format"}
-        | dict(zip(MOVERS, players, strict=True))
-        | record
-    )
-    lines = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in tags.items()]
-    lines += ["", *textwrap.wrap(moves.replace(AGAIN, f" {SKIPPED}"), _WIDTH)]
-    end = next(text for text, name in _ENDS.items() if name == result)
-    if forfeit is not None:
-        end += f", {MOVERS[1 - RESULTS.index(result)]} forfeits: {forfeit}"
-    return "\n".join([*lines, end, ""])
+    moves = record.pop("moves").replace(AGAIN, f" {SKIPPED}")
+    tags = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in record.items()]
+    return "\n".join([*tags, "", *textwrap.wrap(moves, _WIDTH), ""])
 
 
 def from_notation(text: str) -> list[PlayedGame]:
     """Parse the games in a text of :func:`to_notation`.
 
     Raises:
-        ValueError: anything else; the message names the line.
+        ValueError: anything else; the message names the game, from 1.
     """
-    games, tags, words, number = list[PlayedGame](), dict[str, Any](), list[str](), 0
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        with name_place(f"line {number}"):
-            if tag := _TAG.fullmatch(line):
-                if words or tag[1] in tags:
-                    raise ValueError(f"{tag[1]} is given twice, or the game above has no result")
-                tags[tag[1]] = parse_json(tag[2], MAX_LINE_LENGTH)
-            elif end := _END.fullmatch(line):
-                games.append(_game_from_parts(tags, words, end))
-                tags, words = {}, []
-            else:
-                words += line.split()
-    if tags or words:
-        raise ValueError(f"line {number}: the last game has no result: write o wins, x wins, draw or unfinished")
+    games, (head, *parts) = list[PlayedGame](), re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
+    if head.strip() or not parts:
+        raise ValueError(f"{truncate(head, MAX_PROBLEM)!r} is no game: begin each with [game ...]")
+    for number, part in enumerate(parts, 1):
+        tags, words = dict[str, Any](), list[str]()
+        with name_place(f"game {number}"):
+            for line in map(str.strip, part.splitlines()):
+                if tag := _TAG.fullmatch(line):
+                    tags[tag[1]] = parse_json(tag[2], MAX_LINE_LENGTH)
+                else:
+                    words += line.split()
+            moves = " ".join(words).replace(f" {SKIPPED}", AGAIN)
+            games.append(PlayedGame.from_dict({**tags, "moves": moves}))
     return games
-
-
-def _game_from_parts(tags: dict[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:
-    """Build a game from its parts, through the file format."""
-    game = {each.name: tags.pop(each.name) for each in fields(Game) if each.name in tags}
-    players = [tags.pop(stone, "") for stone in MOVERS]
-    moves = " ".join(words).replace(f" {SKIPPED}", AGAIN)
-    record = {"game": game, "players": players, "moves": moves, "result": _ENDS[end[1]], "forfeit": end["forfeit"]}
-    return PlayedGame.from_dict({**tags, **record})

@@ -8,7 +8,6 @@ likelihood of its results. ``data/ladders/NAME.json`` stores a ladder with every
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
 from ttt_eval.exact.dynamic_programming import match_outcome
@@ -41,7 +40,6 @@ from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.metrics import LOSSES
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, collect_results, read_hashed_json
-from ttt_eval.run_files import RunDirectory, run_folder
 from ttt_eval.statistics import Interval
 
 ANCHOR = "random"
@@ -60,14 +58,8 @@ GAMES = 500
 """Default number of games against every rung."""
 MAX_GAMES = 1_000_000
 """Maximum number of games against a rung."""
-CONFIDENCE = 0.95
-"""Confidence level of intervals."""
 MAX_WORST_POSITIONS = 5
 """Number of worst positions reported."""
-NUM_QUERIES = 256
-"""Number of queries of an impure policy for its first move."""
-RATING_TOLERANCE = 0.05
-"""Tolerance for ratings that are equal but for rounding."""
 _CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
@@ -229,7 +221,7 @@ def ladder_name(game: Game) -> str:
 
 
 def rate_policy(
-    policy: str | Policy,
+    policy: str,
     ladder: Ladder,
     provenance: Mapping[str, Any],
     *,
@@ -247,7 +239,7 @@ def rate_policy(
     of the rungs in one process and of the policy in its own.
 
     Args:
-        policy: a spec string, or a policy, whose cost is then not measured.
+        policy: a spec string.
         ladder: of :func:`read_ladder`.
         provenance: JSON-ready: versions and code.
         games: number of games against each rung, even; ignored if results are exact.
@@ -265,17 +257,16 @@ def rate_policy(
         ValueError: an unknown policy, one that does not play by the rules or not this game; an invalid number of games.
     """
     check_games(games, least=2)
-    game, name = ladder.game, str(policy)
-    player = make_policy(policy, game)
-    spec = policy if isinstance(policy, str) else None
-    identity = "" if spec is None else policy_identity(spec)
+    game, specs = ladder.game, ladder.specs
+    players = [make_policy(spec, game) for spec in (policy, *specs)]
+    identity = policy_identity(policy)
     small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
-    exact = small and player.pure and all(make_policy(rung, game).pure for rung in ladder.specs)
-    shared = {"policy": name, "game": game.to_dict(), "games": 0 if exact else games}
-    units = [{**shared, "rung": rung, "seed": pairing_seed(seed, i)} for i, rung in enumerate(ladder.specs)]
+    exact = small and all(player.pure for player in players)
+    shared = {"policy": policy, "game": game.to_dict(), "games": 0 if exact else games}
+    units = [{**shared, "rung": rung, "seed": pairing_seed(seed, i)} for i, rung in enumerate(specs)]
     with tempfile.TemporaryDirectory() as temporary:
         results = collect_results(
-            partial(_play_rung, spec or player),
+            _play_rung,
             units,
             folder or Path(temporary),
             {**provenance, "identity": identity, "ladder": ladder.data["sha256"]},
@@ -285,26 +276,17 @@ def rate_policy(
         )
     pairings = [convert(result, Pairing) for result in results]
     rating = fit_rating(ladder, pairings, exact=exact)
-    cost, seconds = None, None
-    if costs and spec is not None:
-        cost = measure_move_costs(game, spec)[0]
-        seconds = [each.cpu_s_per_move for each in measure_move_costs(game, *ladder.specs)]
+    cost = measure_move_costs(game, policy)[0] if costs else None
+    seconds = [rung.cpu_s_per_move for rung in measure_move_costs(game, *specs)] if costs else None
     ratings = [float(rung["rating"]) for rung in ladder.rungs]
-    front = pareto_front([*ratings, rating.mean], None if cost is None else [*(seconds or ()), cost.cpu_s_per_move])
-    below = sum(other <= rating.mean + RATING_TOLERANCE for other in ratings)
+    front = pareto_front([*ratings, rating.mean], cost and [*(seconds or ()), cost.cpu_s_per_move])
     expected = [score_from_elo(rating.mean - other) for other in ratings]
     scores = [pairing.score() for pairing in pairings]
-    run = None if spec is None else run_folder(spec)
-    about = ("name", "anchor", "games", "seed", "command", "provenance", "processor", "sha256")
-    command = f"evaluate.py ladder {shlex.quote(name)} --ladder {shlex.quote(ladder.source)}"
-    head = {"format": 1, "kind": "ladder", "policy": name, "identity": identity, "pure": bool(player.pure)}
     data: dict[str, Any] = {
-        **head,
-        "game": game.to_dict(),
+        **{"format": 1, "kind": "ladder", "policy": policy, "identity": identity, "game": game.to_dict()},
         "rating": rating._asdict(),
         "cost": cost and cost._asdict(),
         "front": front[-1],
-        "between": dict(zip(("below", "above"), [None, *ladder.specs, None][below : below + 2], strict=True)),
         "rungs": [
             {**rung, "spec": str(rung["spec"]), "cpu_s_per_move_here": seconds and seconds[i], "front": front[i]}
             for i, rung in enumerate(ladder.rungs)
@@ -315,24 +297,22 @@ def rate_policy(
         ],
         "misfit": float(np.sqrt(np.mean((np.array([score.mean for score in scores]) - expected) ** 2))),
         "exact": exact,
-        **(strength(game, player, ()).measures if exact else dict.fromkeys(LOSSES)),
-        "worst_positions": _worst_positions(game, player) if exact else [],
-        "first_move": _first_move(game, player, seed),
-        "training": None if run is None else _training(run),
-        "ladder": {**{key: ladder.data[key] for key in about}, "source": ladder.source},
-        "settings": {"games": shared["games"], "seed": seed, "confidence": CONFIDENCE},
+        **(strength(game, players[0], ()).measures if exact else dict.fromkeys(LOSSES)),
+        "worst_positions": _worst_positions(game, players[0]) if exact else [],
+        "ladder": {**{key: ladder.data[key] for key in ("name", "anchor", "sha256")}, "source": ladder.source},
+        "settings": {"games": shared["games"], "seed": seed},
         "provenance": dict(provenance),
         "processor": processor(),
-        "command": f"{command} --games {games} --seed {seed}",
     }
     if folder is not None:
         write_json(folder / RESULT, data)
     return data
 
 
-def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
+def _play_rung(unit: Unit) -> dict[str, Any]:
     """Do one unit of work of :func:`rate_policy`."""
-    return play_pairing(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
+    game, rung = Game.from_dict(unit["game"]), FromFile(unit["rung"])
+    return play_pairing(game, unit["policy"], rung, unit["games"], unit["seed"])
 
 
 def rate_rungs(
@@ -374,15 +354,6 @@ def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> l
     return [not any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in both) for rating, cost in both]
 
 
-def _first_move(game: Game, policy: Policy, seed: int) -> list[list[float]]:
-    """Return the probability of each first move, by rows; for an impure policy, the mean of many answers."""
-    boards = Boards.start(game, 1 if policy.pure else NUM_QUERIES)
-    rng = None if policy.pure else np.random.default_rng(seed)
-    shares = np.asarray(policy.probabilities(boards, rng)).mean(axis=0)
-    rows: list[list[float]] = shares.reshape(game.rows, game.columns).tolist()
-    return rows
-
-
 def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
     """Return the positions with the largest losses against random play, which reaches every position."""
     positions = []
@@ -394,12 +365,3 @@ def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
             {"position": to_text(choice.position, game), **losses, "played": played, "best": choice.best.tolist()}
         )
     return positions
-
-
-def _training(run: Path) -> dict[str, Any]:
-    """Return a run's training settings and costs."""
-    directory = RunDirectory(run)
-    config = directory.read_config()
-    names = ("learner", "settings", "opponent", "seat", "games", "batch", "seed", "versions", "revision")
-    settings = {name: config[name] for name in names if name in config}
-    return {**settings, "file": directory.config.name, "cost": directory.read_cost()}

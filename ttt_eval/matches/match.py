@@ -6,7 +6,6 @@ its results depend on the machine and its load.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -24,17 +23,16 @@ from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, to_text
-from ttt_envs.game.game import Game, Position
+from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
 from ttt_eval.matches.games import Move, PlayedGame
-from ttt_eval.matches.luck import OFF, ExpectedValues, LuckTracker, StateValues, make_correction, make_expected_values
-from ttt_eval.matches.openings import Openings, distinct_boards, draw_openings
+from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, PositionValues, StateValues, make_correction
+from ttt_eval.matches.openings import Openings, distinct_boards
 from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score, Times
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, do_units
 
 if TYPE_CHECKING:  # an untimed match loads no search
-    from baselines.exact import Solution
     from baselines.timed import Clock
     from baselines.timed.clock import Now
 
@@ -48,16 +46,16 @@ MIN_BLOCK = 4
 """Minimum number of pairs in a block: fewer games in parallel take longer."""
 
 MAX_FORFEITS = 8
-"""Number of consecutive forfeited games after which a match is aborted; equal to the games of the smallest block,
-``2 * MIN_BLOCK``."""
-OUT_OF_TIME = "time"
-"""Reason of a loss on time."""
+"""Number of forfeits in the first games asked for moves, or in all games of a block, after which a match is aborted."""
 
-RESULT, COST = "result.json", "cost.json"
+RESULT = "result.json"
 BLOCK = 64
 """Number of pairs per unit of work."""
 TIMED_BLOCK = 4
 """Number of pairs per unit of work in timed matches, whose games take long."""
+
+MAX_GAMES = 10_000_000
+"""Maximum number of games of a stored match."""
 
 Log = Callable[[Sequence[PlayedGame]], object]
 """Receives the games played."""
@@ -69,7 +67,7 @@ class MatchSettings:
 
     Attributes:
         game: the game.
-        a, b: spec strings or policies.
+        players: a and b, spec strings or policies; of a tournament, all.
         seed: seed of all random numbers; the same seed plays the same games with any number of workers.
         openings: start positions of the pairs; None for the empty board.
         clock: of both players in each game of a timed match; None in an untimed one.
@@ -77,12 +75,34 @@ class MatchSettings:
     """
 
     game: Game
-    a: str | Policy
-    b: str | Policy
+    players: Sequence[str | Policy]
     seed: int = 0
     openings: Openings | None = None
     clock: Clock | None = None
     luck_correction: str | StateValues = OFF
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings without the players, JSON-ready; docs/files.md documents the keys."""
+        return {
+            "game": self.game.to_dict(),
+            "seed": self.seed,
+            "openings": self.openings and self.openings.text,
+            "openings_sha256": self.openings and self.openings.digest(),
+            "block": BLOCK if self.clock is None else TIMED_BLOCK,
+            "luck_correction": str(self.luck_correction),
+            **({} if self.clock is None else {"clock": str(self.clock)}),
+        }
+
+    def identities(self) -> dict[str, str]:
+        """Return the identities of players by spec, see :func:`ttt_eval.policy_identity.policy_identity`.
+
+        Raises:
+            ValueError: an unknown policy or value function, so that it is reported before anything is written.
+        """
+        make_correction(self.luck_correction, self.game)
+        for player in self.players:
+            make_policy(player, self.game)
+        return {str(player): policy_identity(str(player)) for player in self.players}
 
 
 def play_pairs(
@@ -104,7 +124,8 @@ def play_pairs(
     a clock takes its usual time. Players compile their code before the games.
 
     Args:
-        game, a, b, seed, clock: of :class:`MatchSettings`.
+        game, seed, clock: of :class:`MatchSettings`.
+        a, b: the players.
         pairs: number of pairs, at least 1.
         jobs: the workers; other processes require a and b to be spec strings or picklable. In a timed match, more
             workers than cores slow each other down.
@@ -119,7 +140,7 @@ def play_pairs(
     """
     if isinstance(openings, str):
         openings = Openings.from_text(openings, game)
-    match = MatchSettings(game, a, b, seed, openings, clock, luck_correction)
+    match = MatchSettings(game, (a, b), seed, openings, clock, luck_correction)
     return sum(play_blocks(match, pairs, jobs=jobs, log=log), Score.empty(game))
 
 
@@ -144,7 +165,7 @@ def play_blocks(
         if value is not None and value < 1:
             raise ValueError(f"{name}={value} leaves nothing to play: choose 1 or more pairs")
     call = Call(match)
-    stateful = any(policy.player is not None for policy in _policies(call))  # reports a wrong name at once
+    stateful = any(policy.player is not None for policy in _prepare(call).policies)  # reports a wrong name at once
     if block is None:
         max_block = 1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
         block = min(max_block, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
@@ -152,20 +173,14 @@ def play_blocks(
         range(start, min(start + PAIRS_PER_SEED_BLOCK, pairs)) for start in range(0, pairs, PAIRS_PER_SEED_BLOCK)
     )
     blocks = ((numbers[i : i + block], len(numbers)) for numbers in seed_blocks for i in range(0, len(numbers), block))
-    in_a_row = [0, 0]
     try:
         with closing(map_blocks(partial(play_block, call, log is not None), blocks, jobs)) as results:
             for score, games in results_in_order(results):
                 if log is not None:
                     log(games)
-                for who, count in enumerate(score.forfeits[:2]):
-                    in_a_row[who] = in_a_row[who] + count if count == score.games else 0
-                    if in_a_row[who] >= MAX_FORFEITS:
-                        raise _too_many_forfeits((match.a, match.b)[who], in_a_row[who], score.forfeits.first)
                 yield score
     finally:
-        for cached in (_policies, _expected_values):
-            cached.cache_clear()
+        _prepare.cache_clear()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -257,7 +272,7 @@ class TimedGames(Player):
         self.least_left = min(self.least_left, self.time_left)
         if self.time_left < 0:
             self.lost += 1
-            raise OutOfTimeError(OUT_OF_TIME)
+            raise OutOfTimeError("time")
         self.time_left += self.clock.increment
         return actions
 
@@ -269,12 +284,7 @@ class TimedGames(Player):
     def times(self) -> Times:
         """Time statistics of all games."""
         seconds = np.array([spent for moves in self.seconds.values() for spent in moves], np.float64)
-        pondered = getattr(self.player, "guesses", 0), getattr(self.player, "hits", 0)
-        return Times(seconds, self.least_left, self.lost, *pondered)
-
-
-def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
-    return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
+        return Times(seconds, self.least_left, self.lost)
 
 
 @dataclass(frozen=True)
@@ -288,36 +298,31 @@ class Call:
     name: str = field(default_factory=lambda: uuid4().hex)
 
 
+class _Shared(NamedTuple):
+    """What the blocks of a match share."""
+
+    policies: list[Policy]
+    correction: LuckCorrection | None
+    known: list[PositionValues | None]
+    """expected values of both players; a clock changes what a player does, so those of a timed match are not known"""
+
+
 @lru_cache(maxsize=1)
-def _policies(call: Call) -> tuple[Policy, Policy]:
-    """Return the policies of a match."""
+def _prepare(call: Call) -> _Shared:
+    """Return what the blocks of a match share; in a timed match, compile what both players need for a move."""
     match = call.match
-    return make_policy(match.a, match.game), make_policy(match.b, match.game)
-
-
-@lru_cache(maxsize=1)
-def _expected_values(call: Call) -> tuple[ExpectedValues | None, ...]:
-    """Return the expected values of both players, None where their probabilities are not known.
-
-    A clock changes what a player does, so those of a timed match are not known.
-    """
-    correction = make_correction(call.match.luck_correction, call.match.game)
-    if correction is None or call.match.clock is not None:
-        return None, None
-    return tuple(make_expected_values(policy, correction) for policy in _policies(call))
-
-
-@lru_cache(maxsize=1)
-def _compile_first_moves(call: Call) -> None:
-    """Compile what both players need for a move: temporary players make one, with no time to think."""
-    slots = np.zeros(1, np.int64)
-    with compile_at_once():
-        for policy in _policies(call):
-            player = make_player(policy, np.zeros(1, np.uint64))
-            player.begin(slots)
-            with suppress(Forfeit):
-                player.act(Boards.start(call.match.game), slots, np.random.default_rng(0), np.zeros(1))
-            player.close()
+    policies, known = [make_policy(player, match.game) for player in match.players], list[PositionValues | None]()
+    correction, slots = make_correction(match.luck_correction, match.game), np.zeros(1, np.int64)
+    for policy in policies:
+        known.append(None if correction is None or match.clock else correction.expected_values(policy))
+        if match.clock is not None:  # a temporary player makes a move, with no time to think
+            with compile_at_once():
+                player = make_player(policy, np.zeros(1, np.uint64))
+                player.begin(slots)
+                with suppress(Forfeit):
+                    player.act(Boards.start(match.game), slots, np.random.default_rng(0), np.zeros(1))
+                player.close()
+    return _Shared(policies, correction, known)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -343,8 +348,6 @@ def play_block(
         seed_block_pairs: number of pairs of that seed block in the match.
         now: returns seconds from an arbitrary start.
     """
-    if call.match.clock is not None:
-        _compile_first_moves(call)
     block = _Block(call, numbers, seed_block_pairs, logged, now)
     groups = [np.arange(2 * len(numbers))] if call.match.clock is None else block.rows_by_pairs[:, None]
     try:
@@ -365,8 +368,8 @@ class _Block:
     """
 
     def __init__(self, call: Call, numbers: range, seed_block_pairs: int, logged: bool, now: Now) -> None:
-        match = self.match = call.match
-        game, self.numbers, pairs = match.game, numbers, len(numbers)
+        match, (self.policies, correction, known) = call.match, _prepare(call)
+        self.match, game, self.numbers, pairs = match, match.game, numbers, len(numbers)
         seed_block, start = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
         index = np.arange(start, start + pairs)
         rng = np.random.default_rng(np.random.SeedSequence(match.seed, spawn_key=(seed_block,)))
@@ -377,15 +380,12 @@ class _Block:
         action_keys = _episode_keys(draw_key(rng), np.concatenate([index, index + seed_block_pairs]))
         self.cells, self.mover = Boards.start(game, 2 * pairs)
         if match.openings is not None:
-            first = match.openings.for_pairs(numbers)
-            if not isinstance(first, Boards):
-                first = draw_openings(game, first, _episode_keys(draw_key(rng), index))
+            first = match.openings.for_pairs(numbers, game, _episode_keys(draw_key(rng), index))
             self.cells[:], self.mover[:] = np.tile(first.cells, (2, 1)), np.tile(first.mover, 2)
         self.stones = np.count_nonzero(self.cells, axis=1)
         self.outcome = np.full(2 * pairs, NOT_OVER, np.int8)
         self.rows_by_pairs = np.arange(2 * pairs).reshape(2, pairs).T.ravel()
         """int64[2 P]: the rows pair by pair, a first and then b first"""
-        self.policies = _policies(call)
         self.players = [make_player(policy, action_keys, self.stones) for policy in self.policies]
         if match.clock is not None:
             self.players = [TimedGames(player, match.clock, now) for player in self.players]
@@ -395,8 +395,7 @@ class _Block:
         self.first = Boards(self.cells.copy(), self.mover.copy()) if logged else None
         self.moves: list[list[Move]] | None = [[] for _ in self.mover] if logged else None
         """of each game"""
-        correction = make_correction(match.luck_correction, game)
-        self.luck = None if correction is None else LuckTracker(correction, _expected_values(call), self.cells)
+        self.luck = None if correction is None else LuckTracker(correction, known, self.cells)
         self.forfeits: dict[int, Forfeit] = {}
         """by row, with losses on time"""
 
@@ -414,22 +413,23 @@ class _Block:
         Raises:
             ValueError: the player forfeits one game after another.
         """
-        parts, forfeits, start, in_a_row = list[Int64Array](), dict[int, Forfeit](), 0, 0
+        actions, forfeits, start = np.zeros(len(rows), np.int64), dict[int, Forfeit](), 0
         while start < len(rows):
             rest = boards.take(np.arange(start, len(rows))) if start else boards
             try:
-                parts.append(self.players[who].act(rest, rows[start:], self.generators[who]))
+                actions[start:] = self.players[who].act(rest, rows[start:], self.generators[who])
                 break
             except Forfeit as problem:
-                count = len(problem.actions)
-                parts += [np.array(problem.actions, np.int64), np.zeros(1, np.int64)]
-                start += count
-                in_a_row = 1 if count else in_a_row + 1
-                forfeits[int(rows[start])] = problem
-                if in_a_row >= MAX_FORFEITS:
-                    raise _too_many_forfeits(self.policies[who], in_a_row, str(problem)) from None
-                start += 1
-        return np.concatenate(parts) if forfeits else parts[0], forfeits
+                stop = start + len(problem.actions)
+                actions[start:stop], start = problem.actions, stop + 1
+                forfeits[int(rows[stop])] = problem
+                count, total = len(self.forfeits) + len(forfeits), len(self.outcome)
+                gives_up = start == len(forfeits) == MAX_FORFEITS or count == total >= MAX_FORFEITS
+                if gives_up and not isinstance(problem, OutOfTimeError):
+                    raise ValueError(
+                        f"{self.policies[who]} forfeited {count} games in a row, so the match is aborted: {problem}"
+                    ) from None
+        return actions, forfeits
 
     def _move(self, who: int, rows: Int64Array) -> None:
         """Make a move of a or b in each of the games ``rows``."""
@@ -487,10 +487,9 @@ class _Block:
             players = [self.players[who] for who in seats]
             seconds = [player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)]
             settings |= {"clock": str(match.clock), "seconds": [np.round(times, 4).tolist() for times in seconds]}
-        names = str(match.a), str(match.b)
         return PlayedGame(
             match.game,
-            (names[seats[0]], names[seats[1]]),
+            (str(match.players[seats[0]]), str(match.players[seats[1]])),
             tuple(self.moves[row]),
             Outcome(self.outcome[row]),
             seed=match.seed,
@@ -511,134 +510,51 @@ def _episode_keys(key: np.uint64, episodes: Int64Array) -> UInt64Array:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# A single game
-
-
-class Ply(NamedTuple):
-    """A move of a game."""
-
-    position: Position
-    """position before it"""
-    action: int
-    skips: bool
-    """whether the other player's turn is then skipped"""
-    loss: float | None
-    """the value that it loses, 0 for a best move; None where the game is not solved"""
-
-
-class SampleGame(NamedTuple):
-    """A game from its first move to its last."""
-
-    plies: Sequence[Ply]
-    last: Position
-    """the finished board"""
-    outcome: Outcome
-
-
-def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> SampleGame:
-    """Sample one game: the first of a match.
-
-    Args:
-        game: the game.
-        first, second: the players.
-        seed: of the match.
-        solution: of the game, if it is solved: then the losses of moves are known.
-    """
-    games: list[PlayedGame] = []
-    play_pairs(game, first, second, 1, seed=seed, log=games.extend)
-    moves, result = list(games[0].positions()), games[0].result
-    assert result is not None
-    losses: list[float | None] = [None] * len(moves)
-    if solution is not None:
-        values = solution.action_values(Boards.from_positions([position for position, _, _ in moves]))
-        losses = [float(np.nanmax(row) - row[action]) for row, (_, action, _) in zip(values, moves, strict=True)]
-    plies = [Ply(*move, loss) for move, loss in zip(moves, losses, strict=True)]
-    return SampleGame(plies, games[0].end(), result)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Matches as stored units of work, each a block of pairs, so that a match can be resumed or extended
-
-
-def describe_match(match: MatchSettings) -> dict[str, Any]:
-    """Return the settings of a match without its players, JSON-ready; docs/files.md documents the keys."""
-    openings, digest = match.openings, hashlib.sha256()
-    if openings is not None and openings.boards is not None:
-        for part in openings.boards:
-            digest.update(np.ascontiguousarray(part).tobytes())
-    return {
-        "game": match.game.to_dict(),
-        "seed": match.seed,
-        "openings": openings and openings.text,
-        "openings_sha256": openings and (digest.hexdigest() if openings.boards is not None else ""),
-        "block": BLOCK if match.clock is None else TIMED_BLOCK,
-        "luck_correction": str(match.luck_correction),
-        **({} if match.clock is None else {"clock": str(match.clock)}),
-    }
-
-
-def identify(match: MatchSettings, players: Sequence[str]) -> dict[str, str]:
-    """Return the identities of players by spec, see :func:`ttt_eval.policy_identity.policy_identity`.
-
-    Raises:
-        ValueError: an unknown policy or value function of a match, so that it is reported before anything is written.
-    """
-    make_correction(match.luck_correction, match.game)
-    for spec in players:
-        make_policy(spec, match.game)
-    return {spec: policy_identity(spec) for spec in players}
 
 
 def play_matches(
     match: MatchSettings,
-    players: Sequence[tuple[str, str]],
+    pairings: Sequence[tuple[str, str]],
     pairs: int,
-    identities: Mapping[str, str],
     folder: Path,
     provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
-) -> Generator[tuple[int, Score, float], None, None]:
+) -> Generator[tuple[int, Score], None, None]:
     """Play the blocks of matches that are not stored yet; the first ones of a longer match are the same.
 
     Args:
-        match: everything but the players.
-        players: specs of a and b of each match.
+        match: everything but who plays whom.
+        pairings: specs of a and b of each match.
         pairs: number of pairs of each.
-        identities: of :func:`identify`.
         folder, provenance, jobs: as of :func:`ttt_eval.result_store.do_units`.
 
     Yields:
-        The number of a match, the score of its next block, and the CPU seconds of that, as soon as it is available.
+        The number of a match, and the score of its next block, as soon as it is available.
+
+    Raises:
+        ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
     """
-    settings = describe_match(match)
+    if not 1 <= pairs <= MAX_GAMES // 2:
+        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
+    settings, identities = match.to_dict(), match.identities()
     settings["correction_identity"] = policy_identity(str(match.luck_correction))
     firsts = range(0, pairs, block := settings["block"])
     units = [
         {**settings, "players": [a, b], "identities": [identities[a], identities[b]]}
         | {"first": first, "pairs": min(block, pairs - first)}
-        for a, b in players
+        for a, b in pairings
         for first in firsts
     ]
-    play, files = partial(_play_unit, match, uuid4().hex), (RESULT, COST, "*.html")
-    with closing(do_units(play, units, folder, provenance, jobs=jobs, other_files=files)) as results:
+    play = partial(_play_unit, match, uuid4().hex)
+    with closing(do_units(play, units, folder, provenance, jobs=jobs, other_files=(RESULT, "*.html"))) as results:
         for number, result in enumerate(results_in_order(results)):
-            yield number // len(firsts), Score.from_record(result), float(result["cpu_s"])
+            yield number // len(firsts), Score.from_record(result)
 
 
 def _play_unit(match: MatchSettings, name: str, unit: Unit) -> dict[str, Any]:
-    """Play a block; return its record, as of :meth:`Score.to_record`, and the time ``cpu_s``.
-
-    A timed match adds ``lost_on_time``, a's and b's games.
-
-    Args:
-        match: everything but the players.
-        name: of the call that plays the blocks.
-        unit: a block of :func:`play_matches`.
-    """
-    start = time.process_time()
-    a, b = unit["players"]
-    numbers = range(unit["first"], unit["first"] + unit["pairs"])
-    score, _ = play_block(Call(replace(match, a=a, b=b), f"{name} {a} {b}"), False, numbers)
-    lost = {} if score.times is None else {"lost_on_time": [times.lost for times in score.times]}
-    return {**score.to_record(), "cpu_s": time.process_time() - start, **lost}
+    """Play a block of :func:`play_matches` in the call with a name; return its record, see :meth:`Score.to_record`."""
+    call = Call(replace(match, players=unit["players"]), f"{name} {unit['players']}")
+    score, _ = play_block(call, False, range(unit["first"], unit["first"] + unit["pairs"]))
+    return score.to_record()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -70,11 +71,16 @@ class Openings(NamedTuple):
             raise ValueError(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
         return cls(text, 0, _all_positions(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
 
-    def for_pairs(self, numbers: range) -> int | Boards:
-        """Return the opening of the pairs with these numbers: a number of plies, or a position for each."""
+    def for_pairs(self, numbers: range, game: Game, keys: UInt64Array) -> Boards:
+        """Return the openings of the pairs with these numbers and keys, uint64[B]."""
         if self.boards is None:
-            return self.plies
+            return draw_openings(game, self.plies, keys)
         return self.boards.take(np.arange(numbers.start, numbers.stop) % len(self.boards.mover))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the listed positions, "" if there are none."""
+        parts = b"".join(np.ascontiguousarray(part).tobytes() for part in self.boards or ())
+        return hashlib.sha256(parts).hexdigest() if parts else ""
 
 
 def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
@@ -145,9 +151,13 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
 
 def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
     """Return the distinct positions of boards of at most 39 cells, and the row among them of each, int64[B]."""
-    numbers = 2 * keys(boards.cells) + boards.mover.astype(np.uint64)
-    _, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    _, rows, inverse = np.unique(position_numbers(boards), return_index=True, return_inverse=True)
     return boards.take(rows), inverse
+
+
+def position_numbers(boards: Boards) -> Int64Array:
+    """Return the number of each position of boards of at most 39 cells, int64[B]: from 0, twice the key or one more."""
+    return (2 * keys(boards.cells)).view(np.int64) + boards.mover
 
 
 def unfinished_successors(game: Game, boards: Boards) -> Boards:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
@@ -121,20 +120,16 @@ class Times:
         seconds: float64[moves], for each of its moves.
         least_left: minimum time left after a move, before the increment, in seconds; below 0 if it lost on time.
         lost: number of games lost on time.
-        guesses, hits: number of times that it pondered until its turn came, and number of ponder hits.
     """
 
     seconds: Float64Array
     least_left: float
-    lost: int = 0
-    guesses: int = 0
-    hits: int = 0
+    lost: int
 
     def __add__(self, other: Times) -> Times:
         """Return the statistics of the games of both."""
         seconds, least_left = np.append(self.seconds, other.seconds), min(self.least_left, other.least_left)
-        guesses, hits = self.guesses + other.guesses, self.hits + other.hits
-        return Times(seconds, least_left, self.lost + other.lost, guesses, hits)
+        return Times(seconds, least_left, self.lost + other.lost)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
@@ -142,8 +137,7 @@ class Times:
         if len(self.seconds):
             values = float(np.median(self.seconds)), float(self.seconds.max()), self.least_left
         data = dict(zip(("median_s", "largest_s", "least_left_s"), values, strict=True))
-        counts = {"lost_on_time": self.lost, "ponder_guesses": self.guesses, "ponder_hits": self.hits}
-        return {"moves": len(self.seconds), **data, **counts}
+        return {"moves": len(self.seconds), **data, "lost_on_time": self.lost}
 
 
 NO_FORFEITS = Forfeits()
@@ -256,18 +250,9 @@ class Score:
         centre = min(max(centre, 0.0), 1.0)
         return np.array([1 - mean, 0, 0, 0, mean]) * num, max(1e-3, centre * (1 - centre) / error**2 / num)
 
-    @property
-    def variance_ratio(self) -> float:
-        """Variance of a pair's score, relative to that of two independent games.
-
-        A value below 1 is the variance reduction from shared skips and openings: fewer games give the same precision.
-        NaN where all games in a seat end alike.
-        """
-        shares = self.pairs / self.pairs.sum()
-        first, second = shares.sum(axis=1), shares.sum(axis=0)
-        alone = sum(_POINTS**2 @ seat - (_POINTS @ seat) ** 2 for seat in (first, second))
-        common = _POINTS @ shares @ _POINTS - (_POINTS @ first) * (_POINTS @ second)
-        return float(1 + 2 * common / alone) if alone else math.nan
+    def sample(self) -> tuple[Float64Array | Int64Array, Float64Array]:
+        """Return the independent samples, of pairs: the count of each result, and its score, float64[K]."""
+        return (self.pentanomial, np.arange(5) / 4) if self.corrected is None else self.corrected.support()
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
         """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the

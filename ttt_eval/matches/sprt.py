@@ -18,23 +18,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.elo import elo_from_score, elo_to_dict, normalized_elo, score_from_elo
-from ttt_eval.matches.match import RESULT, MatchSettings, describe_match, identify, play_matches
+from ttt_eval.matches.elo import elo_from_score, elo_to_dict, score_from_elo
+from ttt_eval.matches.match import RESULT, MatchSettings, play_matches
 from ttt_eval.matches.score import Score
-from ttt_eval.statistics import NORMAL, Interval, finite_or_none
+from ttt_eval.statistics import Interval
 
-Model = Literal["pentanomial", "trinomial"]
-MAX_GAMES = 10_000_000
-"""Maximum number of games."""
 MAX_LOOKS = 100
 """Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer."""
 _GRID = 201
@@ -75,9 +71,6 @@ class SPRT:
     """maximum probability of accepting ``elo1`` if ``elo0`` is true"""
     beta: float = 0.05
     """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
-    model: Model = "pentanomial"
-    """the independent sample: ``"pentanomial"`` pairs of games, by their corrected scores where luck is corrected, or
-    ``"trinomial"`` results of single games"""
 
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
@@ -85,24 +78,15 @@ class SPRT:
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
                 raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
-        check_choice("model", self.model, get_args(Model))
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
-    def sample(self, score: Score) -> tuple[Float64Array | Int64Array, Float64Array]:
-        """Return the independent samples: the count of each result, and its score, float64[K]."""
-        if self.model == "trinomial":
-            return score.table.sum(axis=0)[::-1], np.arange(3) / 2
-        if score.corrected is not None:
-            return score.corrected.support()
-        return score.pentanomial, np.arange(5) / 4
-
     def decide(self, score: Score) -> Decision:
-        """Return the state of the test after the pairs played so far."""
-        ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
+        """Return the state of the test after the pairs played so far, the independent samples."""
+        ratio = likelihood_ratio(*score.sample(), score_from_elo(self.elo0), score_from_elo(self.elo1))
         return Decision(ratio, *self.bounds)
 
 
@@ -202,7 +186,7 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
 
     mean, variance = score.moments()
     score0, score1 = score_from_elo(test.elo0), score_from_elo(test.elo1)
-    counts, points = test.sample(score)
+    counts, points = score.sample()
 
     def ratio(sample_mean: float) -> float:
         """Return the log-likelihood ratio of the same sample, moved to another mean."""
@@ -257,14 +241,6 @@ class SequentialMatch:
         """Score per game, nearly median unbiased, with its 95% interval; both allow for the early stop."""
         return stopped_score(self.test, self.score, len(self.path))
 
-    @property
-    def fixed_games(self) -> int | None:
-        """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
-        test, variance = self.test, self.score.moments()[1]
-        errors = NORMAL.inv_cdf(1 - test.alpha) + NORMAL.inv_cdf(1 - test.beta)
-        difference = score_from_elo(test.elo1) - score_from_elo(test.elo0)
-        return 2 * math.ceil((errors / difference) ** 2 * variance) or None
-
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         decision, score, estimate = self.decision, self.score, self.estimate
@@ -278,8 +254,6 @@ class SequentialMatch:
             "pairs": score.pairs.tolist(),
             "score": estimate._asdict(),
             **elo_to_dict(score, Interval(*map(elo_from_score, estimate))),
-            "normalized_elo": finite_or_none(normalized_elo(score)),
-            "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
         }
@@ -313,13 +287,10 @@ def run_sprt(
     Raises:
         ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
     """
-    if not 1 <= pairs <= MAX_GAMES // 2:
-        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
-    a, b = str(match.a), str(match.b)
-    identities = identify(match, (a, b))
+    a, b = map(str, match.players)
     total, path = Score.empty(match.game), []
-    with closing(play_matches(match, [(a, b)], pairs, identities, folder, provenance, jobs=jobs)) as blocks:
-        for _, score, _ in blocks:
+    with closing(play_matches(match, [(a, b)], pairs, folder, provenance, jobs=jobs)) as blocks:
+        for _, score in blocks:
             total += score
             decision = test.decide(total)
             path.append((total.games // 2, decision.llr))
@@ -327,7 +298,7 @@ def run_sprt(
                 progress(total.games // 2, decision)
             if decision.accepted is not None:
                 break
-    settings = {"a": a, "b": b, "identities": identities, **describe_match(match), "most_games": 2 * pairs}
+    settings = {"a": a, "b": b, "identities": match.identities(), **match.to_dict(), "most_games": 2 * pairs}
     settings["provenance"] = dict(provenance)
     result = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
     write_json(folder / RESULT, result.to_dict())

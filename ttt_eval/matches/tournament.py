@@ -15,11 +15,8 @@ import numpy as np
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.luck import OFF
-from ttt_eval.matches.match import COST, RESULT, MatchSettings, describe_match, identify, play_matches
-from ttt_eval.matches.openings import Openings
+from ttt_eval.matches.match import RESULT, MatchSettings, play_matches
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import Interval
 
@@ -29,8 +26,6 @@ perfect score has a finite rating."""
 DRAWS = 1000
 """Number of samples for the intervals of ratings."""
 _PER_NAT = 400 / math.log(10)  # Elo per unit of log strength
-MAX_GAMES_PER_PAIRING = 1_000_000
-"""Maximum number of games of a pairing."""
 _LEAST = 1e-6  # minimum distance of a score from 0 and 1, for finite ratings
 _MAX_STEP = 2.0  # of a log strength, in one iteration
 
@@ -167,89 +162,58 @@ class Tournament:
         return {**head, "players": players, "pairings": pairings, "differences": self.differences}
 
 
-@dataclass(frozen=True)
-class TournamentSettings:
-    """Definition of a tournament.
-
-    Attributes:
-        game: the game.
-        players: spec strings, at least two.
-        pairs: number of pairs in each pairing.
-        seed: seed of all random numbers; all pairings use the same random numbers.
-        openings: start positions of the pairs; None for the empty board.
-        anchor: player with rating 0; None where the mean of all is 0.
-        luck_correction: of :class:`ttt_eval.matches.match.MatchSettings`, a spec.
-
-    Raises:
-        ValueError: too few players or pairs, a duplicate player, an anchor that does not play.
-    """
-
-    game: Game
-    players: Sequence[str]
-    pairs: int
-    seed: int = 0
-    openings: Openings | None = None
-    anchor: str | None = None
-    luck_correction: str = OFF
-
-    def __post_init__(self) -> None:
-        players = self.players
-        if len(set(players)) < max(2, len(players)):
-            raise ValueError(f"{', '.join(players)} make no tournament: name two or more, and each player once")
-        if self.anchor is not None and self.anchor not in players:
-            raise ValueError(f"anchor={self.anchor!r} does not play: choose one of {', '.join(players)}")
-        if not 1 <= self.pairs <= MAX_GAMES_PER_PAIRING // 2:
-            raise ValueError(f"pairs={self.pairs} makes no pairing: choose 1 to {MAX_GAMES_PER_PAIRING // 2:,}")
-
-
 def run_tournament(
-    settings: TournamentSettings,
+    match: MatchSettings,
     folder: Path,
     provenance: Mapping[str, Any],
     *,
+    pairs: int,
+    anchor: str | None = None,
     jobs: Jobs = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Tournament:
-    """Play pairs of games between any two of the players.
+    """Play pairs of games between any two of the players, all with the same random numbers.
 
     Every block of pairs is stored in the folder as soon as it is played: after a kill the same call resumes, and one
     with more players or more pairs plays only the missing blocks. At the end it writes ``result.json``, which does not
-    depend on the workers, and ``cost.json``: the CPU time of each pairing.
+    depend on the workers.
 
     Args:
-        settings: the tournament.
+        match: the players, by spec, and everything else that determines the games.
         folder: folder of the blocks.
         provenance: JSON-ready: versions and code; the same at every call.
+        pairs: number of pairs in each pairing.
+        anchor: player with rating 0; None where the mean of all is 0.
         jobs: the workers.
         progress: called with the number of pairs of each finished block, in order.
 
     Raises:
-        ValueError: an unknown policy, another process that works in the folder.
+        ValueError: too few players or pairs, a duplicate or unknown player, an anchor that does not play, another
+            process that works in the folder.
     """
-    game, players = settings.game, tuple(settings.players)
+    players = [str(player) for player in match.players]
+    if len(set(players)) < max(2, len(players)):
+        raise ValueError(f"{', '.join(players)} make no tournament: name two or more, and each player once")
+    if anchor is not None and anchor not in players:
+        raise ValueError(f"anchor={anchor!r} does not play: choose one of {', '.join(players)}")
     pairings = list(combinations(range(len(players)), 2))
     # sorted, so that stored games are found in any order of the names
     names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]
-    match = MatchSettings(game, *names[0], settings.seed, settings.openings, luck_correction=settings.luck_correction)
-    identities = identify(match, players)
-    scores, seconds = dict.fromkeys(pairings, Score.empty()), dict.fromkeys(pairings, 0.0)
-    with closing(play_matches(match, names, settings.pairs, identities, folder, provenance, jobs=jobs)) as blocks:
-        for owner, score, cpu_s in blocks:
-            i, j = pairings[owner]
+    scores = dict.fromkeys(pairings, Score.empty())
+    with closing(play_matches(match, names, pairs, folder, provenance, jobs=jobs)) as blocks:
+        for number, score in blocks:
+            i, j = pairings[number]
             scores[i, j] += score if players[i] < players[j] else score.reversed()
-            seconds[i, j] += cpu_s
             if progress is not None:
                 progress(score.games // 2)
-    anchor = None if settings.anchor is None else players.index(settings.anchor)
     weights = {pairing: score.weights() for pairing, score in scores.items()}
-    ratings = bradley_terry(weights, len(players), anchor=anchor, seed=settings.seed)
+    anchored = None if anchor is None else players.index(anchor)
+    ratings = bradley_terry(weights, len(players), anchor=anchored, seed=match.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
-    positions = differences_within(game, players[best], players[second])
+    positions = differences_within(match.game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    more = {"games_per_pairing": 2 * settings.pairs, "anchor": settings.anchor, "prior": PRIOR, "draws": DRAWS}
-    described = {**describe_match(match), **more, "provenance": dict(provenance)}
-    result = Tournament(players, identities, scores, ratings, described, differences)
+    more = {"games_per_pairing": 2 * pairs, "anchor": anchor, "prior": PRIOR, "draws": DRAWS}
+    settings = {**match.to_dict(), **more, "provenance": dict(provenance)}
+    result = Tournament(players, match.identities(), scores, ratings, settings, differences)
     write_json(folder / RESULT, result.to_dict())
-    costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]
-    write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})
     return result

@@ -7,12 +7,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from ttt_eval.matches.elo import likelihood_of_superiority
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
-from ttt_eval.reports.results import Data, LadderResult, SprtResult, TournamentResult, read_score
+from ttt_eval.reports.results import LadderResult, SprtResult, TournamentResult, read_score
 from ttt_eval.statistics import Interval
 
 MAX_POINTS = 200
@@ -24,16 +22,14 @@ _elo = partial(formats.format_interval, write=formats.format_elo)
 
 def sprt_report(result: SprtResult) -> Report:
     """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
-    a, b, score, test, fixed = result.a, result.b, read_score(result.raw), result.test, result.fixed_games
+    a, b, score, test = result.a, result.b, read_score(result.raw), result.test
     elo, shares = formats.elo_interval(result.score), score.pentanomial / score.pentanomial.sum()
-    more = "" if fixed is None or fixed <= score.games else f", {fixed / score.games:.1f} times as many"
     tiles = [
         Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
-        Tile("a fixed test takes", f"{fixed:,}" if fixed else "any number", f"games for the same errors{more}"),
     ]
-    options = {"alpha": test.alpha, "beta": test.beta, "model": test.model, "games": result.most_games}
+    options = {"alpha": test.alpha, "beta": test.beta, "games": result.most_games}
     again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)
     sections: dict[str, Parts] = {
         "": [
@@ -154,7 +150,7 @@ def ladder_report(result: LadderResult) -> Report:
     boards = [
         parts.spot_board(game, spot, spot.played, spot.loss, likely=spot.likely) for spot in result.worst_positions
     ]
-    none = "It loses nothing." if result.regret == 0 and result.pure else page.words("no worst positions")
+    none = "It loses nothing." if result.regret == 0 else page.words("no worst positions")
     misfit = "" if result.misfit is None else page.words("misfit", misfit=f"{result.misfit:.3f}")
     settings = {
         "ladder": ladder["source"],
@@ -168,16 +164,7 @@ def ladder_report(result: LadderResult) -> Report:
             parts.table("ladder", table, where=f", on {result.processor}" if costs else ""),
         ],
         "Against each rung": [parts.table("rungs", against)],
-        "The first move": [Boards([parts.first_move_board(game, np.array(result.first_move).ravel())])],
         "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)] if boards else [left_out(none)],
-        "Cost of its training": _cost(result.training),
         "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, **settings),
     }
     return Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)
-
-
-def _cost(training: Data | None) -> Parts:
-    if training is None or not training["cost"]:
-        return [left_out(page.words("no run" if training is None else "no cost of training"))]
-    names = {"learner": training["learner"], "games": f"{training['games']:,}"}
-    return [parts.phases_table("cost of training", training["cost"], **names)]

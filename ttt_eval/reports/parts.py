@@ -17,7 +17,7 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import legal
 from ttt_eval.cost import COST_KEYS
-from ttt_eval.curve_summaries import X_LABELS, Group, Summary, XAxis, summarize_groups
+from ttt_eval.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.matches.score import Score
 from ttt_eval.metrics import LOSSES, YAxis, metric
 from ttt_eval.reports import formats, page, plots

@@ -80,7 +80,6 @@ class SprtResult(GameResult, tag="sprt", kw_only=True):
     llr_low: float
     llr_high: float
     likelihood: float = field(name="likelihood_of_superiority")
-    fixed_games: int | None = None
     path: Annotated[list[tuple[int, float]], Meta(min_length=1)]
     differences: list[Spot] | None = None
 
@@ -120,15 +119,12 @@ class LadderResult(GameResult, tag="ladder", kw_only=True):
     """against the rungs"""
     ladder: Data
     settings: Data
-    first_move: list[list[float]]
     worst_positions: list[Spot] = field(default_factory=list)
     exploitability: float | None = None
     regret: float | None = None
     misfit: float | None = None
     cost: Data | None = None
-    training: Data | None = None
     front: bool | None = None
-    pure: bool = False
     exact: bool = False
     processor: str = ""
 

@@ -17,28 +17,30 @@ import numpy as np
 from msgspec import convert
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from learners.checkpoint import CONFIG, COST, METRICS, RunPolicy, build_config
+from learners import CONFIG
+from learners.checkpoint import COST, METRICS, RunPolicy, build_config
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
 from ttt_envs.envs.config import SELF
+from ttt_envs.game import boards as game_boards
 from ttt_envs.game.boards import STONES, coordinate
-from ttt_envs.game.game import Game
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
-from ttt_eval.curve_summaries import Group, log_spaced, varied_labels
-from ttt_eval.curves import read_curves
+from ttt_eval.curves import Group, log_spaced, read_curves, varied_labels
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
-from ttt_eval.matches.match import SampleGame, sample_game
+from ttt_eval.matches.games import PlayedGame
+from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
-from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
+from ttt_eval.run_files import FIRST, REPORT, RUN_FILES, RunDirectory
 from ttt_eval.sweep import to_command_line
 
 Row = Mapping[str, float]
@@ -253,12 +255,14 @@ def _learning(run: RunResult) -> Parts:
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
-    marks = run.directory.read_choices(run.game)
+    start = Position(np.zeros(run.game.cells, np.int8), 0)
+    moves = [f"{FIRST}{coordinate(cell, run.game)}" for cell in range(run.game.cells)]
+    marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
     boards = [
-        parts.choice_board(run.game, choice.position, choice.probabilities, title=f"{games:,} games")
-        for games, (choice, *_) in [marks[i] for i in log_spaced(np.array([mark.games for mark in marks]), MAX_BOARDS)]
+        parts.choice_board(run.game, start, np.array([row[name] for name in moves]), title=f"{row['games']:,.0f} games")
+        for row in marks
     ]
     head = ("games", *(metric(name).label for name in names))
     return [
@@ -354,28 +358,33 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
         other = make_policy(run.opponent, game)
         players = (policy, other) if seat == 0 else (other, policy)
         names = f"It has {STONES[seat + 1]} and plays {run.opponent}, who has {STONES[2 - seat]}"
-    played = sample_game(game, *players, run.config.get("seed", 0), solution=solution)
-    losses = [ply.loss for ply in played.plies if ply.loss is not None]
-    end = "the game is drawn" if played.outcome == Outcome.DRAW else f"{STONES[played.outcome.winner + 1]} wins"
+    games: list[PlayedGame] = []
+    play_pairs(game, *players, 1, seed=run.config.get("seed", 0), log=games.extend)
+    plies, last, losses = list(games[0].positions()), games[0].end(), list[float]()
+    if solution is not None:
+        values = solution.action_values(game_boards.Boards.from_positions([position for position, _, _ in plies]))
+        losses = [float(np.nanmax(row) - row[action]) for row, (_, action, _) in zip(values, plies, strict=True)]
+    end = "the game is drawn" if games[0].result == Outcome.DRAW else f"{STONES[last.mover + 1]} wins"
     loss = f" Moves lose {formats.number(sum(losses))} in all; 0 is a best move." if losses else ""
-    text = Text(f"{names}; after {len(played.plies)} moves {end}.{loss}")
+    text = Text(f"{names}; after {len(plies)} moves {end}.{loss}")
     if game.cells <= MAX_CELLS_BY_MOVE:
-        return [text, Boards(list(_plies(game, played, end)))]
-    moves = " ".join(coordinate(ply.action, game) + "+" * ply.skips for ply in played.plies)
-    last = Board(game, played.last.cells, [page.words("last position"), moves], end, last=played.plies[-1].action)
-    return [text, Boards([last])]
+        return [text, Boards(list(_plies(game, plies, losses, last, end)))]
+    moves = " ".join(coordinate(action, game) + "+" * skip for _, action, skip in plies)
+    return [text, Boards([Board(game, last.cells, [page.words("last position"), moves], end, last=plies[-1][1])])]
 
 
-def _plies(game: Game, played: SampleGame, end: str) -> Iterator[Board]:
+def _plies(
+    game: Game, plies: Sequence[tuple[Position, int, bool]], losses: Sequence[float], last: Position, end: str
+) -> Iterator[Board]:
     """Yield a board after each move."""
-    moves = [(ply.action, ply.skips) for ply in played.plies]
-    positions = [*(ply.position for ply in played.plies[1:]), played.last]
-    for count, (ply, position) in enumerate(zip(played.plies, positions, strict=True), 1):
-        mover, cell = ply.position.mover, coordinate(ply.action, game)
-        skip = f"{STONES[2 - mover]}'s turn is skipped" if ply.skips else ""
+    moves = [(action, skip) for _, action, skip in plies]
+    positions = [*(position for position, _, _ in plies[1:]), last]
+    for count, ((before, action, skips), position) in enumerate(zip(plies, positions, strict=True), 1):
+        mover, cell = before.mover, coordinate(action, game)
+        skip = f"{STONES[2 - mover]}'s turn is skipped" if skips else ""
         lines = (f"{count}. {STONES[mover + 1]} {cell}", skip, end if count == len(moves) else "")
-        cost = "" if ply.loss is None else f"loses {formats.number(max(0.0, ply.loss))}"
-        board = Board(game, position.cells, lines, f"Marked is the move to {cell}.", last=ply.action, cost=cost)
+        cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
+        board = Board(game, position.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost)
         yield board._replace(ways=parts.open_position(game, position, moves[:count]))
 
 

@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ttt_envs.core.checks import truncate
-from ttt_eval.curve_summaries import Group, summarize_groups, write_csv
-from ttt_eval.curves import read_curves
+from ttt_eval.curves import Group, read_curves, summarize_groups, write_csv
 from ttt_eval.metrics import metric
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, Part, Parts, Report, Text, Tile, left_out

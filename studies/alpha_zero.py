@@ -1,0 +1,256 @@
+"""AlphaZero with chance nodes: learning curves, measured exactly, beside q-learning and q-net."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners import CONFIG
+from learners.base import Checkpointable
+from learners.checkpoint import build_config, new_config, save_checkpoint
+from learners.training import TrainingLoop
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from ttt_apps.runs import WARM_UP_GAMES
+from ttt_apps.train_options import default_options
+from ttt_envs.core.files import write_json
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.envs.config import SELF
+from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, is_smaller
+
+NAME = "alpha-zero"
+SEEDS = 5
+SIMULATIONS = 32
+"""Number of simulations of a trained net's search."""
+NEAR = 0.01
+"""Exploitability below which play is called near perfect."""
+ROUNDING = 1e-9
+"""Maximum exploitability of play called perfect."""
+QUICK_SHARE = 16
+"""The quick form plays this part of the games."""
+SKIPS, FOUR, FOUR_SKIPS = Game(skip_chance=0.25), Game(4, 4, 4), Game(4, 4, 4, 0.25)
+SHARES = tuple((mark + 1) / 32 for mark in range(32))
+MARKS: Mapping[Game, tuple[float, ...]] = {FOUR: SHARES[1::2], FOUR_SKIPS: (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)}
+"""Shares of the games after which learners are measured, where not after all: these measurements take seconds."""
+LEARNERS = (NAME, "q-learning", "q-net")
+GAMES: Mapping[Game, tuple[int, int, int]] = {
+    **{Game(skip_chance=skip): (8_192, 300_000, 30_000) for skip in (0.0, 0.1, 0.25, 0.5)},
+    FOUR: (16_384, 300_000, 60_000),
+    FOUR_SKIPS: (32_768, 300_000, 60_000),
+}
+"""Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two on 4 x 4."""
+LARGE: Mapping[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"buffer_size": 150_000}}
+"""Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
+GOALS = (
+    ("plays perfectly from 5 CPU seconds on", Game(), ROUNDING, 5.0),
+    (f"is below {NEAR} at the end", SKIPS, NEAR, np.inf),
+    ("plays perfectly from 60 CPU seconds on", FOUR, ROUNDING, 60.0),
+    ("is below 0.02 from 600 CPU seconds on", FOUR_SKIPS, 0.02, 600.0),
+)
+"""Goals of the net alone: words, game, exploitability, CPU seconds after which it holds."""
+SYMBOLS = "Thin lines are seeds, thick lines with marks their medians."
+
+
+def training_unit(learner: str, game: Game, games: int, **changes: Any) -> dict[str, Any]:
+    """Return a self-play training: the default settings of a learner, with changes.
+
+    It contains all settings, so that stored results are never taken for those of other settings.
+    """
+    settings = dataclasses.asdict(dataclasses.replace(default_options(learner, SELF)[1], **changes))
+    unit = {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games}
+    return {**unit, "marks": MARKS.get(game, SHARES), "search": False}
+
+
+def make_training(unit: Unit) -> TrainingLoop:
+    """Return the training at its start, with compiled code, which does not count as training time.
+
+    Raises:
+        ValueError: a learner with a loop that cannot be stopped between steps.
+    """
+    _warm(json.dumps({**unit, "games": WARM_UP_GAMES, "seed": 0}))
+    return _start_training(unit)
+
+
+@cache
+def _warm(unit: str) -> None:
+    _start_training(json.loads(unit)).run()
+
+
+def _start_training(unit: Unit) -> TrainingLoop:
+    config = build_config(unit["learner"], unit["settings"])
+    return config.training(Game.from_dict(unit["game"]), unit["games"], batch=config.batch, seed=unit["seed"])
+
+
+@contextmanager
+def temporary_run(unit: Unit, learner: Checkpointable) -> Iterator[Path]:
+    """Yield a temporary folder with a run of a learner, for spec strings."""
+    with TemporaryDirectory() as folder:
+        run = Path(folder)
+        rest = {name: unit[name] for name in ("learner", "games", "seed")}
+        config = new_config(Game.from_dict(unit["game"]), unit["settings"], **rest, opponent=SELF)
+        write_json(run / CONFIG, config)
+        save_checkpoint(run, learner=learner.state)
+        yield run
+
+
+class TrainingCurve(NamedTuple):
+    """Learning curve of one training, by mark."""
+
+    games: Float64Array
+    cpu_s: Float64Array
+    exploitability: Float64Array
+    searched: float | None
+    """exploitability with the search at the end, if it was measured"""
+
+    @classmethod
+    def from_result(cls, result: Mapping[str, Any]) -> TrainingCurve:
+        """Build the curve from the result of a unit."""
+        games, cpu_s, values = (np.array(result[name], np.float64) for name in ("games", "cpu_s", "exploitability"))
+        return cls(games, cpu_s, values, result["searched"])
+
+    @property
+    def end(self) -> float:
+        """Exploitability at the last mark."""
+        return float(self.exploitability[-1])
+
+    def reach(self, bound: float = NEAR) -> tuple[float, float]:
+        """Return games and CPU seconds after which it never exceeds ``bound`` again; inf if there are none."""
+        beyond = np.flatnonzero(self.exploitability > bound)
+        first = int(beyond[-1]) + 1 if len(beyond) else 0
+        if first == len(self.games):
+            return np.inf, np.inf
+        return float(self.games[first]), float(self.cpu_s[first])
+
+
+def game_name(game: Game) -> str:
+    """Describe a game briefly."""
+    return f"{game.rows} x {game.columns}, skip {game.skip_chance:g}"
+
+
+def median_and_range(values: Sequence[float]) -> Interval:
+    """Return the median and the range over runs."""
+    return Interval(float(np.median(values)), min(values), max(values))
+
+
+def cpu_numbers(seconds: Sequence[float]) -> dict[str, Any]:
+    """Return the CPU time until a bound was reached for good, in runs that may not reach it."""
+    finite = [second for second in seconds if np.isfinite(second)]
+    runs = {"runs": f"{len(finite)} of {len(seconds)}"}
+    return {**runs, "after CPU s": median_and_range(finite)} if finite else runs
+
+
+Curves = dict[tuple[Game, str], list[TrainingCurve]]
+"""The curves of all seeds, by game and learner."""
+
+
+class Learning(Study):
+    """The net plays alone, and at the end with its search of 32 simulations. All learners train by self-play with their
+    default settings, five seeds. On 4 x 4 with skips q-learning has room for a larger table, and the replay buffer of
+    alpha-zero holds 150,000 positions. CPU seconds are those of the training steps, user and system, in one process,
+    without imports, compilation and measurements. Exploitability is exact. For good means at a mark and at every later
+    one; if its time is that of the whole training, it is the last mark alone. Numbers of several runs are the median
+    (and the range). Runs are sooner or better than those of the net on their board if the exact rank test says so at
+    5%, else undecided. Goals are statements on the seeds trained.
+    """
+
+    title = "AlphaZero with chance nodes: learning curves"
+    left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return the trainings of three learners on all boards, seeds in the outer loop."""
+        trainings = [
+            training_unit(learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {}))
+            | {"search": learner == NAME and game != FOUR_SKIPS}
+            for game, numbers in GAMES.items()
+            if game == SKIPS or not quick
+            for learner, games in zip(LEARNERS, numbers, strict=True)
+        ]
+        if quick:
+            return [
+                {**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0} for run in trainings
+            ]
+        return [{**run, "seed": seed} for seed in range(SEEDS) for run in trainings]
+
+    def measure(self, unit: Unit) -> dict[str, Any]:
+        """Train, with exact measurements at the marks of a unit, and with the net's search at the end if it says so.
+
+        Returns:
+            By mark ``games``, ``cpu_s`` and ``exploitability``; and ``searched``.
+        """
+        game, training = Game.from_dict(unit["game"]), make_training(unit)
+        curve: dict[str, Any] = {"games": [], "cpu_s": [], "exploitability": []}
+        cpu_s, marks = 0.0, [round(share * unit["games"]) for share in unit["marks"]]
+        while training.running:
+            start = time.process_time()
+            training.step()
+            cpu_s += time.process_time() - start
+            games = training.done.games
+            if marks and marks[0] <= games:
+                marks = [mark for mark in marks if mark > games]
+                measured = (games, cpu_s, exploitability(game, training.learner))
+                for values, value in zip(curve.values(), measured, strict=True):
+                    values.append(value)
+        searched = None
+        if unit["search"]:
+            with temporary_run(unit, training.learner) as run:
+                searched = exploitability(game, f"{NAME}:path=({run}),simulations={SIMULATIONS}")
+        return {**curve, "searched": searched}
+
+    def analyse(self, results: Results) -> Report:
+        """Report cost and strength of all trainings, their curves, and the goals."""
+        curves: Curves = {}
+        for unit, result in results:
+            key = Game.from_dict(unit["game"]), unit["learner"]
+            curves.setdefault(key, []).append(TrainingCurve.from_result(result))
+        rows = []
+        for (game, learner), runs in curves.items():
+            cost = {"games": int(runs[0].games[-1]), "CPU s": median_and_range([run.cpu_s[-1] for run in runs])}
+            cost[f"below {NEAR} for good"] = cpu_numbers([run.reach()[1] for run in runs])
+            ends = [run.end for run in runs]
+            perfect = f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
+            strength: dict[str, Any] = {"exploitability": median_and_range(ends), "0 in": perfect}
+            if searched := [run.searched for run in runs if run.searched is not None]:
+                strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
+            if learner != NAME:
+                net = curves[game, NAME]
+                strength["sooner"] = is_smaller([run.reach()[1] for run in runs], [run.reach()[1] for run in net])
+                strength["better"] = is_smaller(ends, [run.end for run in net])
+            rows.append(Row(f"{game_name(game)}: {learner}", None, cost, strength))
+        claims = []
+        for words, game, bound, cpu_s in GOALS:
+            seconds = [run.reach(bound)[1] for run in curves.get((game, NAME), ())]
+            holds = len(seconds) == SEEDS and all(second <= cpu_s and np.isfinite(second) for second in seconds)
+            claims.append(Claim(f"{game_name(game)}: the net {words}, with every seed", holds, cpu_numbers(seconds)))
+        figures = {
+            f"alpha-zero-{name}": Figure(
+                f"How {much} until AlphaZero plays perfectly, and the others?",
+                SYMBOLS,
+                [curve_panel(curves, game, by) for game in dict.fromkeys(game for game, _ in curves)],
+                3,
+            )
+            for name, much, by in (("cpu", "much CPU time", "cpu_s"), ("games", "many games", "games"))
+        }
+        return Report(rows, claims, figures, "measured")
+
+
+def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
+    """Return a panel with every training of a game as a thin line, and the medians at the marks as a thick one."""
+    series = []
+    for index, learner in enumerate(LEARNERS):
+        runs = curves[game, learner]
+        series += [Series("", getattr(run, by), run.exploitability, "-", index, 0.9) for run in runs]
+        x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
+        series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
+    axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
+    return Panel(series, axis, "exploitability, exact", game_name(game), scales=("log", "symlog"))
