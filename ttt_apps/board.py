@@ -102,34 +102,23 @@ class LiveGame:
         return [ply.action for ply in same]
 
 
-def board_text(
-    game: Game, cells: Int8Array, width: int, last: Collection[int] = (), line: Collection[int] = ()
-) -> Text:
-    """Format the board with its coordinates, as wide as possible.
+def board_text(game: Game, cells: Int8Array, last: Collection[int] = (), line: Collection[int] = ()) -> Text:
+    """Format the board with its coordinates, at most 60 characters wide.
 
     Args:
         game: the game.
         cells: int8[rows * columns].
-        width: line width in characters.
-        last: cells to mark as ``[x]``; if there is no room for that, the stone is a capital.
-        line: cells of a line that has won, marked as ``*x*``; likewise.
+        last: cells to mark as ``[x]``.
+        line: cells of a line that has won, marked as ``*x*``.
     """
     label = len(str(game.rows))
-    room = 1
-    if label + 2 * game.columns <= width:  # the last column needs no space after it
-        room = 3 if label + 1 + 3 * game.columns <= width else 2
-    text = Text(" " * (label + 1) + "".join(f"{column:^{room}}" for column in COLUMNS[: game.columns]).rstrip())
+    text = Text(" " * (label + 1) + "".join(f"{column:^3}" for column in COLUMNS[: game.columns]).rstrip())
     for row, stones in enumerate(cells.reshape(game.rows, game.columns)):
         text.append(f"\n{row + 1:>{label}} ")
-        for column, stone in enumerate(stones):
-            cell = row * game.columns + column
-            marked = cell in line or cell in last
-            mark = "**" if cell in line else "[]" if cell in last else "  "
-            word = STONES[stone] if room == 3 or not marked else STONES[stone].upper()
-            style = _STYLES[stone] + _MARKED if marked else _STYLES[stone]
-            text.append(mark[0] if room == 3 else "")
-            text.append(word, style)
-            text.append(mark[1] if room == 3 else " " * (room - 1))
+        for cell, stone in enumerate(stones, row * game.columns):
+            before, behind = "**" if cell in line else "[]" if cell in last else "  "
+            style = _STYLES[stone] if before == " " else _STYLES[stone] + _MARKED
+            text.append(before).append(STONES[stone], style).append(behind)
         text.rstrip()
     return text
 

@@ -74,8 +74,6 @@ class Brain:
         self._player: Player | None = None
         self._times: tuple[float | None, bool] = None, False
         """time limits with which the player was made"""
-        self._policies: dict[tuple[float | None, bool], Policy] = {}
-        """policies by time limits, to keep their compiled code"""
         self._board: list[str] | None = None
         """the lines since BOARD"""
 
@@ -125,7 +123,6 @@ class Brain:
         if not MIN_EDGE <= min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
             raise CommandRefusedError(f"boards have edges of {MIN_EDGE} to {MAX_EDGE} here")
         self.game = Game(rows, columns, WIN_LENGTH)
-        self._policies.clear()
         try:
             return self.on_restart()
         except BaseException:
@@ -248,9 +245,8 @@ class Brain:
         """Return the player, a new one if the time limits have changed."""
         times = self._turn_s, self._left_s is not None
         if self._player is None or times != self._times:
-            if times not in self._policies:
-                self._policies[times] = make_timed_policy(self.spec, self._current, *times)
-            self._player, self._times = make_player(self._policies[times], self._live.episode_key), times
+            policy = make_timed_policy(self.spec, self._current, *times)
+            self._player, self._times = make_player(policy, self._live.episode_key), times
             self._player.begin(ONLY)
         return self._player
 

@@ -12,7 +12,6 @@ from typing import Annotated, TextIO
 import numpy as np
 import tyro
 from rich.console import Console
-from tyro.constructors import PrimitiveConstructorSpec
 
 from ttt_apps import cli
 from ttt_envs.agents.specs import make_policy
@@ -23,17 +22,6 @@ PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
 SEARCH_BY_CLOCK = "timed"
 """Default engine for tournament managers, which keep clocks."""
 SEEDS = 10**6
-EnginePolicy = Annotated[
-    str | None,
-    PrimitiveConstructorSpec(
-        nargs=(0, 1),
-        metavar="[POLICY]",
-        instance_from_str=lambda words: words[0] if words else SEARCH_BY_CLOCK,
-        is_instance=lambda value: value is None or isinstance(value, str),
-        str_from_instance=lambda value: [str(value)],
-    ),
-]
-"""A policy with a default."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +40,14 @@ class Play(cli.GameOptions):
     log: Path | None = None
     """file to which games are appended when they end"""
     replay: Path | None = None
-    """show the games of such a file instead of playing"""
+    """show a game of such a file, move by move, instead of playing"""
     number: cli.OptionalPositive = None
-    """with --replay: show this game move by move, counted from 1"""
+    """with --replay: which game, counted from 1; default: the first"""
     input: Path | None = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
-    gomocup: EnginePolicy = None
-    """run as an engine of the Gomocup protocol, started by a tournament manager; without a policy timed, a search by
-    the manager's times"""
+    gomocup: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run the opponent as an engine of the Gomocup protocol, started by a tournament manager; default: timed, a search
+    by the manager's times"""
     web: tyro.conf.FlagCreatePairsOff[bool] = False
     """open the explorer, a page in the browser, instead: see --web --help"""
 
@@ -70,8 +58,8 @@ class Play(cli.GameOptions):
             ValueError: invalid options.
             Stopped: a signal asked to stop.
         """
-        if self.gomocup is not None:
-            self._serve(self.gomocup, lines)
+        if self.gomocup:
+            self._serve(lines)
             return
         from baselines.exact import MAX_SOLVER_CELLS
         from ttt_apps.replay import replay
@@ -79,7 +67,7 @@ class Play(cli.GameOptions):
         from ttt_eval.matches.games import append_games
 
         if self.replay is not None:
-            replay(console, self.replay, self.number)
+            replay(console, self.replay, self.number or 1)
             return
         cli.check_no_effect(self, "without --replay FILE", "number")
         seed = self._seed()
@@ -88,12 +76,9 @@ class Play(cli.GameOptions):
         policy = make_policy(name, game)
         if self.log is not None:
             append_games(self.log, [])  # reports problems with the file before the first game
-        if self.opponent is None:
-            why = "plays perfectly" if name == PERFECT else "searches: the board is too large to be solved"
-            console.print(f"Without --opponent you play against {name}, which {why}.")
         TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
-    def _serve(self, spec: str, lines: TextIO) -> None:
+    def _serve(self, lines: TextIO) -> None:
         """Run as an engine that reads ``lines``.
 
         Raises:
@@ -101,9 +86,9 @@ class Play(cli.GameOptions):
         """
         from ttt_apps.gomocup import serve
 
-        others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "input", "seed", "trust"}
+        others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "opponent", "input", "seed", "trust"}
         cli.check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
-        serve(spec, self._seed(), lines.buffer)
+        serve(self.opponent or SEARCH_BY_CLOCK, self._seed(), lines.buffer)
 
     def _seed(self) -> int:
         return int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed

@@ -12,36 +12,32 @@ from ttt_envs.game.boards import MOVERS, coordinate, winning_line_cells
 from ttt_eval.matches.games import PlayedGame, read_games, to_notation
 
 
-def replay(console: Console, path: Path, number: int | None = None) -> None:
-    """List the games of a file, or show one of them move by move.
+def replay(console: Console, path: Path, number: int) -> None:
+    """Show a game of a file move by move.
+
+    Args:
+        console: the output.
+        path: the file.
+        number: of the game, from 1.
 
     Raises:
         ValueError: no such file or game.
     """
     count = 0
     for count, played in enumerate(read_games(path, tell=console.print), 1):
-        if number is None:
-            o, x = played.players
-            result = "unfinished" if played.result is None else ("o wins", "x wins", "draw")[played.result]
-            console.print(f"{count}: {played.game}; o {o}, x {x}; {result}, moves: {len(played.moves)}")
-        elif count == number:
+        if count == number:
             _show_moves(console, played)
             return
-    if number is not None:
-        raise ValueError(f"--number {number} is not in {path}: it has {count} games")
-    if not count:
-        console.print(f"{path} has no games yet.")
+    raise ValueError(f"--number {number} is not in {path}: it has {count} games")
 
 
 def _show_moves(console: Console, played: PlayedGame) -> None:
     game = played.game
     console.print(to_notation(played), soft_wrap=True)
-    end = played.end().cells
     plies = list(played.positions())
-    boards = [position.cells for position, _, _ in plies[1:]] + [end]
+    boards = [position.cells for position, _, _ in plies[1:]] + [played.end().cells]
     for number, ((before, action, skipped), cells) in enumerate(zip(plies, boards, strict=True), 1):
-        line = winning_line_cells(
-            game, cells, played.result if number == len(plies) and played.forfeit is None else None
-        )
+        is_won = number == len(plies) and played.forfeit is None
+        line = winning_line_cells(game, cells, played.result if is_won else None)
         console.print(f"{number}. {MOVERS[before.mover]} {coordinate(action, game)}{' (skip)' if skipped else ''}")
-        console.print(board_text(game, cells, console.width, [action], line) + Text("\n"), soft_wrap=True)
+        console.print(board_text(game, cells, [action], line) + Text("\n"), soft_wrap=True)

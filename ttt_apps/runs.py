@@ -14,18 +14,17 @@ from typing import Any
 from learners.checkpoint import build_config, new_config
 from learners.config import LearnerConfig
 from learners.training import Progress, TrainingLoop, dense_first
-from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
+from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status
 from ttt_apps.metrics import open_log
 from ttt_apps.signals import stop_requests
-from ttt_apps.train_options import Options, batch_note, default_folder
+from ttt_apps.train_options import Options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
-from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
+from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import Meter
 from ttt_eval.exact.estimate import affordable, check_measurable
 from ttt_eval.exact.strength import Strength, strength, training_callback
@@ -75,8 +74,6 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     if options.exact_games(game):
         check_measurable(game)
     training = run.new_training(options)
-    if note := batch_note(options, settings):
-        warn(note)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
@@ -324,9 +321,7 @@ class Run:
         )
 
     def _describe_unmeasured(self) -> str:
-        """Say why there are no exact results, and how to sample them."""
-        if isinstance(self.game, PhantomGame):
-            return f"its strength is unknown: phantom games are evaluated up to {MAX_PHANTOM_CELLS} cells"
+        """Say that there are no exact results, and how to sample them."""
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         return f"exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
 

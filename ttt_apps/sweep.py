@@ -18,7 +18,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import compared_policies, new_run_config, report_run
-from ttt_apps.train_options import MEASURED, Options, batch_note, folder_name, parse_options
+from ttt_apps.train_options import MEASURED, Options, folder_name, parse_options
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
@@ -137,8 +137,6 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             if sweeps.AGENT in row:
                 units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
                 continue
-            if note := batch_note(options, settings):
-                cli.warn(f"run {number + 1} of {path}: {note}")
             config = new_run_config(options, settings)
         except (ValueError, TypeError, MemoryError) as problem:
             raise cli.UsageError(f"run {number + 1} of {path}: {problem}") from None

@@ -17,12 +17,11 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from baselines.expectiminimax import Search
+from baselines.mcts import MCTS
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, installed_names
 from ttt_apps.signals import stop_requests
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SeatChoice
@@ -32,14 +31,12 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
 from ttt_eval.exact.strength import choice_in
 from ttt_eval.matches.account import describe_account, make_account
-from ttt_eval.matches.games import HUMAN, MAX_LINE_LENGTH, Move, PlayedGame, append_games
+from ttt_eval.matches.games import HUMAN, Move, PlayedGame, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from ttt_eval.matches.match import StatelessPlayer, make_player
 
-MAX_HINT_NODES = 2_000_000
-"""Maximum number of positions of the search for a hint."""
-MAX_NAME_LENGTH = 30
-"""Maximum length of an opponent's displayed spec string; longer ones are shortened to the name."""
+HINT_SIMULATIONS = 10_000
+"""Number of simulations of the search for a hint."""
 MAX_LISTED_MOVES = 12
 """Maximum number of moves that ``explain`` lists."""
 
@@ -75,7 +72,6 @@ class TerminalGame:
     """file of saved games"""
 
     def __post_init__(self) -> None:
-        self.called = self.name if len(self.name) <= MAX_NAME_LENGTH else parse_spec(self.name).name
         self.score = [0, 0, 0]
         """Numbers of games that the person has won, drawn and lost."""
         self.swapped = False
@@ -157,7 +153,7 @@ class TerminalGame:
         )
 
     def _play(self) -> None:
-        first = "you are o and move first" if self.own == 0 else f"you are x, {self.called} moves first"
+        first = "you are o and move first" if self.own == 0 else f"you are x, {self.name} moves first"
         self.say(f"\nGame {self.live.episode + 1}: {first}.")
         while self.live.outcome is None:
             if self.live.position.mover == self.own:
@@ -167,7 +163,7 @@ class TerminalGame:
         self.show()
         result = self.live.outcome.result_index(self.own)
         self.score[result] += 1
-        how = ("You win.", "A draw.", f"{self.called} wins.")[result]
+        how = ("You win.", "A draw.", f"{self.name} wins.")[result]
         self.say(f"{how} So far you have {self._score_text()}.")
         self._explain_result()
         self._save()
@@ -180,7 +176,7 @@ class TerminalGame:
         assert correction is not None
         account = make_account(self._played(), correction)
         skips = self.game.skip_chance > 0
-        names = ("you", "your moves", f"those of {self.called}")
+        names = ("you", "your moves", f"those of {self.name}")
         self.say(f"By exact values, {describe_account(account, self.own, names, skips=skips)}.")
 
     def _ask_for_another(self) -> None:
@@ -245,13 +241,13 @@ class TerminalGame:
 
     def _reply(self) -> None:
         """Play the opponent's move."""
-        with self.thinking(f"{self.called} thinks"):
+        with self.thinking(f"{self.name} thinks"):
             action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
         try:
             ply = self.live.move(action)
         except ValueError:
             raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
-        self._print_move(ply, f"{self.called} plays")
+        self._print_move(ply, f"{self.name} plays")
 
     def _print_move(self, ply: Any, who: str) -> None:
         mover = ply.position.mover
@@ -262,10 +258,8 @@ class TerminalGame:
     def show(self) -> None:
         """Show the board again."""
         line = winning_line_cells(self.game, self.live.position.cells, self.live.outcome)
-        text = board_text(self.game, self.live.position.cells, self.console.width, self.live.last_cells(), line)
+        text = board_text(self.game, self.live.position.cells, self.live.last_cells(), line)
         self.console.print(Text("\n") + text + Text("\n"), soft_wrap=True)
-        if (needed := max(map(len, text.plain.splitlines()))) > self.console.width:
-            self.say(f"The board takes {needed} columns of the terminal: make it wider.")
 
     def undo(self) -> None:
         """Take back your last move and all later ones; the same skips will follow."""
@@ -278,7 +272,7 @@ class TerminalGame:
             self.player.begin(ONLY)
             for number, ply in enumerate(self.live.plies):
                 if ply.position.mover != self.own:
-                    with self.thinking(f"{self.called} goes back"):
+                    with self.thinking(f"{self.name} goes back"):
                         self.player.act(Boards.from_positions([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
@@ -291,8 +285,8 @@ class TerminalGame:
             reason = f"is best, with the value {_format_value(np.nanmax(values))} for you"
         else:
             with self.thinking("searching"):
-                values, depth = search(self.game, self.live.boards)
-            reason = f"is best by a search (expectiminimax) {depth} plies ahead"
+                tree = MCTS(self.game, simulations=HINT_SIMULATIONS).analyse(self.live.position)
+            values, reason = tree.visits[0].astype(np.float64), f"is best by a search of {HINT_SIMULATIONS:,} games"
         best = self._best(values)
         are_all = len(best) == np.count_nonzero(legal(self.game, self.live.position.cells))
         others = "all others" if are_all else ", ".join(best[1:6])
@@ -316,7 +310,7 @@ class TerminalGame:
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
         self.say(
-            f"Your moves: how often {self.called} would play each, its estimate of their value for you and their exact "
+            f"Your moves: how often {self.name} would play each, its estimate of their value for you and their exact "
             "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
         )
         table = Table("move", *(Column(name, justify="right") for name in known), box=None, pad_edge=False)
@@ -343,16 +337,14 @@ class TerminalGame:
     def help(self) -> None:
         """List the commands."""
         table = Table.grid(padding=(0, 2))
+        about = "Put a stone there: the column, then the row from the top. Or the cell's number, row by row from 0."
         if self.game.gravity:
-            about = "Drop a stone into this column. Or the number of the column, from 1 at the left."
-            table.add_row(COLUMNS[self.game.columns // 2], about)
-        else:
-            about = "Put a stone there: the column, then the row from the top. Or the cell's number, row by row from 0."
-            table.add_row(coordinate(self.game.cells // 2, self.game), about)
+            about = "Drop a stone into the column of this cell. Or the number of the column, from 1 at the left."
+        table.add_row(coordinate(self.game.cells // 2, self.game), about)
         for name, command in COMMANDS.items():
             table.add_row(name, " ".join((command.__doc__ or "").split()))
         self.console.print(table)
-        self.say("The first letters of a word will do. [x] or a capital is a last move, *x* a line that won.")
+        self.say("The first letters of a word will do. [x] is a last move, *x* a line that won.")
 
     def quit(self) -> None:
         """Stop playing."""
@@ -369,12 +361,9 @@ class TerminalGame:
             EOFError: the input has ended.
         """
         self.console.print(prompt, end=" ", soft_wrap=True)
-        line = self.lines.readline(MAX_LINE_LENGTH)
+        line = self.lines.readline()
         if not line:
             raise EOFError
-        end = line
-        while not end.endswith("\n") and (end := self.lines.readline(MAX_LINE_LENGTH)):
-            pass  # skip the rest of a line that is too long
         if not self.lines.isatty():  # then the terminal has not echoed it
             self.console.print(ascii(line.strip()[:60])[1:-1])
         return line.strip()
@@ -395,23 +384,6 @@ COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
     "quit": TerminalGame.quit,
 }
 """Commands; their docstrings are their help."""
-
-
-def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
-    """Search one position in bounded time.
-
-    Returns:
-        float64[cells], scores of moves, of which the best are exact; and the search depth in plies.
-    """
-    search, depth = Search(game, boards, every_move=False), 1
-    search.run(depth)
-    values = search.move_values[0].copy()
-    most = np.count_nonzero(boards.cells == 0)
-    while depth < most and search.nodes[0] < MAX_HINT_NODES:
-        if not search.run(depth + 1, MAX_HINT_NODES - int(search.nodes[0])):
-            break
-        values, depth = search.move_values[0].copy(), depth + 1
-    return values, depth
 
 
 def _format_value(value: float) -> str:

@@ -175,16 +175,6 @@ def default_options(
     return usual, config(**settings)
 
 
-def batch_note(options: Options, settings: LearnerConfig) -> str:
-    """Return a note if the default batch is the whole training, so that no game profits from another; else ""."""
-    if not settings.resumes or options.batch != settings.batch or options.games > settings.batch:
-        return ""
-    return (
-        f"all {options.games:,} games are played at the same time, because the batch of {options.learner} is "
-        f"{settings.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
-    )
-
-
 def default_folder(options: Options, settings: LearnerConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()

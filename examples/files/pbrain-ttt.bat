@@ -1,2 +1,2 @@
 @rem a Gomocup engine for Windows: managers need a program whose name begins with pbrain-
-@python "%~dp0..\..\play.py" --gomocup mcts:simulations=20000 %*
+@python "%~dp0..\..\play.py" --gomocup --opponent mcts:simulations=20000 %*

@@ -16,7 +16,7 @@ from processes import ROOT
 from baselines.exact import solve
 from learners.checkpoint import RunPolicy, load_checkpoint, save_arrays
 from ttt_apps import train, versions
-from ttt_apps.train_options import batch_note, default_folder, folder_name, parse_options
+from ttt_apps.train_options import default_folder, folder_name, parse_options
 from ttt_envs import Game, make_policy
 from ttt_envs.core.jit import kernel_folder
 from ttt_eval import exact
@@ -98,14 +98,6 @@ def test_folder_names_are_within_a_folder_and_cut_if_long():
     names = [default_folder(*parse_options(["--opponent", opponent], "train.py")).name for opponent in opponents]
     assert names[0] != names[1]
     assert max(map(len, names)) < 130
-
-
-@pytest.mark.parametrize(
-    ("words", "noted"), [(["--games=2000"], True), (["--games=2049"], False), (["--games=100", "--batch=100"], False)]
-)
-def test_a_training_in_one_batch_is_noted(words, noted):
-    """Its games do not learn from each other: no setting of its exploration makes a difference."""
-    assert bool(batch_note(*parse_options(["--learner=q-learning", *words], "train.py"))) == noted
 
 
 def test_exact_measurements_do_not_change_training(tmp_path):

@@ -94,24 +94,18 @@ def test_a_game_by_mouse_is_taken_back_and_gone_through(open_page, where):
 
 @EVERYWHERE
 def test_a_game_by_keyboard_against_a_policy(open_page, where):
-    """Arrow keys, Enter and the space bar; the policy answers until the game is over."""
+    """Arrow keys, Enter and the space bar; the policy answers."""
     page = open_page("x=optimal&seed=5", where)
     page.locator("#to-board").focus()
     page.keyboard.press("Enter")
-    around = ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp")
-    for number in range(16):
-        name, classes = page.evaluate(
-            "[document.activeElement.getAttribute('aria-label'), document.activeElement.className]"
-        )
-        if "free" in classes:
-            page.keyboard.press(("Enter", " ")[number % 2])
-            page.wait_for_selector(f'#board .cell.o[aria-label^="{name[:3]}"]')
-            page.wait_for_selector('#status:not(:has-text("optimal"))')
-            if "to move" not in page.inner_text("#status"):
-                break
-        page.keyboard.press(around[number % 8])
-    assert page.inner_text("#status") in ("A draw", "x has won")
-    assert page.locator("#board .cell.x").count() >= 3
+    page.keyboard.press("Enter")  # on the cell in the middle
+    page.wait_for_selector("#board .cell.x")
+    page.keyboard.press("ArrowUp")
+    if cell(page, "b1").get_attribute("class").startswith("cell x"):
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.press(" ")
+    page.wait_for_selector("#board .cell.x >> nth=1")
+    assert page.locator("#board .cell.o").count() == 2
 
 
 @EVERYWHERE
@@ -138,10 +132,8 @@ def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where)
     assert page.locator("#board .cell").all_inner_texts() == page.locator("#panel-policy .cell").all_inner_texts()
     page.select_option("#show", "none")
     assert page.locator("#board .value").count() == 0
-    assert not page.is_visible("#bar")
     again = open_page(page.url.partition("#")[2], where)
-    assert again.input_value("#position") == position
-    assert again.input_value("#show") == "none"
+    assert (again.input_value("#position"), again.input_value("#show")) == (position, "none")
 
 
 @EVERYWHERE
@@ -212,31 +204,9 @@ def test_stones_are_dropped_into_columns_by_mouse_and_by_keyboard(open_page, whe
     assert "rows=4&columns=4&gravity=true&moves=b4.b3.b2" in page.url
 
 
-def test_a_falling_stone_is_animated_unless_motion_is_reduced(open_page):
-    for motion, names in (("no-preference", ["fall"]), ("reduce", [])):
-        page = open_page("rows=4&columns=4&gravity=true&o=you&x=you&panels=&seed=1", "file")
-        page.emulate_media(reduced_motion=motion)
-        page.evaluate(
-            """() => {
-                window.seen = []
-                const board = document.getElementById("board")
-                board.addEventListener("animationstart", (event) => window.seen.push(event.animationName))
-            }"""
-        )
-        cell(page, "c1").click()
-        page.wait_for_selector('#board .cell.o.last[aria-label^="c4"]')
-        page.wait_for_timeout(100)
-        assert page.evaluate("window.seen") == names
-
-
 @EVERYWHERE
 def test_rules_are_chosen_and_lines_are_marked(open_page, where):
     page = open_page("skip=0.25&o=you&x=you&seed=1&moves=b2.a1%2B", where)
-    page.check("#misere")
-    page.wait_for_selector("#ask[open]")
-    assert page.inner_text("#ask-text").startswith("Other rules begin another game.")
-    page.click("#ask button[value=no]")
-    page.wait_for_function("!document.getElementById('misere').checked")
     page.check("#misere")
     page.click("#ask button[value=yes]")
     wait_for_text(page, "o to move")
@@ -248,24 +218,6 @@ def test_rules_are_chosen_and_lines_are_marked(open_page, where):
     page = open_page("torus=true&o=you&x=you&moves=b1.b2.c2.a2.a3", where)
     wait_for_text(page, "o has won")
     assert [label[:2] for label in labels(page, "#board .line")] == ["b1", "c2", "a3"]
-    page = open_page("rows=1&columns=5&overlines=false&o=you&x=you&panels=&moves=a1.e1.b1", where)
-    wait_for_text(page, "x to move")
-
-
-@EVERYWHERE
-def test_the_first_mover_may_be_drawn(open_page, where):
-    page = open_page("first=random&opening=.../.../...%20x&o=you&x=you&panels=exact", where)
-    wait_for_text(page, "x to move")
-    assert panel_values(page, "#panel-exact") == values_of(solve(Game()), ".../.../... o")
-    play(page, "b2")
-    wait_for_text(page, "o to move")
-    for draw, mover in ((0.9, "o"), (0.1, "x")):
-        page.evaluate("share => (Math.random = () => share)", draw)
-        page.click("#new")
-        wait_for_text(page, f"{mover} to move")
-    page.uncheck("#first")
-    wait_for_text(page, "o to move")
-    assert "first=" not in page.url
 
 
 def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replaces(open_page):
@@ -308,13 +260,8 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
         ("rows=three", "Rows=three in the link is no number: rows is 3."),
         ("panels=exact.nothing", 'There is no panel "nothing": panels are exact,'),
         ("gravity=yes", "Gravity=yes in the link is not known: choose true, false."),
-        ("first=x", "First=x in the link is not known: choose o, random."),
         ("win=9", "A line of 9 does not fit on 3 \u00d7 3: 3 in a line win."),
-        ("opening=oo_", "The opening is no position of a board of 3 \u00d7 3: it is left out."),
-        ("moves=b2.b2", "Move 2, b2, is illegal: the cell holds a stone."),
-        ("moves=b2.d4", "Move 2, d4, is illegal: there is no such cell."),
         ("gravity=true&moves=b1", "Move 1, b1, is illegal: stones fall to the lowest empty cell of their column."),
-        ("moves=b2%2B", "Move 1, b2, is illegal: the game has no skips."),
         ("opening=oo./.../...%20o", "comes from no game"),
         ("x=sb3:model", "there is no"),
         ("opening=<img%20src=x>", "The opening is no position"),
@@ -333,30 +280,10 @@ def test_what_cannot_be_of_a_link_is_named_and_left_out(open_page, link, words):
 
 
 def test_a_link_with_a_size_alone_has_the_win_length_of_the_size(open_page):
-    for rows, columns in ((1, 5), (3, 3), (3, 7), (4, 4), (5, 6), (7, 9), (15, 15)):
+    for rows, columns in ((1, 5), (3, 7), (4, 4), (5, 6), (15, 15)):
         page = open_page(f"rows={rows}&columns={columns}&show=none&panels=&x=you", "file")
         assert page.input_value("#win") == str(Game.of_size((rows, columns)).win_length)
         assert "win=" not in page.url
-    for link, win in (("rows=5&columns=7", "5"), ("rows=5&columns=7&win=3", "3")):  # a length that was chosen stays
-        page = open_page(f"{link}&show=none&panels=&x=you", "file")
-        page.fill("#rows", "7")
-        page.dispatch_event("#rows", "change")
-        page.wait_for_selector("#board .cell >> nth=48")
-        assert page.input_value("#win") == win
-
-
-def test_larger_games_are_reviewed_and_their_board_is_the_largest(open_page):
-    page = open_page("rows=1&columns=13&skip=0.25&o=you&x=you&moves=g1.a1")
-    page.wait_for_selector("#moves small >> nth=1")
-    assert page.inner_text("#bar-text").endswith("by perfect play")
-    page = open_page("rows=5&columns=5&win=4&o=you&x=you&moves=c3.b2")
-    page.wait_for_selector("#panel-prove[aria-busy=false] .cell")
-    assert {text for text in page.locator("#panel-prove .cell").all_inner_texts() if text} == {"draw"}
-    width = "one => one.getBoundingClientRect().width"
-    played, panel = (page.locator(f"{where} .cell").first.evaluate(width) for where in ("#board", "#panel-prove"))
-    assert played > panel
-    page.click("#hint")
-    page.wait_for_selector("#board .cell.hint")
 
 
 def test_boards_of_reports_open_with_their_rules(open_page, browser):
@@ -378,33 +305,18 @@ def test_boards_of_reports_open_with_their_rules(open_page, browser):
         wait_for_text(open_new(own), "o to move, again: x is skipped")
 
 
-CASES = {
-    "square": ("skip=0.25&x=you&moves=b2.a1%2B.c3", "compressed"),
-    "falling": ("rows=4&columns=4&gravity=true&o=you&x=you&moves=d4.d3", "exact"),
-    "end": ("o=you&x=you&moves=a1.a2.b1.b2.c1", None),
-}
-
-
 @pytest.mark.parametrize(
-    ("case", "width", "scheme", "where"),
+    ("link", "panel", "width", "scheme", "where"),
     [
-        ("square", 390, "dark", "file"),
-        ("square", 1280, "light", "server"),
-        ("falling", 390, "light", "server"),
-        ("end", 1280, "dark", "file"),
-        *(
-            pytest.param("square", width, scheme, where, marks=pytest.mark.slow)
-            for width, scheme in ((360, "light"), (1280, "dark"), (320, "light"), (768, "dark"))
-            for where in ("file", "server")
-        ),
+        ("skip=0.25&x=you&moves=b2.a1%2B.c3", "compressed", 390, "dark", "file"),
+        ("skip=0.25&x=you&moves=b2.a1%2B.c3", "compressed", 1280, "light", "server"),
+        ("rows=4&columns=4&gravity=true&o=you&x=you&moves=d4.d3", "exact", 390, "light", "server"),
     ],
 )
-def test_the_page_is_accessible_at_any_width(open_page, case, width, scheme, where):
+def test_the_page_is_accessible_at_any_width(open_page, link, panel, width, scheme, where):
     """axe finds nothing serious, the page needs no scrolling aside, and targets are large enough."""
-    link, panel = CASES[case]
     page = open_page(link, where, width=width, color_scheme=scheme, bypass_csp=True, has_touch=True)
-    if panel is not None:
-        page.wait_for_selector(f"#panel-{panel}[aria-busy=false] .cell")
+    page.wait_for_selector(f"#panel-{panel}[aria-busy=false] .cell")
     for place in ("#setup", "#practice"):
         page.locator(place).evaluate("one => one.open = true")
     page.wait_for_selector("#trainer .cell")
@@ -417,10 +329,3 @@ def test_the_page_is_accessible_at_any_width(open_page, case, width, scheme, whe
             .map((one) => one.outerHTML)"""
     )
     assert small == []
-
-
-def test_without_scripts_the_page_explains_itself(browser):
-    page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto(WITHOUT)
-    assert "This page is a game" in page.locator("main").inner_text()
-    page.context.close()

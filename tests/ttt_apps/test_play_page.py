@@ -1,8 +1,7 @@
 """The page without a server: its numbers and its answers are Python's. How it is played: test_explorer_page.py."""
 
 import base64
-import subprocess
-import sys
+import json
 from dataclasses import replace
 from itertools import product
 
@@ -15,9 +14,9 @@ from baselines.compression import decomposition
 from baselines.exact import solve
 from baselines.tables import random_play_values
 from ttt_apps.board import LiveGame
-from ttt_apps.play_page.__main__ import build_page, parse_numbers
-from ttt_apps.play_page.nets import Net, training_command
-from ttt_apps.play_page.numbers import ANY_RULES, GAMES, MAX_RANK, OPPONENTS, SKIPS, VARIANTS, make_opponent, numbers
+from ttt_apps.play_page.__main__ import build_page
+from ttt_apps.play_page.nets import Net
+from ttt_apps.play_page.numbers import GAMES, MAX_RANK, OPPONENTS, SKIPS, make_opponent, numbers
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
@@ -40,12 +39,13 @@ def answer(browser):
 
 
 def inside():
-    return parse_numbers(PAGE.read_text("utf-8"))
+    text = PAGE.read_text("utf-8").partition('<script type="application/json" id="numbers">')[2]
+    return json.loads(text.partition("</script>")[0])
 
 
 def test_the_published_page_is_up_to_date_and_small():
     text = PAGE.read_text("utf-8")
-    same = build_page(parse_numbers(text)) == text
+    same = build_page(inside()) == text
     assert same, "docs/play/index.html is not what its parts make now: make play-page"
     assert len(text.encode()) < 500_000
     words = text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
@@ -66,34 +66,14 @@ def test_tables_and_nets_have_the_properties_that_the_page_needs(game):
     check_colour_blind(Net(game), game, boards)
 
 
-@pytest.mark.needs("tensorflow")
-@pytest.mark.slow
-def test_training_again_gives_a_similar_net(tmp_path):
-    """The same seed gives the same learner on one machine only, and on another one as good."""
-    from learners.checkpoint import RunPolicy
-
-    game = GAMES[0]
-    words = ["-m", "ttt_apps.train", *training_command(game), "--out", str(tmp_path / "run"), "--no-report", "--quiet"]
-    subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
-    boards = Boards.from_positions([ply.position for seed in range(200) for ply in played(game, seed).plies])
-    learned = RunPolicy(game, str(tmp_path / "run")).action_values(boards)
-    assert np.nanmean(np.abs(learned - make_opponent(game, "net").action_values(boards))) < 0.2
-
-
-def check_strength(game, name, rank, strength):
-    policy = make_opponent(game, name, rank)
-    assert strength["exploitability"] == pytest.approx(exploitation(game, policy).exploitability, abs=1e-6)
-    outcome = match_outcome(game, policy, "optimal")
-    assert (strength["win"], strength["draw"], strength["loss"]) == pytest.approx(outcome, abs=1e-6)
-
-
 def test_strengths_are_those_of_exact_evaluation():
     games = inside()["games"]
-    for name in ("random", "net"):
-        check_strength(GAMES[0], name, 0, games[0]["strength"][name])
-    check_strength(GAMES[2], "svd", 18, {name: ofranks[18] for name, ofranks in games[2]["ranks"].items()})
-    for name in ANY_RULES:
-        check_strength(VARIANTS[1], name, 0, games[len(GAMES) + 1]["strength"][name])
+    svd = {name: of_ranks[18] for name, of_ranks in games[2]["ranks"].items()}
+    for game, name, strength in ((GAMES[0], "net", games[0]["strength"]["net"]), (GAMES[2], "svd", svd)):
+        policy = make_opponent(game, name, 18)
+        assert strength["exploitability"] == pytest.approx(exploitation(game, policy).exploitability, abs=1e-6)
+        outcome = match_outcome(game, policy, "optimal")
+        assert (strength["win"], strength["draw"], strength["loss"]) == pytest.approx(outcome, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -101,16 +81,12 @@ def test_the_page_is_reproducible_and_the_published_one():
     new, old = numbers(), inside()
     assert build_page(new | {"games": []}) == build_page(old | {"games": []})
     for before, now in zip(old["games"], new["games"], strict=True):
-        assert before.keys() == now.keys()
-        for name in before.keys() - {"svd", "ranks", "strength"}:
-            assert before[name] == now[name]
+        assert before["net"] == now["net"]
         # the last bits of a float are those of a machine's arithmetic
-        for halves in zip(before.get("svd", ()), now.get("svd", ()), strict=True):
+        for halves in zip(before["svd"], now["svd"], strict=True):
             first, second = (np.frombuffer(base64.b64decode(half), "<f4").reshape(81, MAX_RANK) for half in halves)
             np.testing.assert_allclose(first @ first.T, second @ second.T, atol=1e-4)
-        for name in before["strength"]:
-            assert now["strength"][name] == pytest.approx(before["strength"][name], abs=1e-5)
-        for name in before.get("ranks", ()):
+        for name in before["ranks"]:
             np.testing.assert_allclose(before["ranks"][name], now["ranks"][name], atol=1e-5)
 
 
@@ -146,13 +122,11 @@ def line_of(live, count=None):
 
 def cases():
     """All rules on 3 x 3 and 3 x 4, and 4 x 4 with gravity; in the quick form each rule once, and some together."""
-    quick = {"3x3-3", "3x3-3-skip0.25", "3x3-3-gravity", "3x3-3-misere", "3x3-3-torus", "3x4-3-no-overlines-torus",
-             "3x3-3-gravity-misere-torus-skip0.25", "4x4-4-gravity"}  # fmt: skip
+    quick = {"3x3-3-skip0.25", "3x4-3-no-overlines-torus", "3x3-3-gravity-misere-torus-skip0.25", "4x4-4-gravity"}
     bases = Game(), Game(skip_chance=0.25), Game(3, 4, 3), Game(3, 4, 3, 0.5)
-    for base, values in product(bases, product((False, True), repeat=len(RULES))):
-        game = replace(base, **dict(zip(RULES, values, strict=True)))
-        yield pytest.param(game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow])
-    for game in (Game(4, 4, 4, gravity=True), Game(4, 4, 4, 0.25, gravity=True)):
+    ways = [dict(zip(RULES, values, strict=True)) for values in product((False, True), repeat=len(RULES))]
+    games = [replace(base, **rules) for base in bases for rules in ways]
+    for game in (*games, Game(4, 4, 4, gravity=True), Game(4, 4, 4, 0.25, gravity=True)):
         yield pytest.param(game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow])
 
 
@@ -166,11 +140,11 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
 
     api, panels = ExplorerApi(Root()), [{"kind": "exact"}]
     if game.cells <= 12:
-        panels += [{"kind": "random"}, *({"kind": "policy", "policy": name} for name in ANY_RULES)]
-    for seed in range(6):
+        panels += [{"kind": "random"}, *({"kind": "policy", "policy": name} for name in ("random", "table", "optimal"))]
+    for seed in range(4):
         live = played(game, seed)
         line = line_of(live)
-        position = live.plies[(seed * len(live.plies)) // 6].position
+        position = live.plies[(seed * len(live.plies)) // 4].position
         asked = [{"game": line["game"], "position": to_text(position, game), "panel": panel} for panel in panels]
         facts, puzzles, *found = answer(
             ("review", line), ("puzzles", {"line": line}), *(("values", one) for one in asked)

@@ -1,7 +1,5 @@
 """Puzzles in a browser, on the page without a server and in the explorer."""
 
-import re
-
 import pytest
 from documents import ROOT
 from explorers import serve
@@ -20,8 +18,7 @@ def address(request, tmp_path_factory):
         yield (ROOT / "docs" / "play" / "index.html").as_uri()
         return
     root = tmp_path_factory.mktemp("root")
-    words = ["--games=300", "--skip-chance=0.25", "--exact-every=0", "--no-report"]
-    train.main([*words, "--out", str(root / "first")])
+    train.main(["--games=300", "--skip-chance=0.25", "--exact-every=0", "--no-report", "--out", str(root / "first")])
     with serve(root, warm=True) as port:
         yield f"http://127.0.0.1:{port}/"
 
@@ -58,16 +55,9 @@ def test_puzzles_are_opened_by_links_solved_and_played_on(browser, address):
         assert "".join(shown) == "".join(".ox"[stone] for stone in puzzles[39].position.cells)
         solve_puzzle(page, puzzles[39])
         page.get_by_role("button", name="Next puzzle", exact=True).first.click()
-        link = page.get_by_role("link", name="Link to this puzzle")
-        assert link.get_attribute("href") == "#puzzle=41"
-        link.click()
-        said = page.get_by_text(re.compile("^(Copied|It is in the address)$"))
-        expect(said).to_be_visible()
-        assert said.inner_text() == "Copied" or page.url.endswith("#puzzle=41")
+        assert page.get_by_role("link", name="Link to this puzzle").get_attribute("href") == "#puzzle=41"
         page.get_by_role("button", name="Play on from here").click()
         expect(page.locator("#position")).to_have_value(to_text(puzzles[40].position, puzzles[40].game))
-        page.evaluate("location.hash = '#puzzle=99'")
-        expect(count).to_have_text("99 of 100")
         page.evaluate("location.hash = '#puzzle=101'")
         expect(page.get_by_text("There is no puzzle 101: the set has 100.")).to_be_visible()
         assert accessibility_faults(page) == []

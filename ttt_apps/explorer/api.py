@@ -17,12 +17,13 @@ from learners.checkpoint import policy_name
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import policies, schemas
 from ttt_apps.explorer.panels import Panels, refused_panels
-from ttt_apps.explorer.review import as_o_began, review_game, to_played_game
+from ttt_apps.explorer.review import review_game, to_played_game
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import LineRequest, MoveRequest, PuzzlesRequest, ReviewRequest, ValuesRequest
 from ttt_apps.explorer.solutions import Solutions, first_stones
 from ttt_envs.agents.policy import act
-from ttt_envs.game.boards import Boards, from_text
+from ttt_envs.game.boards import Boards, check_opening, from_text
+from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import refuse_hidden
 from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
@@ -57,7 +58,7 @@ class ExplorerApi:
 
     def warm(self) -> None:
         """Do the work of :meth:`start_warming`, and return when it is done."""
-        game = schemas.GameRequest(rows=3, columns=3, win_length=3, skip_chance=0.0)
+        game = Game()
         for kind in ("exact", "random", "compressed", "mcts", "search", "prove"):
             panel = schemas.PanelRequest.model_validate({"kind": kind})
             self.values(ValuesRequest(game=game, position=".../.../... o", panel=panel))
@@ -65,13 +66,6 @@ class ExplorerApi:
 
     def about(self) -> dict[str, Any]:
         """Return the available runs, policies and settings."""
-        runs = []
-        for name in self.root.runs():
-            try:
-                runs.append({"name": name, "learner": str(self.root.run(name).read_config()["learner"])})
-            except (ValueError, TypeError, OSError):  # a damaged run is not offered
-                continue
-        settings = {name: policies.settings_of(name) for name in policies.OFFERED}
         return {
             "version": __version__,
             "edge": MAX_EXPLORER_EDGE,
@@ -79,9 +73,10 @@ class ExplorerApi:
             "link": "",
             "most_skips": MAX_EXPLORER_SKIP,
             "policies": {
-                name: {key: setting.to_dict() for key, setting in known.items()} for name, known in settings.items()
+                name: {key: setting._asdict() for key, setting in policies.settings_of(name).items()}
+                for name in policies.OFFERED
             },
-            "runs": runs,
+            "runs": [{"name": name} for name in self.root.runs()],
         }
 
     def review(self, request: ReviewRequest) -> dict[str, Any]:
@@ -113,17 +108,16 @@ class ExplorerApi:
         played = _request_game(request)
         if played.result is not None:
             raise ValueError("the game is over: begin another, or go back")
-        position = as_o_began(played.game, played.end(), "the position", request.game.first)
         policy, lock = self._panels.policy(request.policy, played.game)
         rng = LiveGame(played.game, np.uint64(request.seed), 0).generator(len(played.moves))
         with lock:
-            return {"cell": int(act(policy, Boards.from_positions([position]), rng)[0])}
+            return {"cell": int(act(policy, Boards.from_positions([played.end()]), rng)[0])}
 
     def values(self, request: ValuesRequest) -> dict[str, Any]:
         """Return the values of the moves in a position, by one panel."""
-        game = request.game.game()
-        position = as_o_began(game, from_text(request.position, game), "the position", request.game.first)
-        return self._panels.answer(game, Boards.from_positions([position]), request.panel)
+        position = from_text(request.position, request.game)
+        check_opening(request.game, position, "the position")
+        return self._panels.answer(request.game, Boards.from_positions([position]), request.panel)
 
     def puzzles(self, request: PuzzlesRequest) -> dict[str, Any]:
         """Return the puzzles of a game, of a run, or the built-in ones."""
@@ -148,4 +142,4 @@ class ExplorerApi:
 
 
 def _request_game(request: LineRequest) -> PlayedGame:
-    return to_played_game(request.game.game(), request.opening, request.moves, request.game.first)
+    return to_played_game(request.game, request.opening, request.moves)

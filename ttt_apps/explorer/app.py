@@ -7,38 +7,30 @@ rebinding). So the Host must be this machine's, and an Origin must be the same.
 from __future__ import annotations
 
 import mimetypes
+from collections.abc import Container
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.middleware.base import RequestResponseEndpoint
 
 from ttt_apps.explorer.api import ExplorerApi
 
 ASSETS = Path(__file__).parent / "assets"
-MAX_BODY = 1 << 14
-"""Maximum size of a request in bytes."""
-HEADERS = (
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"x-frame-options", b"DENY"),
-    (b"cache-control", b"no-store"),
-)
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
 mimetypes.add_type("text/javascript", ".js")  # on Windows the registry may have another
 
 
-def make_app(api: ExplorerApi, port: int) -> ASGIApp:
+def make_app(api: ExplorerApi, port: int) -> FastAPI:
     """Return the application of an API, for this machine only.
 
     Args:
@@ -49,67 +41,42 @@ def make_app(api: ExplorerApi, port: int) -> ASGIApp:
     for endpoint in (api.about, api.review, api.move, api.values, api.puzzles):
         app.post(f"/api/{endpoint.__name__}")(endpoint)
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
+    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    @app.middleware("http")
+    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        response = _refusal(request.headers, hosts) or await call_next(request)
+        response.headers.update(HEADERS)
+        return response
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
-        if isinstance(problem, HTTPException):
-            return _error(problem.status_code, "there is nothing here for this request: the page is at /")
         if isinstance(problem, RequestValidationError):
             first = problem.errors()[0]
             where = ".".join(map(str, first["loc"][1:])) or "the request"
             return _error(400, f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
-        return _error(400, api.root.describe_error(problem))
+        return _error(400, str(problem).partition("\n")[0] or type(problem).__name__)
 
     async def fail(_: Request, problem: Exception) -> JSONResponse:
         return _error(500, "this cannot be answered because of an error of the server: see its log")
 
-    for kind in (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError):
+    for kind in (RequestValidationError, ValueError, TypeError, OSError, MemoryError):
         app.add_exception_handler(kind, refuse)
     app.add_exception_handler(Exception, fail)
-    return LocalMiddleware(app, port)
+    return app
 
 
-class LocalMiddleware:
-    """Answers requests of bounded size from this machine's own pages only, with security headers.
+def _refusal(headers: Headers, allowed: Container[str]) -> Response | None:
+    """Return the response to a request that another site's page, or another name of this machine, has sent.
 
     Starlette's ``TrustedHostMiddleware`` is no substitute: it ignores the port, and the Origin.
-
-    Args:
-        app: the application.
-        port: of the server.
     """
-
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self.app = app
-        names = ("127.0.0.1", "localhost")
-        self.hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or respond with an error."""
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
-            await send(message)
-
-        if scope["type"] == "http":
-            app = self._refusal(scope["method"], Headers(scope=scope)) or self.app
-            await app(scope, receive, send_guarded)
-
-    def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
-        """Return the response to a request that is not passed on; the rest of it is not read."""
-        hosts = [host.lower() for host in headers.getlist("host")]
-        if len(hosts) != 1 or hosts[0] not in self.hosts:
-            return _error(421, "the Host of the request is not this page's: open the address that was printed")
-        origins = {origin.lower() for origin in headers.getlist("origin")}
-        sites = set(headers.getlist("sec-fetch-site")) if method == "POST" else set()
-        if origins - {f"http://{hosts[0]}"} or sites - {"same-origin", "none"}:
-            return _error(403, "the request comes from another site's page: open this page's own address")
-        length = headers.get("content-length", "0")
-        is_short = length.isdecimal() and len(length) < 10 and int(length) <= MAX_BODY
-        if not is_short or "transfer-encoding" in headers:
-            return _error(413, f"the request is longer than {MAX_BODY:,} bytes, or does not say how long it is")
-        return None
+    hosts = [host.lower() for host in headers.getlist("host")]
+    if len(hosts) != 1 or hosts[0] not in allowed:
+        return _error(421, "the Host of the request is not this page's: open the address that was printed")
+    if {origin.lower() for origin in headers.getlist("origin")} - {f"http://{hosts[0]}"}:
+        return _error(403, "the request comes from another site's page: open this page's own address")
+    return None
 
 
 def _error(status: int, why: str) -> JSONResponse:
-    return JSONResponse({"error": why}, status, {"connection": "close"} if status in (403, 413, 421) else None)
+    return JSONResponse({"error": why}, status)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import socket
 import sys
 import webbrowser
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import tyro
@@ -21,9 +20,6 @@ from ttt_envs.core.packages import install_command
 
 NEEDED = ("fastapi", "uvicorn")
 HOST = "127.0.0.1"
-KEEP_ALIVE_S, SHUTDOWN_S = 30, 3
-MAX_LINK = 4000
-"""Maximum length of a link's part after #."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +49,6 @@ class Web:
             raise ValueError(f"a page in the browser needs {' and '.join(NEEDED)}: {install_command('explorer')}")
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
-        if len(self.open) > MAX_LINK or not self.open.isprintable() or "#" in self.open:
-            raise ValueError(
-                f"--open {self.open[:80]!r} is no link: write the part after #, as in skip=0.25&moves=b2.a1"
-            )
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         import uvicorn
 
@@ -74,18 +66,11 @@ class Web:
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
             if not self.no_browser:
-                open_browser(address)
-            settings: dict[str, Any] = {"log_level": "error", "lifespan": "off", "ws": "none"}
-            settings |= {"timeout_keep_alive": KEEP_ALIVE_S, "timeout_graceful_shutdown": SHUTDOWN_S}
-            server = uvicorn.Server(uvicorn.Config(make_app(api, port), **settings))
+                webbrowser.open(address)
+            app = make_app(api, port)
+            config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=3)
             with suppress(KeyboardInterrupt):  # the usual way to end it
-                server.run(sockets=[bound])
-
-
-def open_browser(address: str) -> None:
-    """Open an address in the browser of the desktop; without a display do nothing, where a text browser would open."""
-    if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        webbrowser.open(address)
+                uvicorn.Server(config).run(sockets=[bound])
 
 
 def listening(port: int) -> socket.socket:
@@ -94,16 +79,11 @@ def listening(port: int) -> socket.socket:
     Raises:
         OSError: the port is taken.
     """
-    # without its protocol asyncio delays every response by 40 ms
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((HOST, port))
-        bound.listen(128)  # from here on early clients wait, and are not refused
+        bound = socket.create_server((HOST, port), backlog=128)  # from here on early clients wait, and are not refused
     except OSError as problem:
-        bound.close()
         raise OSError(f"{HOST}:{port} cannot be served ({problem.strerror}): choose another --port") from None
-    return bound
+    return socket.socket(fileno=bound.detach())  # names its protocol, else asyncio delays every response by 40 ms
 
 
 def main(words: Sequence[str]) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from baselines import proof_number
 from baselines.compression import Decomposition, decomposition, default_rank, largest_rank, make_grouping
-from baselines.connect_four import MAX_BITS, Solver, check_solvable, is_solvable
+from baselines.connect_four import Solver, check_solvable
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.proof_number import TAKEN, UNDECIDED, Prover
+from baselines.proof_number import TAKEN, UNDECIDED, Prover, check_provable
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
@@ -24,7 +23,7 @@ from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
 from ttt_eval.run_files import RunDirectory, run_folder
@@ -35,19 +34,15 @@ MAX_TABLES, MAX_POLICIES, MAX_SOLVERS = 32, 16, 4
 """Maximum numbers of cached tables, policies and solvers of Connect Four."""
 CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
-MAX_LINES, MAX_LINE = 3, 6
-"""Maximum number of lines of a search, and maximum number of moves in one of tree search."""
 
 
 def why_not_proved(game: Game) -> str | None:
     """Return the condition that a game without proofs does not meet; None if there are proofs."""
-    if game.variants and game.variants != {"gravity": True}:
-        return "only by the standard rules, or with gravity alone"
-    if game.skip_chance > 0:
-        return "only without skips"
-    if game.variants:
-        return None if is_solvable(game) else f"up to {MAX_BITS} cells, with one more in each column"
-    return None if game.cells <= proof_number.MAX_PROOF_CELLS else f"up to {proof_number.MAX_PROOF_CELLS} cells"
+    try:
+        (check_solvable if game.gravity else check_provable)(game)
+    except ValueError as problem:
+        return str(problem)
+    return None
 
 
 def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
@@ -183,29 +178,16 @@ class Panels:
 
     def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         depth = min(request.depth, max_depth(game))
-        policy = Expectiminimax(game, depth)
-        search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
+        search = Expectiminimax(game, depth).search(boards, np.zeros(1, np.uint64), every_move=True)
         if not search.run(depth, MAX_NODES):
             raise ValueError(f"depth={depth} looks at more than {MAX_NODES:,} positions here: choose a smaller depth")
-        values = search.move_values[0]
-        ranked = np.argsort(-np.round(values, 9), kind="stable")[: int(np.isfinite(values).sum())]  # NaN is the last
-        lines = []
-        for cell in ranked[:MAX_LINES].tolist():
-            only = np.where(np.arange(game.cells) == cell, values, np.nan)
-            moves = policy.variation(boards.position(0), np.uint64(0), only)
-            lines.append(_line_json(game, moves, float(values[cell])))
         notes = [f"{int(search.nodes[0]):,} positions looked at."]
-        return panel_json(values, notes, "score", lines=lines, largest_depth=max_depth(game))
+        return panel_json(search.move_values[0], notes, "score", largest_depth=max_depth(game))
 
     def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
-        counts = search.visits[0]
-        visits = np.where(boards.legal(game)[0], counts, np.nan)
-        first = [cell for _, cell in search.variation(0)[:MAX_LINE]]
-        by_visits = [cell for cell in np.argsort(-counts, kind="stable")[:MAX_LINES].tolist() if counts[cell]]
-        lines = [_line_json(game, first if cell == first[0] else [cell], float(counts[cell])) for cell in by_visits]
-        notes = ["Every line begins with the visits of its first move."]
-        return panel_json(visits, notes, "visits", value=float(search.values[0]), lines=lines)
+        visits = np.where(boards.legal(game)[0], search.visits[0], np.nan)
+        return panel_json(visits, ["The visits of the moves."], "visits", value=float(search.values[0]))
 
     def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         policy, lock = self.policy(request.policy or "", game)
@@ -235,8 +217,3 @@ class Panels:
 
         found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
         return found
-
-
-def _line_json(game: Game, cells: Sequence[int], value: float) -> dict[str, Any]:
-    """Return a line of play: its moves, and the score or the visits of the first."""
-    return {"moves": " ".join(coordinate(cell, game) for cell in cells), "value": value}

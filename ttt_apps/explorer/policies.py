@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import NamedTuple, get_args
 
 from ttt_apps.explorer.root import Root
 from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
@@ -27,47 +27,29 @@ NUMBERS = {
     "w": (0, 1000, "how much the table weighs"),
     "rank": (0, 1 << 10, "of the approximation"),
 }
-"""Arguments that are numbers, with their bounds."""
-Source = Literal["random", "optimal"]
-"""Tables that a policy may have."""
+"""Arguments that can be set, with their bounds."""
 
 
 class Setting(NamedTuple):
-    """A setting of a policy: a choice, or a number within bounds."""
+    """A setting of a policy: a number within bounds."""
 
-    kind: Any
-    """its type, as :func:`~ttt_envs.agents.specs.convert_value` takes it"""
-    default: Any
+    default: float | None
     low: float
     high: float
+    whole: bool
+    """whether it is a whole number"""
     about: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data, with the ``choices`` unless it is a number."""
-        choices = ("true", "false") if self.kind is bool else get_args(self.kind) if _is_choice(self.kind) else ()
-        default = str(self.default).lower() if self.kind is bool else self.default
-        is_whole = int in (self.kind, *get_args(self.kind))
-        fields = {"low": self.low, "high": self.high, "whole": is_whole, "about": self.about}
-        return {"default": default, "choices": choices, **fields}
-
-
-def _is_choice(kind: Any) -> bool:
-    return kind is bool or get_origin(kind) is Literal
 
 
 @cache
 def settings_of(name: str) -> dict[str, Setting]:
-    """Return the settings of a policy: its arguments that are choices or numbers of :data:`NUMBERS`.
-
-    Any other argument, such as a path or another policy, is none.
-    """
+    """Return the settings of a policy: its arguments of :data:`NUMBERS`, in their order."""
     parameters = inspect.signature(load_object(POLICIES[name]), eval_str=True).parameters
-    kinds = {key: Source if key == "source" else parameter.annotation for key, parameter in parameters.items()}
-    return {
-        key: Setting(kind, parameters[key].default, *NUMBERS.get(key, (0, 1, "")))
-        for key, kind in kinds.items()
-        if key in NUMBERS or _is_choice(kind)
-    }
+    settings = {}
+    for key in [key for key in parameters if key in NUMBERS]:
+        (low, high, about), kind = NUMBERS[key], parameters[key].annotation
+        settings[key] = Setting(parameters[key].default, low, high, int in (kind, *get_args(kind)), about)
+    return settings
 
 
 def check_spec(spec: str, game: Game, root: Root) -> FromFile:
@@ -89,9 +71,9 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
         if key not in settings:
             hint = closest_names(key[:40], settings) if settings else f"write {name}"
             raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
-        kind, _, low, high, _ = settings[key]
-        value = convert_value(name, key, text, kind)
-        if key in NUMBERS and value is not None and not low <= value <= high:
+        _, low, high, whole, _ = settings[key]
+        value = convert_value(name, key, text, int if whole else float)
+        if not low <= value <= high:
             raise ValueError(f"{name}: {key}={value} is not offered here: choose {low:g} to {high:g}")
     if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
         raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")

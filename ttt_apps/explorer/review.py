@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from baselines.exact import Solution
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.envs.config import FirstPlayer
 from ttt_envs.game.boards import Boards, cell_at, check_opening, from_text
-from ttt_envs.game.game import Game, Position
+from ttt_envs.game.game import Game
 from ttt_envs.game.rules import Outcome, winner
 from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import AGAIN, Move, PlayedGame
@@ -32,56 +29,23 @@ def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     account = make_account(played, LuckCorrection(played.game, solution))
     values, plies = [account.start], []
     if account.moves:
-        values_of_moves = solution.action_values(Boards.from_positions([move.position for move in account.moves]))
-        for move, own in zip(account.moves, values_of_moves, strict=True):
+        is_best = solution.optimal_actions(Boards.from_positions([move.position for move in account.moves]))
+        for move, cells in zip(account.moves, is_best, strict=True):
             loss = -move.change * (1 - 2 * move.position.mover)
-            best = best_cells(own, solution.tie)
-            plies.append({"loss": 0.0 if loss <= solution.tie else loss, "luck": move.luck, "best": best})
+            loss = 0.0 if loss <= solution.tie else loss
+            plies.append({"loss": loss, "luck": move.luck, "best": np.flatnonzero(cells).tolist()})
             values.append(values[-1] + move.change + move.luck)
     return {"values": values, "plies": plies}
 
 
-def best_cells(values: Float64Array, tolerance: float) -> list[int]:
-    """Return the cells whose values equal the maximum within a tolerance; none if no value is known."""
-    highest = max(values[~np.isnan(values)], default=0.0)
-    return [int(cell) for cell in np.flatnonzero(values >= highest - tolerance)]
-
-
-def as_o_began(game: Game, position: Position, name: str, first: FirstPlayer) -> Position:
-    """Return a position of a game that o began: the same, or with exchanged colours if only x can have begun.
-
-    Both colours have the same rules, so that all values for the mover are the same.
-
-    Args:
-        game: the game.
-        position: the position.
-        name: of the position, in errors.
-        first: ``"random"`` if either player may have moved first.
-
-    Raises:
-        ValueError: the position is over, or comes from no game.
-    """
-    try:
-        check_opening(game, position, name)
-    except ValueError:
-        exchanged = Position(np.asarray((3 - position.cells) % 3, np.int8), 1 - position.mover)
-        if first == "random":
-            with suppress(ValueError):
-                check_opening(game, exchanged, name)
-                return exchanged
-        raise
-    return position
-
-
-def to_played_game(game: Game, opening: str | None, moves: str, first: FirstPlayer = "player_0") -> PlayedGame:
+def to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:
     """Return an unfinished or finished game from its moves.
 
     Raises:
         ValueError: an opening that comes from no game, or an illegal move.
     """
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
-    if opening is not None:
-        as_o_began(game, start, "the opening", first)
+    check_opening(game, start, "the opening")
     cells, mover = start.cells.copy(), start.mover
     made = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in moves.split()]
     for cell, skipped in made:

@@ -15,7 +15,7 @@ MAX_RUNS, MAX_DEPTH = 200, 3
 
 @dataclass(frozen=True)
 class Root:
-    """Root folder of runs; paths outside it and links are invisible.
+    """Root folder of runs; a request can name those below it, and nothing else.
 
     Args:
         folder: the root; None for none.
@@ -33,12 +33,11 @@ class Root:
             raise ValueError(f"--runs {self.folder} is no folder: choose one that holds runs")
 
     def runs(self) -> list[str]:
-        """Return the names of the runs."""
+        """Return the names of the runs, which are their paths below the root."""
         if self.folder is None:
             return []
         paths = [path.parent for depth in range(MAX_DEPTH + 1) for path in self.folder.glob("*/" * depth + CONFIG)]
-        names = (path.relative_to(self.folder).as_posix() for path in paths)
-        return sorted(name for name in names if self._path(name) is not None)[:MAX_RUNS]
+        return sorted(path.relative_to(self.folder).as_posix() for path in paths)[:MAX_RUNS]
 
     def run(self, name: str) -> RunDirectory:
         """Return a run.
@@ -46,25 +45,8 @@ class Root:
         Raises:
             ValueError: there is none of that name.
         """
-        path = self._path(name) if name.isprintable() else None
-        if path is None:
-            names = self.runs()
+        names = self.runs()
+        if self.folder is None or name not in names:
             way = closest_names(name[:60], names) if names else "start the explorer with --runs FOLDER"
             raise ValueError(f"there is no run {name[:60]!a}: {way}")
-        return RunDirectory(path)
-
-    def describe_error(self, problem: BaseException) -> str:
-        """Format an error without paths of this machine."""
-        text = str(problem).partition("\n")[0] or type(problem).__name__
-        for folder, what in ((self.folder, "the folder of runs"), (self.databases, "the folder of databases")):
-            if folder is not None:
-                text = text.replace(f"{folder}/", "").replace(str(folder), what)
-        return text[:400]
-
-    def _path(self, name: str) -> Path | None:
-        """Return the folder of a run; None if there is none, or only by links, by ``..`` or outside of the root."""
-        if self.folder is None or any(part.startswith(".") for part in Path(name).parts):
-            return None
-        config = self.folder / name / CONFIG
-        is_own = config.is_relative_to(self.folder) and config.resolve() == self.folder.resolve() / name / CONFIG
-        return config.parent if is_own and RunDirectory(config.parent).exists() else None
+        return RunDirectory(self.folder / name)

@@ -36,7 +36,7 @@ Availability = Literal["now", "soon", "table", "part", "none"]
 
 
 class LRUCache:
-    """A thread-safe LRU cache, which makes each value once even for concurrent requests.
+    """A thread-safe LRU cache, which makes one value after another, so that concurrent requests share them.
 
     Args:
         max_size: maximum number of values.
@@ -45,31 +45,20 @@ class LRUCache:
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
         self._lock = threading.Lock()
-        self._entries: dict[Hashable, _Entry] = {}
+        self._values: dict[Hashable, Any] = {}
         """the last used one is the last"""
 
     def __contains__(self, key: Hashable) -> bool:
-        entry = self._entries.get(key)
-        return entry is not None and entry.value is not None
+        return key in self._values
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the cached value of ``key``, or make it."""
         with self._lock:
-            entry = self._entries[key] = self._entries.pop(key, _Entry())
-            while len(self._entries) > self._max_size:
-                del self._entries[next(iter(self._entries))]
-        with entry.lock:
-            if entry.value is None:
-                entry.value = make()
-        return entry.value
-
-
-class _Entry:
-    """A value, None until it is made, and the lock to hold while it is."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.value: Any = None
+            value = self._values.pop(key) if key in self._values else make()
+            self._values[key] = value
+            if len(self._values) > self._max_size:
+                del self._values[next(iter(self._values))]
+        return value
 
 
 class Solutions:

@@ -38,11 +38,6 @@ def build_page(numbers: Mapping[str, Any]) -> str:
     return text.replace("</body>", end + "\n</body>")
 
 
-def parse_numbers(page: str) -> Any:
-    """Extract the data that :func:`build_page` was given."""
-    return json.loads(page.partition('<script type="application/json" id="numbers">')[2].partition("</script>")[0])
-
-
 def _read(name: str) -> str:
     return (resources.files("ttt_apps") / name).read_text("utf-8").rstrip("\n")
 

@@ -7,7 +7,6 @@ games itself, and makes the table of random play: its rules and values are compa
 from __future__ import annotations
 
 from base64 import b64encode
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,29 +19,18 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
-from ttt_eval.puzzles import Puzzle, read_puzzles
+from ttt_eval.puzzles import read_puzzles
 
 SKIPS = (0.0, 0.1, 0.25, 0.5)
 """Skip chances of the nets, the compressed tables and the exact strengths."""
 GAMES = [Game(skip_chance=skip) for skip in SKIPS]
-VARIANTS = [
-    Game(gravity=gravity, misere=misere, torus=torus, skip_chance=skip)
-    for gravity, misere, torus in product((False, True), repeat=3)
-    if gravity or misere or torus
-    for skip in SKIPS
-]
-"""Other games of 3 x 3 with exact strengths; overlines change nothing there."""
 WEIGHT = 10.0
 """Softmax weight of a table, the default and the paper's."""
 MAX_RANK = 75
 """Rank of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one."""
 OPPONENTS = ("random", "table", "svd", "net", "optimal")
-ANY_RULES = ("random", "table", "optimal")
-"""Those that play by any rules."""
 DIGITS = 6
 """Decimal places of results and errors."""
-PUZZLE_DIGITS = 4
-"""Decimal places of the values in puzzles."""
 
 
 def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
@@ -55,20 +43,9 @@ def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
 def numbers() -> dict[str, Any]:
     """Return all data of the page, JSON-ready; ``assets/solver.js`` reads it."""
     games = [_game_numbers(game) for game in track(GAMES, "exact values")]
-    for game in VARIANTS:
-        strengths = {name: _strength(game, make_opponent(game, name)) for name in ANY_RULES}
-        games.append({"skip": game.skip_chance, "rules": ".".join(game.variant_names), "strength": strengths})
-    puzzles = [_puzzle_json(puzzle) for puzzle in read_puzzles()]
+    puzzles = [puzzle.to_dict() for puzzle in read_puzzles()]
     sizes = {"weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "skips": list(SKIPS)}
     return {**sizes, "games": games, "puzzles": puzzles}
-
-
-def _puzzle_json(puzzle: Puzzle) -> dict[str, Any]:
-    """Return a puzzle with rounded values, to save space."""
-    data = puzzle.to_dict()
-    values = [None if value is None else round(value, PUZZLE_DIGITS) + 0.0 for value in data["values"]]
-    game = {name: value for name, value in data["game"].items() if name != "format"}
-    return {**data, "game": game, "values": values, "loss": round(puzzle.loss, PUZZLE_DIGITS)}
 
 
 def _game_numbers(game: Game) -> dict[str, Any]:
@@ -81,7 +58,6 @@ def _game_numbers(game: Game) -> dict[str, Any]:
             ranks.setdefault(name, []).append(round(number, DIGITS))
     return {
         "skip": game.skip_chance,
-        "rules": "",
         "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK)) for factors in parts.at(MAX_RANK).factors],
         "net": _encode(np.concatenate([array.ravel() for array in load_weights(game)])),
         "training": " ".join(("train.py", *training_command(game))),

@@ -31,7 +31,7 @@ def explorer_command(game: AnyGame, position: Position | None = None, moves: Seq
         position: the first position; None for the empty board.
         moves: cells, each with whether the other player's turn was skipped after it.
     """
-    if not _is_within_limits(game):
+    if not is_within_limits(game):
         return ""
     link = "&".join([*_game_words(game, position, moves), "o=you", "x=you"])
     return shlex.join(["python", "play.py", "--web", "--open", link])
@@ -42,7 +42,7 @@ def play_link(game: AnyGame, position: Position) -> str:
     has no such game.
     """
     contents = (2 ** (game.rows + 1) - 1) ** game.columns if game.variants.get("gravity") else 3**game.cells
-    if not _is_within_limits(game) or contents > MAX_PLAY_BOARDS or winner(game, position.cells) is not None:
+    if not is_within_limits(game) or contents > MAX_PLAY_BOARDS or winner(game, position.cells) is not None:
         return ""
     seats = ["you", "optimal"] if position.mover == 0 else ["optimal", "you"]
     link = "&".join([*_game_words(game, position), *map("{}={}".format, MOVERS, seats)])
@@ -56,7 +56,8 @@ def play_page(folder: Path) -> str:
     return os.path.relpath(PLAY_PAGE, folder.resolve()).replace(os.sep, "/")
 
 
-def _is_within_limits(game: AnyGame) -> bool:
+def is_within_limits(game: AnyGame) -> bool:
+    """Return whether both pages may have a game."""
     is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP
     return not (is_large or isinstance(game, PhantomGame))
 

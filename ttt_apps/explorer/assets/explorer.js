@@ -48,12 +48,9 @@ function showSettings(seat) {
   place.querySelector("details").hidden = known.length === 0
   const fields = known.map(([key, one]) => {
     const id = `set-${seat}-${key}`
-    const input = one.choices.length
-      ? choice(id, one.choices.map((text) => [text, text]), () => {})
-      : make("input", {id, type: "number", min: one.low, max: one.high, step: one.whole ? 1 : "any"})
-    if (key in given || one.choices.length) input.value = given[key] ?? one.default
-    else input.placeholder = one.default ?? ""
-    input.title = one.about
+    const {low: min, high: max, about: title} = one
+    const input = make("input", {id, type: "number", min, max, step: one.whole ? 1 : "any", title, placeholder: one.default ?? ""})
+    if (key in given) input.value = given[key]
     input.addEventListener("change", () => {
       const [, now] = partsOf(state[seat])
       if (input.value === "" || String(input.value) === String(one.default)) delete now[key]
@@ -70,11 +67,9 @@ function showSetup() {
   for (const key of ["rows", "columns", "win", "skip"]) find(key).value = state[key]
   find("skip-shown").textContent = ttt.percent(state.skip)
   for (const rule of Object.keys(RULES)) find(rule).checked = state[rule]
-  const isDrawn = state.first === "random"
-  find("first").checked = isDrawn
-  find("begins-o").textContent = isDrawn ? "" : " (moves first)"
+  find("begins-o").textContent = " (moves first)"
   const skips = state.skip ? `, ${ttt.percent(state.skip)} skips` : ""
-  find("setup-title").textContent = `${state.rows} \u00d7 ${state.columns}, ${ttt.rulesText(gameOf(state))}${skips}${isDrawn ? ", first move drawn" : ""}: o ${state.o}, x ${state.x}`
+  find("setup-title").textContent = `${state.rows} \u00d7 ${state.columns}, ${ttt.rulesText(gameOf(state))}${skips}: o ${state.o}, x ${state.x}`
   for (const seat of SEATS) {
     const select = find(`plays-${seat}`)
     const [name, given] = partsOf(state[seat])
@@ -106,8 +101,7 @@ async function onSize() {
 
 async function onRule(rule) {
   if (!(await mayDiscard("Other rules begin another game."))) return showSetup()
-  const on = find(rule).checked
-  begin({[rule]: rule !== "first" ? on : on ? "random" : "o", rank: null})
+  begin({[rule]: find(rule).checked, rank: null})
 }
 
 async function onSkip() {
@@ -172,7 +166,7 @@ function listen() {
   for (const mode of MODES) find(`mode-${mode}`).addEventListener("click", () => setMode(mode))
   find("show").addEventListener("change", () => setShow(find("show").value))
   for (const id of ["rows", "columns", "win"]) find(id).addEventListener("change", onSize)
-  for (const rule of [...Object.keys(RULES), "first"]) find(rule).addEventListener("change", () => onRule(rule))
+  for (const rule of Object.keys(RULES)) find(rule).addEventListener("change", () => onRule(rule))
   let waiting = null
   find("skip").addEventListener("input", () => {
     find("skip-shown").textContent = ttt.percent(Number(find("skip").value))

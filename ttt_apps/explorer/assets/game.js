@@ -235,8 +235,6 @@ function begin(changes = {}, said = []) {
 /** Show the game of the state, as far as its moves are legal. */
 function load(said = []) {
   const {rows, columns} = state
-  const isDrawn = state.first === "random" && state.opening === null && !state.moves.length
-  if (isDrawn && Math.random() < 0.5) state.opening = ttt.toText({columns, cells: Array(rows * columns).fill(0), mover: 1})
   const opening = state.opening === null ? null : ttt.fromText(state.opening)
   const fits = state.opening === null || (opening !== null && opening.rows === rows && opening.columns === columns)
   if (!fits) {

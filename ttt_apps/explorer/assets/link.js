@@ -20,7 +20,6 @@ const MODES = ["analyse", "play"]
 const SHOW = ["auto", "none", ...Object.keys(PANELS)] // what stands on the board that is played on
 const LIMITS = {rows: 15, columns: 15, skip: 0.5} // until it is answered what they are
 const RULES = {gravity: false, overlines: true, misere: false, torus: false} // of a game, with their standard values
-const FIRST = ["o", "random"] // who moves first
 const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth", "simulations"]
 const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
 
@@ -81,7 +80,6 @@ const fresh = () => ({
   win: 3,
   skip: 0,
   ...RULES,
-  first: "o",
   opening: null,
   moves: [],
   at: 0,
@@ -101,7 +99,7 @@ const fresh = () => ({
 
 const defaultWin = ({rows, columns}) => Math.min([3, 3, 3, 3, 4, 4, 4][Math.min(rows, columns)] ?? 5, Math.max(rows, columns))
 const rulesOf = (of) => Object.fromEntries(Object.keys(RULES).map((rule) => [rule, of[rule] ?? RULES[rule]]))
-const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, first: of.first === "o" ? "player_0" : "random", ...rulesOf(of)})
+const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, ...rulesOf(of)})
 /** The way back from gameOf. */
 const fromGame = (game) => ({rows: game.rows, columns: game.columns, win: game.win_length, skip: game.skip_chance, ...rulesOf(game)})
 const lineOf = (of) => ({game: gameOf(of), opening: of.opening, moves: of.moves.join(" ")})
@@ -129,7 +127,7 @@ function fromAddress() {
   const said = new URLSearchParams(location.hash.slice(1) || about?.link)
   const problems = []
   const flags = Object.fromEntries(Object.keys(RULES).map((rule) => [rule, ["true", "false"]]))
-  const choices = {first: FIRST, mode: MODES, show: SHOW, method: Object.keys(METHODS), ...flags}
+  const choices = {mode: MODES, show: SHOW, method: Object.keys(METHODS), ...flags}
   const unknown = [...said.keys()].filter((key) => !(key in found) && !FOREIGN.has(key))
   if (unknown.length) {
     const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")

@@ -134,12 +134,9 @@ function drawPanel(panel, here) {
   const top = known.slice(0, NUM_TOP).map((cell) => [format(answer.values[cell]), ttt.coordinate(cell, state.columns)])
   const isSmall = state.columns <= MAX_DRAWN
   if (isSmall) showMap(panel, here)
-  else Object.assign(panel, {board: null}).place.replaceChildren(...(answer.lines ? [] : listOf(top)))
+  else Object.assign(panel, {board: null}).place.replaceChildren(...listOf(top))
   const notes = [...answer.notes, ...(isSmall && isAllAlike(answer, here) ? ["All moves are alike."] : [])]
-  panel.notes.replaceChildren(
-    ...(answer.lines ? listOf(answer.lines.map(({value, moves}) => [format(value), moves])) : []),
-    ...notes.map((note) => make("p", {}, note)),
-  )
+  panel.notes.replaceChildren(...notes.map((note) => make("p", {}, note)))
   if (kind === "compressed") {
     state.rank = answer.rank
     Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
@@ -221,7 +218,7 @@ function askAgain(kind) {
 
 function makeControls() {
   const names = Object.keys(about.policies).filter((name) => name !== "run")
-  const runs = about.runs.map(({name, learner}) => [name, `${name} (${learner})`])
+  const runs = about.runs.map(({name}) => [name, name])
   chooser(panels.compressed, "method", about.methods.map((name) => [name, METHODS[name]]), {rank: null})
   slider(panels.compressed, "rank", "rank", [0, 81])
   slider(panels.search, "depth", "looks ahead", [1, 9], undefined, (depth) => `${depth} plies`)

@@ -5,10 +5,10 @@
   const NAMES = {random: "random", table: "table", svd: "compressed table", net: "learned net", optimal: "perfect play"}
   let drawnFor = ""
 
-  /** How good an opponent is: {exploitability, win, draw, loss}; undefined if that is unknown. */
+  /** How good an opponent is: {exploitability, win, draw, loss}. */
   function strengthOf({strength, ranks}, name) {
     if (name !== "svd") return strength[name]
-    return ranks && Object.fromEntries(Object.entries(ranks).map(([key, numbers]) => [key, numbers[rankNow()]]))
+    return Object.fromEntries(Object.entries(ranks).map(([key, numbers]) => [key, numbers[rankNow()]]))
   }
 
   const rankNow = () => state.rank ?? 18
@@ -28,7 +28,7 @@
     if (key === drawnFor) return
     drawnFor = key
     const numbers = solver.numbersOf(gameOf(state))
-    const rated = numbers === undefined ? [] : Object.keys(NAMES).filter((name) => strengthOf(numbers, name) !== undefined)
+    const rated = numbers === undefined ? [] : Object.keys(NAMES)
     const rows = rated.map((name) => {
       const one = strengthOf(numbers, name)
       const words = [ttt.signed(one.win - one.loss, 3), one.exploitability.toFixed(3)].map((text) => make("td", {}, text))
@@ -38,7 +38,7 @@
     find("table").tBodies[0].replaceChildren(...rows)
     find("table").hidden = rows.length === 0
     const rules = `${ttt.rulesText(gameOf(state))}, ${state.skip === 0 ? "without skips" : `with ${ttt.percent(state.skip)} skips`}`
-    const missing = ` It is listed for 3 \u00d7 3 with a chance of a skip of ${solver.data.skips.map(ttt.percent).join(", ")}.`
+    const missing = ` It is listed for 3 \u00d7 3 by the standard rules with a chance of a skip of ${solver.data.skips.map(ttt.percent).join(", ")}.`
     find("strengths-about").textContent = `${state.rows} \u00d7 ${state.columns}, ${rules}.${rows.length ? "" : missing}`
   }
 

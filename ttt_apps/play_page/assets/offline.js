@@ -4,7 +4,7 @@
 const offline = (() => {
   const {data} = solver
   const NET = "learned-net" // the run of the net
-  const setting = (value, high, whole, about) => ({default: value, low: 0, high, whole, choices: [], about})
+  const setting = (value, high, whole, about) => ({default: value, low: 0, high, whole, about})
   const RANK = setting(18, data.ranks, true, "of the approximation")
   const W = setting(data.weight, 1000, false, "how much the table weighs")
   const POLICIES = {random: {}, table: {w: W}, svd: {rank: RANK, w: W}, optimal: {}, run: {}}
@@ -14,20 +14,17 @@ const offline = (() => {
 
   const replayOf = ({game, opening, moves}) => rules.replay(game, opening && ttt.fromText(opening), moves.split(" ").filter(Boolean))
   /** Whether the net and the compressed table know a game. */
-  const hasPlayers = (game) => solver.numbersOf(game)?.svd !== undefined
+  const hasPlayers = (game) => solver.numbersOf(game) !== undefined
 
   function solutionOf(game) {
     if (!solver.isSmall(game)) throw new Error(`this page solves boards of ${SMALL}`)
     return solver.of(game)
   }
 
-  /** A position as one of a game that o began: the same, or with exchanged colours if only x can have begun. */
-  function asOBegan({cells, mover}, {first}, {optimal}) {
-    const exchanged = {cells: cells.map((stone) => (3 - stone) % 3), mover: 1 - mover}
-    for (const position of [{cells, mover}, ...(first === "random" ? [exchanged] : [])]) {
-      if (optimal(solver.keyOf(position.cells), position.mover) !== undefined) return position
-    }
-    throw new Error("the position comes from no game")
+  /** The position, which must come from a game. */
+  function checked({cells, mover}, {optimal}) {
+    if (optimal(solver.keyOf(cells), mover) === undefined) throw new Error("the position comes from no game")
+    return {cells, mover}
   }
 
   /** The name and the settings of a policy, as sharesOf takes them. */
@@ -44,7 +41,7 @@ const offline = (() => {
     methods: ["svd"],
     link: "skip=0.25&x=table&panels=exact.random.run.policy&policy=table",
     policies: POLICIES,
-    runs: [{name: NET, learner: "q-net"}],
+    runs: [{name: NET}],
   })
 
   /** What is known of a game: which panels and policies it has, and exact values of its positions and moves, for o. */
@@ -63,13 +60,12 @@ const offline = (() => {
     const solution = solutionOf(game)
     const {positions, plies} = replayOf(line)
     const signs = positions.map(({mover}) => 1 - 2 * mover)
-    const began = positions.map((position) => asOBegan(position, game, solution))
-    const values = began.map((position, number) => signs[number] * (1 - 2 * position.mover) * solver.valueOf(solution, position) + 0)
+    const values = positions.map((position) => solver.valueOf(solution, checked(position, solution)) + 0)
     return {
       ...facts,
       values,
       plies: plies.map(({cell}, number) => {
-        const ofMoves = solver.movesBy(solution, began[number], "optimal")
+        const ofMoves = solver.movesBy(solution, positions[number], "optimal")
         const best = bestCells(ofMoves)
         const luck = values[number + 1] - signs[number] * ofMoves[cell]
         return {loss: best.includes(cell) ? 0 : solver.highest(ofMoves) - ofMoves[cell], luck, best}
@@ -84,7 +80,7 @@ const offline = (() => {
     const {game} = line
     const position = replayOf(line).positions.at(-1)
     const solution = solver.isSmall(game) ? solutionOf(game) : rules.of(game)
-    const shares = solver.sharesOf(solution, solution.optimal ? asOBegan(position, game, solution) : position, policyOf(policy))
+    const shares = solver.sharesOf(solution, solution.optimal ? checked(position, solution) : position, policyOf(policy))
     const stones = position.cells.filter((stone) => stone !== 0).length
     let rest = rules.uniform(seed, rules.OPPONENT, stones)
     const drawn = position.legal.find((cell) => (rest -= shares[cell]) < 0)
@@ -94,7 +90,7 @@ const offline = (() => {
   /** The numbers of the moves of a position, by one panel. */
   function values({game, position: text, panel}) {
     const solution = solutionOf(game)
-    const position = asOBegan(ttt.fromText(text), game, solution)
+    const position = checked(ttt.fromText(text), solution)
     const exact = solver.movesBy(solution, position, "optimal")
     if (panel.kind === "exact") {
       return {values: exact, word: "value", notes: [`The value of best play is ${ttt.signed(solver.highest(exact), 3)} for the mover.`]}
@@ -127,11 +123,11 @@ const offline = (() => {
     const mistakes = plies.map((ply, number) => ({...ply, ...facts.plies[number], ...positions[number]})).filter(({loss}) => loss > 1e-6)
     return {
       puzzles: mistakes.map(({cell, mover, cells, text, loss, best}) => {
-        const ofMoves = solver.movesBy(solution, asOBegan({cells, mover}, line.game, solution), "optimal")
+        const ofMoves = solver.movesBy(solution, {cells, mover}, "optimal")
         const replies = ofMoves.map((value, place) => {
           const after = {cells: rules.put({cells, mover}, place), mover: 1 - mover}
           if (value === null || solution.outcomeOf(after.cells) !== null) return []
-          return bestCells(solver.movesBy(solution, asOBegan(after, line.game, solution), "optimal"))
+          return bestCells(solver.movesBy(solution, after, "optimal"))
         })
         return {game: line.game, position: text, values: ofMoves, best, tempting: [cell], why: "ox"[mover], loss, replies, wrong: {}, level: 0}
       }),

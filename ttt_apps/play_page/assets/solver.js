@@ -70,9 +70,8 @@ const solver = (() => {
 
   /** The numbers of Python about a game; undefined if there are none. */
   function numbersOf({rows, columns, win_length: win, skip_chance: skip, gravity, misere, torus}) {
-    if (rows !== 3 || columns !== 3 || win !== 3) return undefined // no line is longer, so that overlines change nothing
-    const names = Object.entries({gravity, misere, torus}).filter(([, on]) => on).map(([name]) => name)
-    return data.games.find((one) => one.skip === skip && one.rules === names.join("."))
+    if (rows !== 3 || columns !== 3 || win !== 3 || gravity || misere || torus) return undefined // overlines change nothing
+    return data.games.find((one) => one.skip === skip)
   }
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -85,7 +84,7 @@ const solver = (() => {
 
   function withNumbers(solution) {
     const numbers = numbersOf(solution.game)
-    if (numbers?.svd === undefined) return {...solution, ...numbers}
+    if (numbers === undefined) return solution
     const {ranks, hidden} = data
     // of each half of the table, the matrix of contents of cells 0 to 3 by those of 4 to 8, its left factor and the rest
     const factors = numbers.svd.map((text, half) => {
