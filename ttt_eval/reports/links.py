@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ttt_envs.game.boards import MOVERS, coordinate, to_text
+from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Position, default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import winner
@@ -23,18 +22,10 @@ LINK_CHARACTERS = "=&./:,"
 """Characters of a link that are not escaped."""
 
 
-def explorer_command(game: AnyGame, position: Position | None = None, moves: Sequence[tuple[int, bool]] = ()) -> str:
-    """Return the command that opens the explorer with a position, or with a game so far; "" beyond its limits.
-
-    Args:
-        game: the game.
-        position: the first position; None for the empty board.
-        moves: cells, each with whether the other player's turn was skipped after it.
-    """
-    if not _is_within_limits(game):
-        return ""
-    link = "&".join([*_game_words(game, position, moves), "o=you", "x=you"])
-    return shlex.join(["python", "play.py", "--web", "--open", link])
+def explorer_command(game: AnyGame, position: Position) -> str:
+    """Return the command that opens the explorer with a position; "" beyond its limits."""
+    link = _describe_position(game, position)
+    return shlex.join(["python", "play.py", "--web", "--open", f"{link}o=you&x=you"]) if _is_within_limits(game) else ""
 
 
 def play_link(game: AnyGame, position: Position) -> str:
@@ -44,9 +35,13 @@ def play_link(game: AnyGame, position: Position) -> str:
     contents = (2 ** (game.rows + 1) - 1) ** game.columns if game.variants.get("gravity") else 3**game.cells
     if not _is_within_limits(game) or contents > MAX_PLAY_BOARDS or winner(game, position.cells) is not None:
         return ""
-    seats = ["you", "optimal"] if position.mover == 0 else ["optimal", "you"]
-    link = "&".join([*_game_words(game, position), *map("{}={}".format, MOVERS, seats)])
-    return f"#{quote(link, safe=LINK_CHARACTERS)}"
+    seats = "o=you&x=optimal" if position.mover == 0 else "o=optimal&x=you"
+    return f"#{quote(_describe_position(game, position) + seats, safe=LINK_CHARACTERS)}"
+
+
+def ways_of(game: AnyGame, position: Position) -> tuple[str, str]:
+    """Return the link and the command of a position, for a board of a page."""
+    return play_link(game, position), explorer_command(game, position)
 
 
 def play_page(folder: Path) -> str:
@@ -61,14 +56,11 @@ def _is_within_limits(game: AnyGame) -> bool:
     return not (is_large or isinstance(game, PhantomGame))
 
 
-def _game_words(game: AnyGame, position: Position | None = None, moves: Sequence[tuple[int, bool]] = ()) -> list[str]:
-    """Return the parts of a link of both pages that describe a game so far."""
+def _describe_position(game: AnyGame, position: Position) -> str:
+    """Return the beginning of a link of both pages: what differs from 3 x 3, and a position that is not empty."""
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
     parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
     parts |= {name: str(value).lower() for name, value in game.variants.items()}
-    if position is not None and position.cells.any():
-        parts["opening"] = to_text(position, game)
-    if moves:
-        parts["moves"] = ".".join(coordinate(cell, game) + "+" * skipped for cell, skipped in moves)
-    return [f"{name}={value}" for name, value in parts.items()]
+    parts |= {"opening": to_text(position, game)} if position.cells.any() else {}
+    return "".join(f"{name}={value}&" for name, value in parts.items())

@@ -95,8 +95,6 @@ class Board(NamedTuple):
     numbers: Float64Array | None = None
     """float64[cells], shown in empty cells, which they colour; NaN for none"""
     write: Callable[[float], str] = format_probability
-    largest: float = 1.0
-    """number with the strongest colour"""
     best: Sequence[int] = ()
     """cells that are framed"""
     last: int | None = None
@@ -172,14 +170,21 @@ def figure(draw: plots.Draw, label: str, caption: str) -> Figure:
         return Figure("", caption, f"Not drawn: {problem}. {label}")
 
 
+def table_texts(table: Table) -> list[list[str]]:
+    """Return the rows of a table as text, its head first, with notes in parentheses."""
+
+    def write(cell: str | Cell) -> str:
+        if isinstance(cell, str):
+            return cell
+        return " ".join([cell.text, *(f"({note})" for note in [cell.note] if note), *(text for text, _ in cell.links)])
+
+    return [[write(cell).strip() for cell in row] for row in (table.head, *table.rows)]
+
+
 def markdown(table: Table) -> list[str]:
-    """Return the lines of a table in Markdown, with notes in parentheses."""
-
-    def escape(cell: str | Cell) -> str:
-        note = f" ({cell.note})" if isinstance(cell, Cell) and cell.note else ""
-        return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", (cell.text if isinstance(cell, Cell) else cell) + note)
-
-    head, *lines = (f"| {' | '.join(map(escape, row))} |" for row in (table.head, *table.rows))
+    """Return the lines of a table in Markdown."""
+    rows = [[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)]
+    head, *lines = (f"| {' | '.join(row)} |" for row in rows)
     return [head, "|---" * len(table.head) + "|", *lines]
 
 
