@@ -6,15 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports import plots
-from ttt_eval.reports.plots import LOSS, WIN, IntervalRow, Line, as_svg, draw_curves, draw_pareto_front, save_picture
-from ttt_eval.statistics import Interval
+from ttt_eval.reports.plots import LOSS, WIN, Line, as_svg, draw_curves, save_picture
 
 LINES = [
     Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
     Line("regret <&> $\\frac{", [100, 1_000, 50_000], [0.5, 0.001, 0.0], LOSS, "--"),
 ]
 CURVES = draw_curves(LINES, "games", "value lost", distances=True)
-POINTS = [IntervalRow(f"at {n}", Interval(n, n - 1, n + 1), n == 3, 1.0 + n, n < 4) for n in range(8)]
 
 
 def texts(draw):
@@ -48,7 +46,6 @@ def test_ids_of_two_pictures_differ_and_references_stay_within_a_picture():
     ("draw", "words"),
     [
         (CURVES, {"0", "0.001", "0.01", "0.1", "1", "100", "1k", "10k", "games", "value lost", LINES[1].name}),
-        (draw_pareto_front(POINTS, "cost", "Elo"), {"cost", "Elo", "1", *(point.name for point in POINTS)}),
         (draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False), {"0", "1k", "LLR"}),
     ],
 )
