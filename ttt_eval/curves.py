@@ -298,7 +298,6 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
         notes.append(f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover")
     values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
     if len(measured) == 1:
-        notes.append(f"{group.name}: one run, so no band")
         return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
     low, high = median_band(values)
     return Summary(group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes)

@@ -44,20 +44,14 @@ def test_setting_as_a_command_line():
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"seeds = {seeds}" for seeds in ("", 0, "true", "[]", "[1, 1]", "[1, -1]", sweep.MAX_RUNS + 1)),
+        *(f"seeds = {seeds}" for seeds in ("", 0, "[1, 1]", sweep.MAX_RUNS + 1)),
         "seed = 1",
-        "fixed = 3",
         "fixed = {games = {a = 1}}",
-        "fixed = {games = 1979-05-27}",
         "fixed = {size = ['3', '--trust']}",
-        "fixed = {learner = '-h'}",
         "fixed = {'out=x' = true}",
         "fixed = {seed = 1}",
         "grid = {hidden = [[64, '--trust'], [8]]}",
-        "grid = {epsilon = []}",
         f"grid = {{epsilon = {list(range(200))}, games = {list(range(200))}}}",
-        "runs = 3",
-        "runs = []",
         "[[runs]]\ngames = 1\n[[runs]]\ngames = 1",
     ],
 )

@@ -50,8 +50,7 @@ def language_model_report(result: LanguageModelResult) -> Report:
         counts += _count_tiles("positions", positions)
     if not verdicts:
         raise ValueError("there are neither games nor exact results")
-    used = (("all answers used", result.usage), ("requested by the last call", result.new))
-    sections["Cost"] = [parts.table("usage", [(name, *(numbers[key] for key in USAGE)) for name, numbers in used])]
+    sections["Cost"] = [parts.table("usage", [[result.usage[key] for key in USAGE]])]
     sections["Reproduction"] = _reproduction(result)
     return Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
 

@@ -57,7 +57,7 @@ def _draw_path(result: SprtResult) -> Figure:
     for elo, bound, colour in (("elo1", result.llr_high, plots.WIN), ("elo0", result.llr_low, plots.LOSS)):
         lines.append(plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--"))
     caption = page.words("path", **elos)
-    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, x_scale="linear")
+    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, log=False)
 
 
 def tournament_report(result: TournamentResult) -> Report:
@@ -119,7 +119,7 @@ def ladder_report(result: LadderResult) -> Report:
               rung.get("front"))
         for rung in result.rungs
     ]  # fmt: skip
-    own = Place(f"{name} (placed)", rating, cost and cost["cpu_s_per_move"], result.front)
+    own = Place(f"{name} (placed)", rating, cost["cpu_s_per_move"] if cost else None, result.front)
     measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
     verdict = [f"{name} is rated {_elo(rating)}: {_describe_place(rating, rungs)}"]
     verdict += [f"{tile.name} {tile.value}" for tile in measures[:1]]
@@ -142,7 +142,7 @@ def ladder_report(result: LadderResult) -> Report:
         parts.spot_board(game, spot, spot.played, spot.loss, likely=spot.likely) for spot in result.worst_positions
     ]
     none = "It loses nothing." if result.regret == 0 else page.words("no worst positions")
-    games, seed = int(result.settings["games"]) or None, int(result.settings["seed"])
+    options = {"games": int(result.settings["games"]) or None, "seed": int(result.settings["seed"])}
     sections: dict[str, Parts] = {
         "": [Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0.")],
         "The ladder": [
@@ -151,8 +151,6 @@ def ladder_report(result: LadderResult) -> Report:
         ],
         "Against each rung": [parts.table("rungs", against)],
         "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)] if boards else [left_out(none)],
-        "Reproduction": parts.reproduction(
-            result, "evaluate.py", "ladder", name, ladder=ladder["source"], games=games, seed=seed
-        ),
+        "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, ladder=ladder["source"], **options),
     }
     return Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)

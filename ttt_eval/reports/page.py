@@ -69,8 +69,6 @@ class Table(NamedTuple):
     rows: Sequence[Row]
     parts: Sequence[int] = ()
     """rows that are a part of the one above them"""
-    folded: str = ""
-    """text that unfolds the table; "" for a table that is open"""
     kind: str = "table"
 
 

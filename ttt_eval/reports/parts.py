@@ -91,7 +91,7 @@ def table(
     writers = [*writers, *[writers[-1]] * len(head)]
     columns = [_write_column(*pair) for pair in zip(writers, zip(*rows, strict=True), strict=False)]
     caption = fixed["caption"].format(**names)
-    return Table(caption, head, list(zip(*columns, strict=True)), parts, fixed.get("folded", ""))
+    return Table(caption, head, list(zip(*columns, strict=True)), parts)
 
 
 def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]) -> Table:
@@ -130,12 +130,12 @@ def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
 
 
 def curves_figure(
-    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, **scales: plots.Scale
+    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, log: bool = True
 ) -> Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
     label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
-    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, **scales), label, caption)
+    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, log=log), label, caption)
 
 
 def curve_parts(groups: Sequence[Group]) -> Parts:
@@ -178,16 +178,14 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     ]
 
 
-def draw_summaries(
-    summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: plots.Scale = "auto", y_scale: plots.Scale = "auto"
-) -> plots.Draw:
+def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) -> plots.Draw:
     """Return a plot of :func:`summary_lines`; a score is on a linear scale, from 0 to 1.
 
     Raises:
         ValueError: more groups than readers can tell apart.
     """
-    lines, measure, scales = summary_lines(summaries), metric(y), {"x_scale": x_scale, "y_scale": y_scale}
-    return plots.draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", **scales)
+    lines, distances = summary_lines(summaries), metric(y).better == "lower"
+    return plots.draw_curves(lines, X_LABELS[x], metric(y).label, distances=distances, log=log)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

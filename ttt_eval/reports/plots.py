@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 Draw = Callable[["Figure"], None]
 """Draws on an empty figure, and sets its height where that depends on the content."""
-Scale = Literal["auto", "log", "linear"]
-"""``"auto"`` is logarithmic where values extend over more than a factor of ten, or down to 0."""
 Numbers = Sequence[float] | Float64Array
 
 WIN, DRAW, LOSS = "#0072B2", "#8C8C8C", "#D55E00"
@@ -190,10 +188,7 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
 # Curves
 
 
-def draw_curves(
-    lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, x_scale: Scale = "auto",
-    y_scale: Scale = "auto",
-) -> Draw:  # fmt: skip
+def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, log: bool = True) -> Draw:
     """Return a plot of curves, with the legend above it.
 
     Args:
@@ -201,8 +196,11 @@ def draw_curves(
         x_label, y_label: labels of the axes.
         distances: y is a distance from 0; on a log scale it is linear below 0.001. Otherwise it is on a linear scale,
             which is from 0 to 1 for shares.
-        x_scale, y_scale: the scales.
+        log: whether an axis is logarithmic if its values extend over more than a factor of ten, or down to 0.
     """
+
+    def is_log(values: Float64Array) -> bool:
+        return log and bool(values.max() > 10 * values.min())
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
@@ -214,14 +212,14 @@ def draw_curves(
                 axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
         x, y = (np.concatenate([line[column] for line in lines]) for column in (1, 2))
-        _scale_x(axes, x, _is_linear(x_scale, x))
+        _scale_x(axes, x, is_log(x))
         top = max(1e-9, y.max(), *(np.max(line.high) for line in lines if line.high is not None))
         if not distances and not 0 <= y.min() <= y.max() <= 1:
             axes.axhline(0, color=DRAW, lw=0.8)
         elif not distances:
             axes.set_ylim(-0.02, 1.02)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-        elif _is_linear(y_scale, y):
+        elif not is_log(y):
             axes.set_ylim(-0.02 * top, max(1.05 * top, NEAR_ZERO))
         else:
             axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
@@ -232,15 +230,11 @@ def draw_curves(
     return draw
 
 
-def _is_linear(scale: Scale, values: Float64Array) -> bool:
-    return scale == "linear" or (scale == "auto" and bool(values.max() <= 10 * values.min()))
-
-
-def _scale_x(axes: Axes, x: Float64Array, is_linear: bool) -> None:
+def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
     """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed."""
     from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
 
-    if is_linear:
+    if not is_log:
         axes.set_xlim(0, x.max() or 1.0)
     else:
         low, high = x[x > 0].min(initial=x.max() or 1.0), x.max() or 1.0

@@ -147,7 +147,6 @@ class LanguageModelResult(GameResult, tag="language-model", kw_only=True):
     games: ModelPart | None
     positions: ModelPart | None
     usage: Data
-    new: Data
 
 
 class SweepResult(Result, tag="sweep", kw_only=True):

@@ -28,7 +28,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.cost import COST_KEYS
-from ttt_eval.curves import Curve, Group, log_spaced, read_curves, varied_labels
+from ttt_eval.curves import SEATS, Curve, Group, log_spaced, read_curves, varied_labels
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
@@ -53,10 +53,6 @@ MAX_MARKS, MAX_RATES, MAX_BOARDS = 200, 30, 5
 two), and of marks whose first move is shown."""
 MAX_PLIES = 36
 """Maximum number of moves of a sample game that are shown, the last ones."""
-MAX_VALUE_LENGTH = 60
-"""Maximum length of the value of a setting, in characters."""
-SEATS = ("first", "second")
-"""Values of the setting ``seat`` of runs that learn in one seat."""
 SEAT_NAMES = ("moving first", "moving second")
 QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of a run that play its sample game; others may be slow, or arbitrary."""
@@ -486,7 +482,7 @@ def _differences(game: AnyGame, a: RunResult, b: RunResult) -> Parts:
 def _varied_settings(runs: Sequence[str], curves: Sequence[Curve]) -> Part:
     """Return the settings in which the runs differ, the seed among them."""
     rows = [
-        (name.replace("_", " "), *(truncate(curve.labels.get(name, ""), MAX_VALUE_LENGTH) for curve in curves))
+        (name.replace("_", " "), *(truncate(curve.labels.get(name, "")) for curve in curves))
         for name in dict.fromkeys(["learner", "seed", *varied_labels(curves), "games"])
         if len({curve.labels.get(name) for curve in curves}) > 1
     ]
