@@ -245,31 +245,6 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
 # Parts
 
 
-def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monkeypatch):
-    monkeypatch.setattr(links, "PLAY_PAGE", run.parent / "docs" / "play" / "index.html")
-    assert page_of(run).attributes("href", "a") == []
-    links.PLAY_PAGE.parent.mkdir(parents=True)
-    links.PLAY_PAGE.write_text("")
-    page = page_of(run)
-    hrefs = page.attributes("href", "a")
-    assert "../docs/play/index.html#skip=0.25&o=you&x=optimal" in hrefs
-    assert page.text().count("python play.py --web --open") >= len(hrefs)
-
-
-@pytest.mark.parametrize(
-    ("game", "address"),
-    [
-        (Game(3, 3, 3, 0.25, misere=True, torus=True), "skip=0.25&misere=true&torus=true"),
-        (Game(4, 4, 4, gravity=True), "rows=4&columns=4&gravity=true"),
-        *((game, "") for game in (Game(4, 4, 3), Game(5, 4, 4, gravity=True), Game(skip_chance=0.6))),
-        (PhantomGame(kind="classic"), ""),
-    ],
-    ids=str,
-)
-def test_addresses_of_positions_on_the_page_without_a_server(game, address):
-    assert links.play_link(game, Boards.start(game).position(0)) == (f"#{address}&o=you&x=optimal" if address else "")
-
-
 def test_commands_that_open_the_explorer():
     game = Game(3, 3, 3, 0.25, misere=True, torus=True)
     command = links.explorer_command(game, from_text("o../.x./... o", game))

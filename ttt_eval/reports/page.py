@@ -23,7 +23,6 @@ from ttt_envs.game.boards import STONES
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports import plots
 from ttt_eval.reports.formats import format_probability
-from ttt_eval.reports.links import play_page
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -99,8 +98,8 @@ class Board(NamedTuple):
     """cell of the stone that is marked"""
     cost: str = ""
     """second line of the caption, in the colour of a loss"""
-    ways: tuple[str, str] = ("", "")
-    """link within the page without a server, and command that opens the explorer"""
+    explore: str = ""
+    """command that opens the explorer"""
 
 
 class Boards(NamedTuple):
@@ -194,7 +193,7 @@ def link_to(path: Path, folder: Path) -> str:
 
 def write_report(path: Path, report: Report) -> Path:
     """Write a page atomically, and return its path."""
-    text = _template().render(report=report, play_page=play_page(path.parent)).lstrip()
+    text = _template().render(report=report).lstrip()
     # undecodable bytes in file names are shown as escapes
     write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     return path

@@ -37,7 +37,7 @@ from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.links import ways_of
+from ttt_eval.reports.links import explorer_command
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import FIRST, REPORT, RunDirectory
@@ -59,6 +59,7 @@ QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 OUTCOMES = ("won", "drawn", "lost")
 COUNTS = ("wins", "draws", "losses")
 UNKNOWN = "not known"
+SHARES = "share of games"
 X_LABELS = {"games": "games", "iterations": "steps of the optimizer"}
 
 
@@ -259,33 +260,25 @@ def _learning(run: RunResult) -> Parts:
 
 
 def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
-    """Yield curves of exact measurements, of results during exploration, and of the loss."""
+    """Yield curves of exact measurements, of results during exploration, and of the loss, as far as they are known."""
     explored = rates(thin_out(run.rows, MAX_RATES)) if all(name in row for row in run.rows for name in COUNTS) else []
-    labels = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
     steps = [row for row in run.rows if "iterations" in row]
+    results = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
     exact_rates = page.words("exact rates", opponent=run.opponent)
-    yield from _figure(measured, dict(zip(LOSSES, LOSS_LABELS, strict=True)), page.words("exact losses"), "value lost")
-    yield from _figure(measured, dict(zip(RATES, OUTCOMES, strict=True)), exact_rates)
-    yield from _figure(explored, dict(zip(COUNTS, labels, strict=True)), page.words("explored rates"))
-    losses = {"loss": "loss", "held_out_loss": "held out loss"}
-    yield from _figure(steps, losses, page.words("net loss"), "loss", "iterations")
-
-
-def _figure(
-    rows: Sequence[Row], labels: Mapping[str, str], caption: str, y_label: str = "", x: str = "games"
-) -> Iterator[Figure]:
-    """Yield the figure of the columns that all rows have, with their labels, if there is a line to draw; without
-    ``y_label`` they are shares of games.
-    """
-    names, at = [name for name in labels if all(name in row for row in rows)], [row[x] for row in rows]
-    if names and len(set(at)) > 1:
-        colours = plots.SERIES if y_label else plots.RESULTS
+    for rows, x, columns, labels, y_label, caption in (
+        (measured, "games", LOSSES, LOSS_LABELS, "value lost", page.words("exact losses")),
+        (measured, "games", RATES, OUTCOMES, SHARES, exact_rates),
+        (explored, "games", COUNTS, results, SHARES, page.words("explored rates")),
+        (steps, "iterations", ("loss", "held_out_loss"), ("loss", "held out loss"), "loss", page.words("net loss")),
+    ):
+        colours = plots.RESULTS if y_label == SHARES else plots.SERIES
         lines = [
-            plots.Line(labels[name], at, [row[name] for row in rows], colour)
-            for name, colour in zip(names, colours, strict=False)
+            plots.Line(label, [row[x] for row in rows], [row[name] for row in rows], colour)
+            for name, label, colour in zip(columns, labels, colours, strict=False)
+            if all(name in row for row in rows)
         ]
-        distances = bool(y_label)
-        yield parts.curves_figure(lines, X_LABELS[x], y_label or "share of games", caption, distances=distances)
+        if rows and lines and rows[0][x] < rows[-1][x]:
+            yield parts.curves_figure(lines, X_LABELS[x], y_label, caption, distances=y_label != SHARES)
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
@@ -324,7 +317,7 @@ def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Par
     """Return the move probabilities on the empty board, the policy's values, and the exact values."""
     choice = first_choice(game, policy, solution=solution)
     chances = parts.map_board(game, "move probabilities", choice.probabilities, formats.format_probability)
-    boards = [chances._replace(ways=ways_of(game, choice.position))]
+    boards = [chances._replace(explore=explorer_command(game, choice.position))]
     for values, key in ((choice.own, "own values"), (choice.exact, "exact values")):
         if values is not None:
             boards.append(parts.map_board(game, key, values))
@@ -360,8 +353,8 @@ def _plies(
         skip = f"{STONES[2 - position.mover]}'s turn is skipped" if skips else ""
         lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
         cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
-        ways = ("", "") if is_last else ways_of(game, reached)
-        yield Board(game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost, ways=ways)
+        board = Board(game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost)
+        yield board if is_last else board._replace(explore=explorer_command(game, reached))
 
 
 def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
