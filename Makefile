@@ -107,7 +107,7 @@ clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
 
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
-# docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
+# docs/benchmark/index.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
 # `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
 # bench-submissions` is this form of all agents on more tasks, and puts their files into benchmarks/submissions.
 # BENCH_AGENTS and BENCH_PYTHON name other agents, and an environment that has their library.
@@ -150,7 +150,8 @@ bench-submissions: $(VENV)/.dev
 	$(call bench_run,$(BENCH_AGENTS),runs/bench-submissions,--quick --every 6 --task $(BENCH_TASKS))
 	for agent in $(subst :,-,$(BENCH_AGENTS)); do cp runs/bench-submissions/$$agent/submission.npz \
 		benchmarks/submissions/$$agent.npz || exit 1; done
-	$(call leaderboard,quick,benchmarks/submissions/*.npz --task random chance-25 self-play masks)
+	$(BIN)/python evaluate.py bench report benchmarks/submissions/*.npz --task random chance-25 self-play masks \
+		--out runs/bench-submissions.html
 
 bench-scores: $(VENV)/.dev
 	mkdir -p benchmarks/scores

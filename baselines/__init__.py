@@ -1,3 +1,7 @@
 """Policies without learning."""
 
+import lazy_loader
+
 __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

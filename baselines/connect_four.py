@@ -21,6 +21,8 @@ from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import check_cells
 
+__all__ = ["Bounds", "Solver", "check_solvable", "is_solvable"]
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Bitboards: columns of ``rows + 1`` bits each, lowest cell first; the top bit of a column stays empty. It separates
 # columns, so that no line of set bits continues from one column into another. Kernels use signed integers: left shifts

@@ -2,7 +2,7 @@
 
 Their sources are ``examples/tour.py``, in jupytext's percent format, and the page ``docs/tutorial.md``. Every notebook
 is executed in an empty folder. If ``setup.cfg`` names the address of the repository, a notebook begins with a badge
-that opens it in Colab and with a cell that installs the package there, and ``docs/examples.md`` has the same links.
+that opens it in Colab and with a cell that installs the package there, and ``docs/clients.md`` has the same links.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def main() -> None:
         print(f"{path.name}: running", flush=True)
         execute(notebook)
         nbformat.write(notebook, path)
-    page = ROOT / "docs" / "examples.md"
+    page = ROOT / "docs" / "clients.md"
     text = LINKS.sub(rf"\g<1>{page_links(place)}\g<2>", page.read_text(encoding="utf-8"))
     page.write_text(text, encoding="utf-8")
 

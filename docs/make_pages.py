@@ -1,4 +1,4 @@
-"""Pages of the site: those of docs/ and of the root, the help of all commands, and the API by module.
+"""Pages of the site: those of docs/ and of the root, the help of all commands, and the public names by package.
 
 ``make docs`` writes them into ``build/pages``, from which zensical builds ``site/`` by mkdocs.yml. README.md is the
 front page. Links are rewritten for the site, code blocks keep only their language, and a link to a file that is no page
@@ -7,6 +7,8 @@ becomes plain text.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import io
 import os
 import re
@@ -104,22 +106,31 @@ def navigation() -> list[str]:
 
 
 def api_pages() -> list[str]:
-    """Return the API pages of the navigation, ``api/package/module.md`` for each module."""
+    """Return the API pages of the navigation, ``api/package.md`` for each package."""
     return [page for page in navigation() if page.startswith("api/")]
 
 
 def api_page(page: str) -> str:
-    """Return an API page: docstrings of a module, and of the public classes and functions of a package."""
+    """Return an API page: the docstring and the public names of a package, or of a module with a list of them."""
     path = page.removeprefix("api/").removesuffix(".md")
     name, package = path.replace("/", "."), ROOT / path / "__init__.py"
-    offered = (
-        re.findall(r"^from (\S+) import (\w*[a-z]\w*) as \2$", package.read_text(encoding="utf-8"), re.M)
-        if package.exists()
-        else []
-    )
+    is_package = package.exists()
+    tree = ast.parse((package if is_package else ROOT / f"{path}.py").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    places = {alias.name: node.module for node in imports for alias in node.names}
+    if not is_package:
+        [names] = [ast.literal_eval(node.value) for node in tree.body if is_assignment(node, "__all__")]
+        return f"# {name}\n\n::: {name}\n    options: {{members: {names}}}\n"
     options = "    options: {heading_level: 2, show_root_heading: true, show_root_toc_entry: true}"
-    parts = [f"# {name}", f"::: {name}", *(f"::: {module}.{what}\n{options}" for module, what in offered)]
+    module = importlib.import_module(name)
+    names = [what for what in module.__all__ if what in places and callable(getattr(module, what))]
+    parts = [f"# {name}", f"::: {name}", *(f"::: {places[what]}.{what}\n{options}" for what in names)]
     return "\n\n".join(parts) + "\n"
+
+
+def is_assignment(node: ast.stmt, name: str) -> bool:
+    """Return whether a statement assigns a name."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
 
 
 def help_page() -> str:

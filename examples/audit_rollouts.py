@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Float64Array
-from ttt_eval.audit.estimators import Batch
+from ttt_eval.audit import Batch
 
 
-def to_rollout(batch: Batch) -> tuple[Float64Array, ...]:
+def to_rollout(batch: Batch) -> tuple[NDArray[np.float64], ...]:
     """Return episodes as a rollout of T steps in E environments, as in CleanRL's ``ppo.py``.
 
     An episode that is truncated by the last step of the rollout continues in the next one: ``next_value`` holds the
@@ -41,7 +41,7 @@ def to_rollout(batch: Batch) -> tuple[Float64Array, ...]:
     return rewards.T.copy(), values[:, :-1].T.copy(), dones.T.copy(), values[:, -1].copy(), ended
 
 
-def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], Float64Array]:
+def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], NDArray[np.float64]]:
     """Return an estimator from a function of a rollout, such as the loop of CleanRL's ``ppo.py``.
 
     Args:
@@ -49,24 +49,22 @@ def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], Flo
             arrays of :func:`to_rollout`; returns advantages [T, E], as an array or a tensor.
     """
 
-    def estimator(batch: Batch) -> Float64Array:
+    def estimator(batch: Batch) -> NDArray[np.float64]:
         return np.asarray(function(*to_rollout(batch), discount=batch.discount), np.float64).T
 
     estimator.__name__ = getattr(function, "__name__", type(function).__name__)
     return estimator
 
 
-def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> Float64Array:
+def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> NDArray[np.float64]:
     """Return the advantages of Stable-Baselines3's own ``RolloutBuffer.compute_returns_and_advantage``, in float32.
 
     Args:
         batch: the episodes.
         lam: its ``gae_lambda``.
     """
-    from ttt_envs.core.packages import avoid_triton_crash
-
-    avoid_triton_crash()
     import torch
+    import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow where it is installed: docs/install.md
     from gymnasium import spaces
     from stable_baselines3.common.buffers import RolloutBuffer
 

@@ -18,8 +18,8 @@ from open_spiel.python.algorithms import mcts
 
 from ttt_envs import Game, act, make_policy
 from ttt_envs.open_spiel import load_game, to_boards
+from ttt_eval import interval_from_pairs
 from ttt_eval.exact import exploitability, match_outcome
-from ttt_eval.statistics import interval_from_pairs
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--policy", default="win-or-block", help="ours, by its spec string")

@@ -15,11 +15,9 @@ from collections import Counter
 
 import numpy as np
 
-from ttt_envs import Game, as_policy
-from ttt_envs.envs.render import Scene, text
-from ttt_envs.game.boards import cell_at
-from ttt_eval.exact import exploitability, match_outcome
-from ttt_eval.exact.policy_cache import cached
+from ttt_envs import Game, as_policy, cell_at
+from ttt_envs.envs import Scene, text
+from ttt_eval.exact import cached, exploitability, match_outcome
 
 GAME = Game(3, 3, 3)
 TASK = "You play tic-tac-toe and have the stones o. Answer with the cell of your move, such as b2.\n\n"

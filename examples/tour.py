@@ -28,14 +28,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
 
-from baselines.compression.grouping import make_grouping
+from baselines import random_play_values
+from baselines.compression import make_grouping
 from baselines.exact import solve
-from baselines.tables import random_play_values
-from learners.q_learning import QLearningConfig
-from learners.training import Trainer, make_initial_rng
+from learners import QLearningConfig, Trainer, make_initial_rng
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_eval.exact import exploitability, match_outcome, training_callback
-from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches import play_pairs
 
 # %%
 GAMES = 100_000  # number of self-play games; 2_000 for a quick look

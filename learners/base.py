@@ -162,28 +162,25 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
     """A learner that explores by random moves, with the probability ``epsilon[0]``.
 
     Args:
-        config: its settings, with ``name``, ``symmetries``, ``epsilon`` and ``epsilon_decay``.
+        config: its settings, with ``name``, ``symmetries``, ``rewards``, ``epsilon`` and ``epsilon_decay``.
         game: the game.
+        backup: where a transition leads.
 
     Attributes:
         epsilon: float64[2]: the probability, and its decay: it is multiplied by 1 - decay after each random move.
+
+    Raises:
+        ValueError: rewards that have no opposite, if the next value may be the opponent's.
     """
 
     colour_blind = True
 
-    def __init__(self, config: Any, game: AnyGame) -> None:
-        self.config, self.name, self.game = config, config.name, game
+    def __init__(self, config: Any, game: AnyGame, backup: Backup) -> None:
+        if config.rewards == "report" and backup == "negamax":
+            rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
+            raise ValueError(f'{rule}: choose rewards="unit" or backup="agent"')
+        self.config, self.name, self.game, self.backup = config, config.name, game, backup
         self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
-
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
-        """Return epsilon-greedy moves int64[B]."""
-        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
-        epsilon_greedy(self.training_values(boards), draws, self.epsilon, actions)
-        return actions
-
-    def training_values(self, boards: Boards) -> Float64Array:
-        """Return the action values float64[B, cells] by which it explores, NaN where illegal."""
-        return self.action_values(boards)
 
 
 @kernel

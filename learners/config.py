@@ -10,16 +10,14 @@ import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from msgspec import Meta, ValidationError, convert
 
 from learners import LEARNERS
 from learners.base import Checkpointable
-from learners.pool import NAME as POOL
-from learners.pool import parse_pool
-from learners.training import Trainer, TrainingLoop, make_initial_rng
+from learners.training import POOL, Pool, Trainer, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
 from ttt_envs.core.checks import check_choice, closest_names
 from ttt_envs.core.work import MAX_THREADS
@@ -41,21 +39,6 @@ Layers = Annotated[tuple[Annotated[int, Meta(ge=1, le=8192)], ...], Meta(min_len
 """Number of units of each hidden layer."""
 TEACHER = "teacher"
 """Opponent name of a learner that is trained on its teacher's games."""
-
-
-class TrainingOptions(TypedDict, total=False):
-    """Options of a training."""
-
-    batch: Required[int]
-    """number of games in parallel"""
-    seed: Required[int]
-    """seed of all random numbers"""
-    opponent: str
-    """a spec string, a pool, or ``"self"``, the default"""
-    seat: SeatChoice
-    """the learner's, as in :class:`~learners.training.Trainer`"""
-    cluster: str
-    """address of a cluster that plays the games, "" for none"""
 
 
 @dataclass(frozen=True)
@@ -88,15 +71,13 @@ class LearnerConfig:
     """Whether it learns from games of ``opponent`` only."""
     loop: ClassVar[str] = ""
     """"module:Class" of its own :class:`~learners.training.TrainingLoop`, called with the learner, the number of games
-    and :class:`TrainingOptions`; "" for :class:`~learners.training.Trainer`."""
+    and the keywords of :meth:`training`; "" for :class:`~learners.training.Trainer`."""
     resumes: ClassVar[bool] = True
     """Whether a stopped training continues, and a finished one to more games; else it starts again."""
     plays_games: ClassVar[bool] = True
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
     """Rules of ``game.VARIANTS`` that are supported, and ``game.HIDING`` if phantom games are."""
-    refusal_reasons: ClassVar[Mapping[str, str]] = {}
-    """Why others are not, by rule, after the word "because"."""
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self), include_extras=True)
@@ -118,52 +99,61 @@ class LearnerConfig:
 
     def check_game(self, game: AnyGame) -> None:
         """Raise ValueError if a rule of the game is not supported."""
-        default = dict.fromkeys((*VARIANTS, HIDING), "its configuration does not list it in `variants`")
-        check_variants(self.name, game, self.variants, reasons={**default, **self.refusal_reasons})
+        by_view = {HIDING: "it reads the whole board, to value or search the positions after its moves"}
+        reasons = dict.fromkeys(VARIANTS, "its configuration does not list it in `variants`") | by_view
+        check_variants(self.name, game, self.variants, reasons=reasons)
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> Checkpointable:
         """Return an untrained learner."""
         raise NotImplementedError
 
-    def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """Check beforehand that the learner can train against an opponent.
+    def training(
+        self,
+        game: AnyGame,
+        games: int,
+        *,
+        batch: int,
+        seed: int,
+        opponent: str = "",
+        seat: SeatChoice = "alternate",
+        cluster: str = "",
+    ) -> TrainingLoop:
+        """Return the training of a new, untrained learner.
 
         Args:
-            opponent: a spec string, a pool, or ``"self"``.
             game: the game.
-
-        Raises:
-            ValueError: it cannot.
-        """
-        if self.only_opponent and opponent != self.opponent:
-            raise ValueError(f"{self.name} learns from games of {self.opponent} only, not against {opponent}")
-        is_pool = opponent.partition(":")[0] == POOL
-        if self.loop and is_pool:
-            raise ValueError(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
-        if opponent not in (SELF, TEACHER) and not is_pool:
-            make_policy(opponent, game)
-
-    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> TrainingLoop:
-        """Return the training of a new, untrained learner for a total number of games.
+            games: total number of games.
+            batch: number of games in parallel.
+            seed: seed of all random numbers.
+            opponent: a spec string, a pool, or ``"self"``, the default of learners that have no other.
+            seat: the learner's, as in :class:`~learners.training.Trainer`.
+            cluster: address of a cluster that plays the games, "" for none.
 
         Raises:
             ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
         """
         self.check_game(game)
-        spec = options.setdefault("opponent", self.opponent if self.only_opponent else SELF)
-        seed, seat = options["seed"], options.get("seat", "alternate")
+        opponent = opponent or (self.opponent if self.only_opponent else SELF)
+        if self.only_opponent and opponent != self.opponent:
+            raise ValueError(f"{self.name} learns from games of {self.opponent} only, not against {opponent}")
+        is_pool = opponent.partition(":")[0] == POOL
 
         def build() -> Any:
             return self.build(game, make_initial_rng(seed))
 
         if self.loop:
-            self.check_opponent(spec, game)
-            loop: TrainingLoop = load_object(self.loop)(build(), games, **options)
-            return loop
-        return Trainer(build(), parse_pool(spec, build) or spec, games, batch=options["batch"], seed=seed, seat=seat)
+            if is_pool:
+                raise ValueError(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
+            options = {"batch": batch, "seed": seed, "opponent": opponent, "seat": seat, "cluster": cluster}
+            return cast("TrainingLoop", load_object(self.loop)(build(), games, **options))
+        players: Any = opponent
+        if is_pool:
+            players = make_policy(f"{Pool.__module__}:Pool{opponent[len(POOL) :]}", game)
+            players.build = build
+        return Trainer(build(), players, games, batch=batch, seed=seed, seat=seat)
 
 
-_named: set[str] = set()
+named: set[str] = set()
 """Classes that the caller of this process has named: files may name the same ones."""
 
 
@@ -181,18 +171,11 @@ def load_learner(name: str) -> type[LearnerConfig]:
         return kind
     if ":" not in name:
         raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
-    if isinstance(name, FromFile) and name not in _named and not trusted():
+    if isinstance(name, FromFile) and name not in named and not trusted():
         why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
         raise ValueError(f"{why}: if you trust its author, {TRUSTING}")
-    _named.add(name)
+    named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
         raise ValueError(f"{name} is no class of a learner's settings: derive it from one in learners.config")
     return kind
-
-
-def check_rewards(rewards: str, backup: str) -> None:
-    """Raise ValueError for rewards that have no opposite, if the next value may be the opponent's."""
-    if rewards == "report" and backup == "negamax":
-        rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
-        raise ValueError(f'{rule}: choose rewards="unit" or backup="agent"')

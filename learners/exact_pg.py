@@ -29,14 +29,14 @@ opponent the same updates are made in the learner's positions only.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Unpack
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.base import Checkpointable
-from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt, TrainingOptions
+from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.training import Progress, TrainingLoop
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
@@ -93,21 +93,14 @@ class ExactPGConfig(LearnerConfig):
         """
         return ExactPG(self, game, rng)
 
-    def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """See :meth:`LearnerConfig.check_opponent`; fictitious play would need best policies over views."""
-        super().check_opponent(opponent, game)
-        if isinstance(game, PhantomGame) and self.method == "fictitious-play":
-            raise ValueError(
-                f"fictitious-play needs best responses over views, unknown in {game}: choose another method"
-            )
-        policy = None if opponent == SELF else make_policy(opponent, game)
-        if policy is not None and (policy.peeks or not policy.pure):
-            why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
-            raise ValueError(f"{self.name} evaluates its opponent exactly, but {why}: choose another opponent")
-
 
 class ExactPG(Checkpointable):
-    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where it never plays."""
+    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits, uniform where it never plays.
+
+    Attributes:
+        index: the N positions.
+        logits: float64[N, cells]: logarithms of the probabilities, 0 where illegal.
+    """
 
     name = ExactPGConfig.name
     stored = ("logits",)
@@ -116,21 +109,11 @@ class ExactPG(Checkpointable):
         self.config, self.game, self.graph = config, game, KeptGraph(game)
         shape = self.graph.legal.shape
         initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
-        index = PositionIndex(game, self.graph.boards)
-        self.table = SoftmaxTable(index, log_softmax(initial, self.graph.legal))
-
-    @property
-    def logits(self) -> Float64Array:
-        """float64[N, cells]: logarithms of the probabilities, 0 where illegal."""
-        return self.table.logits
-
-    @logits.setter
-    def logits(self, logits: Float64Array) -> None:
-        self.table = replace(self.table, logits=logits)
+        self.index, self.logits = PositionIndex(game, self.graph.boards), log_softmax(initial, self.graph.legal)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
-        return self.table.probabilities(boards)
+        return SoftmaxTable(self.index, self.logits).probabilities(boards)
 
 
 class ExactTraining(TrainingLoop):
@@ -138,14 +121,14 @@ class ExactTraining(TrainingLoop):
 
     An update counts as one game. Wins, draws and losses are the sums of their exact probabilities before each update,
     rounded so that they add up to the number of updates; those of the learner, over its seats, and in self-play those
-    of player_0. No moves are made, so ``steps`` is 0. ``logged`` has exact numbers before the last update: the expected
-    result, the norm of its gradient in the logits, and the mean entropy of a decision in nats.
+    of player_0. No moves are made, so ``steps`` is 0. ``logged`` has the exact expected result before the last update.
 
     Args:
         learner: the learner, trained in place.
         games: total number of updates.
-        options: ``batch``, the number of updates per step, on which no result depends; ``opponent``, a pure policy or
-            ``"self"``; ``seat``, the learner's: ``"random"`` and ``"alternate"`` weigh both seats equally.
+        batch: number of updates per step, on which no result depends.
+        opponent: a pure policy or ``"self"``.
+        seat: the learner's: ``"random"`` and ``"alternate"`` weigh both seats equally.
 
     Attributes:
         updated: bool[N]: the positions in which the learner is to move.
@@ -154,21 +137,27 @@ class ExactTraining(TrainingLoop):
         reference: float64[N, cells]: logits of the regularization policy.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent.
+        ValueError: numbers out of range, an unknown opponent, one that is not pure or sees hidden stones, a method that
+            the game does not allow.
     """
 
     learner: ExactPG
     stored = ("counts", "totals", "q_tm1", "reference")
 
-    def __init__(self, learner: ExactPG, games: int, **options: Unpack[TrainingOptions]) -> None:
-        super().__init__(learner, games, options["batch"])
-        boards, opponent = learner.graph.boards, options["opponent"]
+    def __init__(self, learner: ExactPG, games: int, *, batch: int, opponent: str, seat: str, **_: Any) -> None:
+        super().__init__(learner, games, batch)
+        game, boards, method = learner.game, learner.graph.boards, learner.config.method
+        if isinstance(game, PhantomGame) and method == "fictitious-play":
+            raise ValueError(f"{method} needs best responses over views, unknown in {game}: choose another method")
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
-            policy = make_policy(opponent, learner.game)
+            policy = make_policy(opponent, game)
+            if not policy.pure:
+                why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
+                raise ValueError(f"{learner} evaluates its opponent exactly, but {why}: choose another opponent")
             self._opponent = np.concatenate([policy.probabilities(part) for part in boards.chunks(QUERY_SIZE)])
-            self._seats = {"first": (0,), "second": (1,)}.get(options.get("seat", ""), (0, 1))
+            self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
         self.updated = np.isin(boards.mover, self._seats)
         self.totals, self.q_tm1, self.reference = np.zeros(3), np.zeros(learner.logits.shape), learner.logits
 
@@ -187,7 +176,8 @@ class ExactTraining(TrainingLoop):
         x, legal, number = learner.logits, learner.graph.legal, self.done.games
         p = np.where(legal, np.exp(x), 0.0)
         exact = self._evaluate(p)
-        self._measure(p, exact)
+        self.totals = self.totals + np.array(exact.results)
+        self.logged = {"value": exact.results[0] - exact.results[2]}
         h = config.learning_rate or (10.0 if config.method == "gradient" else 1.0)
         change = getattr(self, f"_{config.method.replace('-', '_')}")(p, exact, h)
         logits = log_softmax(np.where(self.updated[:, None], x + change, x), legal)
@@ -223,14 +213,6 @@ class ExactTraining(TrainingLoop):
             [part.results[:: 1 - 2 * seat] for part, seat in zip(evaluations, self._seats, strict=True)], 0
         )
         return first._replace(results=tuple(results.tolist()))
-
-    def _measure(self, p: Float64Array, exact: GraphEvaluation) -> None:
-        """Add the probabilities of the results before an update, and store the metrics."""
-        visits = np.where(self.updated, exact.occupancy, 0.0)
-        entropy = float(-(visits @ (p * self.learner.logits).sum(axis=1)) / max(visits.sum(), 1e-300))
-        norm = math.sqrt(float(np.square(self._gradient(p, exact, 1.0)[self.updated]).sum()))
-        self.totals = self.totals + np.array(exact.results)
-        self.logged = {"value": exact.results[0] - exact.results[2], "gradient_norm": norm, "entropy": entropy}
 
     # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action values, advantages and
     # visits, and h is the learning rate.

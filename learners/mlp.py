@@ -23,11 +23,10 @@ Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
 ONE = np.float32(1)
 """Constant for kernels: sums of it stay in float32."""
-CHUNK = 1 << 14
-"""Number of positions that :func:`forward` evaluates at once."""
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 ADAM = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
 """Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
+LARGEST = 1e9
+"""Numbers of this size or more mean that learning diverges."""
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
 
@@ -73,25 +72,18 @@ def dense_layers(weights: Arrays, activations: Iterable[Activation]) -> list[Den
 
 def forward(inputs: np.ndarray[Any, Any], layers: Sequence[Dense]) -> Float64Array:
     """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the first]."""
-    parts = []
-    for start in range(0, max(1, len(inputs)), CHUNK):
-        out = inputs[start : start + CHUNK].astype(np.float64)
-        for weights, bias, activation in layers:
-            out = ACTIVATIONS[activation](out @ weights + bias)
-        parts.append(out)
-    return np.concatenate(parts)
-
-
-def sigmoid(x: Float64Array) -> Float64Array:
-    """Return 1 / (1 + exp(-x))."""
-    from scipy.special import expit  # its import takes .4 s
-
-    return np.asarray(expit(x))
+    out = inputs.astype(np.float64)
+    for weights, bias, activation in layers:
+        out = ACTIVATIONS[activation](out @ weights + bias)
+    return out
 
 
 ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
-    "linear": np.asarray, "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "sigmoid": sigmoid
-}  # fmt: skip
+    "linear": np.asarray,
+    "relu": lambda x: np.maximum(x, 0),
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 0.5 + 0.5 * np.tanh(0.5 * x),  # 1 / (1 + exp(-x))
+}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -132,7 +124,8 @@ def evaluate_net(seen: Int8Array, net: Packed, room: Float32Array) -> int:
     """
     cells, states, width = len(seen), 2 * net.lines.shape[1] - 1, net.widths[1]
     out = room[0][:width]
-    _begin(net.weights, 0, out)
+    out[:] = 0.0
+    _add(ONE, net.weights, 0, out)  # the bias
     for cell in range(cells):
         plane = int64(seen[cell]) - 1 if seen[cell] > 0 else 2
         _add(ONE, net.weights, (1 + plane * cells + cell) * width, out)
@@ -144,20 +137,13 @@ def evaluate_net(seen: Int8Array, net: Packed, room: Float32Array) -> int:
     for layer in range(2, len(net.widths)):
         inputs, width = out, net.widths[layer]
         out = room[(layer - 1) % 2][:width]
-        _begin(net.weights, start, out)
+        out[:] = 0.0
+        _add(ONE, net.weights, start, out)
         for row in range(len(inputs)):
             if inputs[row] > 0:
                 _add(inputs[row], net.weights, start + (1 + row) * width, out)
         start += (1 + len(inputs)) * width
     return len(net.widths) % 2
-
-
-@inlined
-def _begin(weights: Float32Array, start: int, out: Float32Array) -> None:
-    """Set the outputs of a layer to its bias."""
-    bias = weights[start : start + len(out)]
-    for output in range(len(out)):
-        out[output] = bias[output]
 
 
 @inlined
@@ -359,7 +345,7 @@ class TFNet(Stored):
         self.updates = int(arrays["updates"][0])
 
     def check(self, *numbers: Any) -> None:
-        """Raise ValueError unless all numbers are finite."""
-        if not all(np.isfinite(array).all() for array in numbers):
+        """Raise ValueError unless all numbers are finite, and not so large that the net's outputs may overflow."""
+        if not all((np.abs(array) < LARGEST).all() for array in numbers):
             state = f"{self._learner} has diverged after {self.updates:,} updates"
             raise ValueError(f"{state}: choose a learning_rate below {self._rate[0]:g}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from learners.base import Transition
 from learners.config import Fraction
-from learners.q_table import Memory, StepSizes, TabularConfig, TabularLearner, learn, set_key
+from learners.q_table import Memory, TabularConfig, TabularLearner, learn, set_key
 from ttt_envs.core.jit import Int64Array, UInt64Array, int64, kernel
 from ttt_envs.game.phantom import AnyGame
 
@@ -39,30 +39,35 @@ class NaiveMCConfig(TabularConfig):
 
 
 class NaiveMC(TabularLearner):
-    """The learner of :class:`NaiveMCConfig`; it keeps the moves of each player in each game until the game is over."""
+    """The learner of :class:`NaiveMCConfig`; it keeps the moves of each player in each game until the game is over.
+
+    Attributes:
+        waiting: uint64[games, 2, cells, words]: the keys of the moves of each player.
+        lengths: int64[games, 2]: their numbers.
+    """
+
+    stored = (*TabularLearner.stored, "waiting", "lengths")
+    any_length = (*TabularLearner.any_length, "waiting", "lengths")
 
     def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         super().__init__(config, game)
-        self.steps, words = StepSizes.of(1.0, 1.0), len(self.table.memory.key)
-        self.pending = {
-            "waiting": np.zeros((0, 2, game.cells, words), np.uint64),
-            "lengths": np.zeros((0, 2), np.int64),
-        }
+        self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.key)), np.uint64)
+        self.lengths = np.zeros((0, 2), np.int64)
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""
         batch, num_over = transition.own_first(self.config.rewards), int((transition.discount == 0).sum())
-        more = max(0, int(batch.game.max(initial=-1)) + 1 - len(self.pending["lengths"]))
-        for name, array in self.pending.items():
-            self.pending[name] = np.pad(array, ((0, more), *[(0, 0)] * (array.ndim - 1))) if more else array
+        if (more := int(batch.game.max(initial=-1)) + 1 - len(self.lengths)) > 0:
+            self.waiting = np.pad(self.waiting, ((0, more), (0, 0), (0, 0), (0, 0)))
+            self.lengths = np.pad(self.lengths, ((0, more), (0, 0)))
         self.table.reserve(num_over * self.game.cells)
-        error = mc_update(batch, self.pending["waiting"], self.pending["lengths"], self.steps, self.table.memory)
+        error = mc_update(batch, self.waiting, self.lengths, self.table.memory)
         errors = {"error": error} if num_over else {}
         return {**errors, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
 
 
 @kernel
-def mc_update(batch: Transition, waiting: UInt64Array, lengths: Int64Array, steps: StepSizes, table: Memory) -> float:
+def mc_update(batch: Transition, waiting: UInt64Array, lengths: Int64Array, table: Memory) -> float:
     """Q(s, a) += 1 / n * (final reward - Q(s, a)) for all moves of a player whose game is over.
 
     ``waiting`` uint64[games, 2, cells, words] has the keys of the moves of each player, ``lengths`` int64[games, 2]
@@ -78,7 +83,7 @@ def mc_update(batch: Transition, waiting: UInt64Array, lengths: Int64Array, step
         lengths[game, mover] = length + 1
         if batch.discount[b] == 0:
             for move in range(lengths[game, mover]):
-                total += abs(learn(waiting[game, mover, move], batch.reward[b], steps, table))
+                total += abs(learn(waiting[game, mover, move], batch.reward[b], 1.0, 1.0, table))
                 count += 1
             lengths[game, mover] = 0
     return total / max(1, count)

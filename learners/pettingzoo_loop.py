@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from learners.base import Learner
-from learners.training import Decisions, Progress, check_backup, check_counts, make_exploration_rng, training_key
+from learners.training import SPAWN_EXPLORATION, Decisions, Progress, check_backup, check_counts, make_rng, training_key
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
@@ -39,16 +39,14 @@ def train_in(
         seat: the learner's.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent or one that peeks, a learner that cannot learn so.
+        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn so.
     """
     check_counts(games, 1)
     check_choice("seat", seat, get_args(Seat))
     check_backup(learner, self_play=opponent == SELF)
     other = None if opponent == SELF else make_policy(opponent, learner.game)
-    if other is not None and other.peeks:
-        raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
     key, progress = training_key(seed), Progress()
-    decisions = Decisions(learner, 1, make_exploration_rng(seed))
+    decisions = Decisions(learner, 1, make_rng(seed, SPAWN_EXPLORATION))
     for number in range(games):
         own_seat = 0 if other is None else {"first": 0, "second": 1, "alternate": number % 2}[seat]
         env.reset(seed=seed if number == 0 else None)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from learners.base import Backup, Transition
-from learners.config import Fraction, Rate, check_rewards
-from learners.q_table import Memory, StepSizes, TabularConfig, TabularLearner, find, highest_value, learn, set_key
+from learners.config import Fraction, Rate
+from learners.q_table import Memory, TabularConfig, TabularLearner, find, highest_value, learn, set_key
 from ttt_envs.core.jit import kernel
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -41,10 +41,6 @@ class QLearningConfig(TabularConfig):
     values: Literal["action", "afterstate"] = "action"
     """entries of the table: action values, or afterstate values, which several actions share"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_rewards(self.rewards, self.backup)
-
     def build(self, game: AnyGame, rng: np.random.Generator) -> QLearning:
         """Return an untrained learner; ``rng`` is unused.
 
@@ -60,20 +56,22 @@ class QLearning(TabularLearner):
     """The learner of :class:`QLearningConfig`."""
 
     def __init__(self, config: QLearningConfig, game: AnyGame) -> None:
-        super().__init__(config, game, afterstates=config.values == "afterstate")
-        self.backup, self.on_policy = config.backup, config.target == "sarsa"
-        self.steps = StepSizes.of(config.step_size, config.step_size_power)
+        super().__init__(config, game, config.backup, afterstates=config.values == "afterstate")
+        self.on_policy = config.target == "sarsa"
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order."""
         self.table.reserve(len(transition.action))
-        batch = transition.own_first(self.config.rewards)
-        error = q_update(batch, self.config.gamma, self.steps, self._parameters, self.table.memory)
+        batch, config = transition.own_first(self.config.rewards), self.config
+        rates = config.step_size, config.step_size_power
+        error = q_update(batch, config.gamma, *rates, self._parameters, self.table.memory)
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
 
 
 @kernel
-def q_update(batch: Transition, gamma: float, steps: StepSizes, parameters: Parameters, table: Memory) -> float:
+def q_update(
+    batch: Transition, gamma: float, step_size: float, power: float, parameters: Parameters, table: Memory
+) -> float:
     """Q(s, a) += alpha * (td_target - Q(s, a)), for each transition in order. Return the mean absolute TD error."""
     total = 0.0
     for b in range(len(batch.action)):
@@ -88,5 +86,5 @@ def q_update(batch: Transition, gamma: float, steps: StepSizes, parameters: Para
         td_target = batch.reward[b] + batch.discount[b] * gamma * next_value
 
         set_key(obs, batch.action[b], table)
-        total += abs(learn(table.key, td_target, steps, table))
+        total += abs(learn(table.key, td_target, step_size, power, table))
     return total / max(1, len(batch.action))

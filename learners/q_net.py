@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Backup, EpsilonGreedyLearner, Stored, Transition
-from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt, check_rewards
+from learners.base import Backup, EpsilonGreedyLearner, Stored, Transition, epsilon_greedy
+from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
-from ttt_envs.core.jit import Float32Array, Float64Array
+from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame
@@ -70,16 +70,7 @@ class QNetConfig(LearnerConfig):
     batch_size: PositiveInt = 256
     """number of decisions in a minibatch from the replay buffer"""
     gradient_steps: PositiveInt = 1
-    """number of updates per batch of decisions played; more than 1 only with a replay buffer"""
-    target_update_interval: NonNegativeInt = 0
-    """number of updates between copies of the net to the target net; 0: no target net"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.gradient_steps > 1 and self.buffer_size == 0:
-            count = f"gradient_steps={self.gradient_steps}"
-            raise ValueError(f"{count} needs a replay buffer: choose gradient_steps=1, or a buffer_size above 0")
-        check_rewards(self.rewards, self.backup)
+    """number of updates per batch of decisions played"""
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> QNet:
         """Return a learner with random weights; ``rng`` draws these and the minibatches of the replay buffer.
@@ -99,21 +90,18 @@ class QNet(EpsilonGreedyLearner):
     Everything runs on the CPU, where a net of this size is fastest.
     """
 
-    stored = ("net", "target", "replay", "epsilon")
+    stored = ("net", "replay", "epsilon")
     any_length = ("replay.rng",)
 
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
-        super().__init__(config, game)
-        self.backup: Backup = config.backup
+        super().__init__(config, game, config.backup)
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
         initial, draws = rng.spawn(2)
         shapes = layer_shapes((2 * game.cells, config.hidden, game.cells)).items()
         weights = glorot(dict(sorted(shapes, key=lambda shape: -len(shape[1]))), initial)  # biases draw last
         rates = config.learning_rate, config.learning_rate_decay
-        arguments = config.name, weights, ACTIVATIONS, *rates, config.optimizer
-        self.net = net = TFNet(*arguments)
-        self.target = TFNet(*arguments) if config.target_update_interval else None
+        self.net = net = TFNet(config.name, weights, ACTIVATIONS, *rates, config.optimizer)
         width = 2 * game.cells + 3
         self._q = net.compile(lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8"))
         self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
@@ -130,7 +118,7 @@ class QNet(EpsilonGreedyLearner):
         obs, next_obs, numbers = tf.split(batch, [cells, cells, 3], axis=1)
         action, reward, discount = tf.cast(numbers[:, 0], tf.int32), numbers[:, 1], numbers[:, 2]
 
-        next_q = (self.target or net).outputs(net.planes(next_obs, 2))
+        next_q = net.outputs(net.planes(next_obs, 2))
         next_value = tf.reduce_max(tf.where(net.legal_moves(self.game, next_obs), next_q, -math.inf), axis=1)
         td_target = reward + tf.where(discount == 0, 0.0, discount * next_value)
 
@@ -157,19 +145,19 @@ class QNet(EpsilonGreedyLearner):
         for _ in range(config.gradient_steps):
             drawn = rows if self.replay is None else self.replay.draw(config.batch_size)
             loss += float(self._update(drawn, self.net.next_rates())) / config.gradient_steps
-            if self.target is not None and self.net.updates % config.target_update_interval == 0:
-                self.target.from_arrays(self.net.to_arrays())
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.net.updates)}
 
-    def training_values(self, boards: Boards) -> Float64Array:
-        """Return the action values float64[B, cells] of the net without symmetries, NaN where illegal.
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+        """Return epsilon-greedy moves int64[B], by the net without symmetries.
 
         Raises:
             ValueError: the net has diverged.
         """
+        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
         q = self._q(boards.own_first()).numpy().astype(np.float64)
         self.net.check(q)
-        return np.where(boards.legal(self.game), q, np.nan)
+        epsilon_greedy(np.where(boards.legal(self.game), q, np.nan), draws, self.epsilon, actions)
+        return actions
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; the mean over the training

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Arrays, EpsilonGreedyLearner, Stored, epsilon_greedy_move
+from learners.base import Arrays, Backup, EpsilonGreedyLearner, Stored, epsilon_greedy_move
 from learners.config import Fraction, LearnerConfig
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards
@@ -128,21 +128,6 @@ class Table(Stored):
         self._fill(np.ascontiguousarray(arrays["keys"]), arrays["values"], arrays["counts"], slots)
 
 
-class StepSizes(NamedTuple):
-    """Learning rates: that of the n-th update of an entry is initial / n ** power."""
-
-    first: Float64Array
-    """float64[1024]: the first of them, by n, because powers take long"""
-    initial: float
-    power: float
-
-    @classmethod
-    def of(cls, initial: float, power: float) -> StepSizes:
-        """Tabulate the first ones."""
-        first = np.array([0.0, *(initial * float(n) ** -power for n in range(1, 1024))])
-        return cls(first, initial, power)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Learners with a table
 
@@ -175,28 +160,26 @@ class TabularLearner(EpsilonGreedyLearner):
     Args:
         config: the settings.
         game: the game.
+        backup: where a transition leads.
         afterstates: whether entries are boards after a move, which several moves may share.
-
-    Attributes:
-        pending: arrays that the next updates need, any number of rows by name; none for most.
     """
 
     quick = True
-    stored = ("table", "epsilon", "pending")
-    any_length = ("table.keys", "table.values", "table.counts", "pending.")
+    stored: ClassVar[tuple[str, ...]] = ("table", "epsilon")
+    any_length: ClassVar[tuple[str, ...]] = ("table.keys", "table.values", "table.counts")
 
-    def __init__(self, config: TabularConfig, game: AnyGame, *, afterstates: bool = False) -> None:
-        super().__init__(config, game)
+    def __init__(
+        self, config: TabularConfig, game: AnyGame, backup: Backup = "agent", *, afterstates: bool = False
+    ) -> None:
+        super().__init__(config, game, backup)
         draw = 0.5 if config.rewards == "report" else 0.0
         self.table = Table(game, config.symmetries, afterstates, draw, int(config.memory * 2**30))
-        self.pending: dict[str, np.ndarray[Any, Any]] = {}
         self._parameters = visible(game).parameters
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
-        """Return epsilon-greedy moves int64[B]; values and moves in one kernel are faster."""
+        """Return epsilon-greedy moves int64[B]."""
         draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
-        obs, table = boards.own_first(), self.table.memory
-        explore_rows(obs, draws, self.epsilon, self._parameters, table, actions)
+        explore_rows(boards.own_first(), draws, self.epsilon, self._parameters, self.table.memory, actions)
         return actions
 
     def action_values(self, boards: Boards) -> Float64Array:
@@ -284,16 +267,18 @@ def insert_all(keys: UInt64Array, table: Memory, places: Int64Array) -> None:
 
 
 @inlined
-def learn(key: UInt64Array, target: float, steps: StepSizes, table: Memory) -> float:
-    """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the error before."""
+def learn(key: UInt64Array, target: float, step_size: float, power: float, table: Memory) -> float:
+    """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the error before.
+
+    The learning rate alpha of the n-th update of an entry is step_size / n ** power.
+    """
     slot = find(key, table)
     if table.counts[slot] == 0:
         table.size[0] += 1
         for w in range(len(table.words)):
             table.keys[slot, w] = key[w]
     table.counts[slot] += 1
-    n = table.counts[slot]
-    alpha = steps.first[n] if n < len(steps.first) else steps.initial * float(n) ** -steps.power
+    alpha = step_size * float(table.counts[slot]) ** -power
     error: float = target - table.values[slot]
     table.values[slot] += alpha * error
     return error

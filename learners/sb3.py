@@ -7,19 +7,20 @@ holds pickles, which can run any code when loaded: ``sb3:PATH`` loads it only if
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Unpack
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from learners.base import Arrays, Checkpointable, GreedyPolicy
-from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate, TrainingOptions
+from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate
 from learners.mlp import Activation, Dense, forward, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
 from ttt_envs.agents.adapters import as_policy
@@ -27,7 +28,7 @@ from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, install_command
-from ttt_envs.envs.config import SELF, Symmetry, game_keywords
+from ttt_envs.envs.config import SELF, SeatChoice, Symmetry, game_keywords
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
@@ -45,25 +46,19 @@ class RandomState:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._inside: list[Any] = [None, None, None, threads]
+        self._states: list[Any] = [None, None, None, threads]
 
-    def __enter__(self) -> None:
-        self._outside = _exchange(self._inside)
+    def _exchange(self, *_: object) -> None:
+        """Exchange the states of three generators and the number of threads for the stored ones that are not None."""
+        import torch
 
-    def __exit__(self, *_: object) -> None:
-        self._inside = _exchange(self._outside)
+        kinds = [(random, "state"), (np.random, "_state"), (torch, "_rng_state"), (torch, "_num_threads")]
+        states, self._states = self._states, [getattr(module, f"get{name}")() for module, name in kinds]
+        for (module, name), state in zip(kinds, states, strict=True):
+            if state is not None:
+                getattr(module, f"set{name}")(state)
 
-
-def _exchange(states: list[Any]) -> list[Any]:
-    """Set the states of three generators and the number of threads, except None, and return those before."""
-    import torch
-
-    kinds = [(random, "state"), (np.random, "_state"), (torch, "_rng_state"), (torch, "_num_threads")]
-    before = [getattr(module, f"get{name}")() for module, name in kinds]
-    for (module, name), state in zip(kinds, states, strict=True):
-        if state is not None:
-            getattr(module, f"set{name}")(state)
-    return before
+    __enter__ = __exit__ = _exchange
 
 
 def load_algorithm(owner: str, path: str) -> Any:
@@ -83,7 +78,7 @@ def load_algorithm(owner: str, path: str) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Self-play: the next position is mostly the opponent's, and its value has the opposite sign (if the players see the
-# same board: `check_opponent` refuses self-play in phantom games). The buffers of Stable-Baselines3 know the end of a
+# same board: self-play is refused in phantom games). The buffers of Stable-Baselines3 know the end of a
 # game as a number, 1 or 0, and multiply what comes after by 1 - end: with `1 - discount` for that number they compute
 # with the discount, which is -1 before the opponent's turn.
 
@@ -240,18 +235,14 @@ class SB3Config(LearnerConfig):
     """number of torch threads during training; with more than one the same seed need not give the same learner"""
 
     def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
-        """Return the number of positions between updates of ``batch`` parallel games, and the algorithm's arguments."""
+        """Return the number of positions between updates of ``batch`` parallel games, and those arguments of the
+        algorithm that are not settings.
+        """
         raise NotImplementedError
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> SB3Net:
         """Return a net of zeros; Stable-Baselines3 draws the initial weights."""
         return self.net(self, game)
-
-    def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """See :meth:`LearnerConfig.check_opponent`; refuse self-play if stones are hidden."""
-        super().check_opponent(opponent, game)
-        if opponent == SELF:
-            check_opposite_values(game)
 
 
 class SB3Training(TrainingLoop):
@@ -262,46 +253,43 @@ class SB3Training(TrainingLoop):
     """
 
     learner: SB3Net
+    continues_log = False
 
-    def __init__(self, learner: SB3Net, games: int, **options: Unpack[TrainingOptions]) -> None:
-        super().__init__(learner, games, options["batch"])
-        config, seed = learner.config, options["seed"]
+    def __init__(
+        self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice, **_: Any
+    ) -> None:
+        super().__init__(learner, games, batch)
+        config, self._self_play = learner.config, opponent == SELF
+        if self._self_play:
+            check_opposite_values(learner.game)
         algorithm = load_algorithm(config.name, config.algorithm)
         from stable_baselines3.common.logger import Logger
 
         from ttt_envs.sb3 import make_vec_env
 
-        rules: dict[str, Any] = {
-            "symmetry": config.symmetry,
-            "illegal_action": getattr(config, "illegal_action", "raise"),
-        }
-        players: dict[str, Any] = {"opponent": options["opponent"], "seat": options.get("seat", "alternate")}
-        env = make_vec_env(n_envs=self.batch, **game_keywords(learner.game), **rules, **players, dtype="int8")
+        rules: Any = {"symmetry": config.symmetry, "illegal_action": getattr(config, "illegal_action", "raise")}
+        rules |= {**game_keywords(learner.game), "opponent": opponent, "seat": seat}
+        env = make_vec_env(n_envs=self.batch, dtype="int8", **rules)
         self._positions, arguments = config.arguments(self.batch)
-        arguments |= {"gamma": config.gamma, "policy_kwargs": {"net_arch": list(config.hidden)}, "device": "cpu"}
+        rate, parameters = config.learning_rate, inspect.signature(algorithm).parameters
+        arguments = {**{name: value for name, value in vars(config).items() if name in parameters}, **arguments}
+        arguments["learning_rate"] = (lambda remaining: rate * remaining) if config.anneal_lr else rate
+        arguments |= {"policy_kwargs": {"net_arch": list(config.hidden)}, "device": "cpu"}
         initial = int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0])
         self._random_state = RandomState(config.threads)
         with self._random_state:
-            model = algorithm("MlpPolicy", env, seed=initial, learning_rate=self._learning_rate, **arguments)
-        self._model = model
+            self.model = model = algorithm("MlpPolicy", env, seed=initial, **arguments)
         env._seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()  # not model's
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
-        if hasattr(model, "exploration_schedule"):
-            schedule = model.exploration_schedule
-            model.exploration_schedule = lambda _: schedule(self._remaining)
+        model._update_current_progress_remaining = self._update_remaining  # by games, not by positions
         self._mover, self.discount = np.zeros(self.batch, np.int64), np.ones(self.batch, np.float32)
-        self._self_play = options["opponent"] == SELF
         if self._self_play:
             sign_buffer(self, getattr(model, "rollout_buffer", None) or model.replay_buffer)
         self._store()
 
-    @property
-    def _remaining(self) -> float:
-        """Share of the training that remains."""
-        return max(0.0, 1 - self.done.games / max(1, self.games))
-
-    def _learning_rate(self, _: float) -> float:
-        return self.learner.config.learning_rate * (self._remaining if self.learner.config.anneal_lr else 1.0)
+    def _update_remaining(self, *_: int) -> None:
+        """Set the share of the training that remains, by which learning rate and exploration decay."""
+        self.model._current_progress_remaining = max(0.0, 1 - self.done.games / max(1, self.games))
 
     def step(self) -> None:
         """Play, and learn.
@@ -310,13 +298,13 @@ class SB3Training(TrainingLoop):
             ValueError: the net has diverged.
         """
         with self._random_state:
-            self._model.learn(self._positions, self._count, reset_num_timesteps=False, log_interval=None)
-        self.steps = self._model.num_timesteps
-        values = {key.partition("/")[2]: float(value) for key, value in self._model.logger.name_to_value.items()}
+            self.model.learn(self._positions, self.count, reset_num_timesteps=False, log_interval=None)
+        self.steps = self.model.num_timesteps
+        values = {key.partition("/")[2]: float(value) for key, value in self.model.logger.name_to_value.items()}
         self.logged = {name: value for name, value in values.items() if math.isfinite(value)}
         self._store()
 
-    def _count(self, step: Mapping[str, Any], _: object) -> bool:
+    def count(self, step: Mapping[str, Any], _: object) -> bool:
         """Take a step of the games: count those that end, in self-play for player_0, and set the discounts."""
         over, rewards = step["dones"], step["rewards"].astype(np.float64)
         if self._self_play:
@@ -329,7 +317,7 @@ class SB3Training(TrainingLoop):
 
     def _store(self) -> None:
         """Hand the weights to the learner."""
-        weights = self._model.policy.state_dict().items()
+        weights = self.model.policy.state_dict().items()
         arrays = {name: tensor.detach().numpy().copy() for name, tensor in weights}
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")
@@ -361,21 +349,14 @@ class DQNConfig(SB3Config):
     """initial probability of a random move, 0 to 1"""
     exploration_final_eps: Fraction = 0.05
     """final probability of a random move, 0 to 1"""
-    exploration_fraction: Fraction = 0.5
-    """share of the training over which the probability decays linearly, 0 to 1"""
+    exploration_fraction: Rate = 0.5
+    """share of the training over which the probability decays linearly, above 0 and at most 1"""
 
     def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
         """See :meth:`SB3Config.arguments`."""
         steps = max(1, self.positions_per_update // batch)
-        names = "learning_starts", "batch_size", "exploration_initial_eps", "exploration_final_eps"
-        return steps * batch, {
-            **{name: getattr(self, name) for name in names},
-            "exploration_fraction": max(self.exploration_fraction, 1e-9),  # which Stable-Baselines3 divides by
-            "buffer_size": max(self.buffer_size, batch),
-            "train_freq": steps,
-            "gradient_steps": max(1, round(steps * batch / self.positions_per_update)),
-            "target_update_interval": max(self.target_update_interval, batch),
-        }
+        updates = max(1, round(steps * batch / self.positions_per_update))
+        return steps * batch, {"train_freq": steps, "gradient_steps": updates}
 
 
 @dataclass(frozen=True)
@@ -410,10 +391,10 @@ class MaskablePPOConfig(SB3Config):
     def arguments(self, batch: int) -> tuple[int, dict[str, Any]]:
         """See :meth:`SB3Config.arguments`."""
         steps = max(2 if batch == 1 else 1, self.rollout // batch)
-        total, names = steps * batch, ("n_epochs", "gae_lambda", "clip_range", "ent_coef", "vf_coef")
+        total = steps * batch
         # a last minibatch of one position would have standard deviation 0
         size = next(size for size in range(min(self.batch_size, total), total + 1) if total % size == 0)
-        return total, {**{name: getattr(self, name) for name in names}, "n_steps": steps, "batch_size": size}
+        return total, {"n_steps": steps, "batch_size": size}
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import Arrays, Checkpointable, Learner, Stored, Transition
-from learners.pool import Pool
-from ttt_envs.agents.policy import Policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.core.random import draw_key
+from learners.base import Arrays, Checkpointable, Learner, Stored, Transition, with_prefix
+from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.random import draw_key, uniforms
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
 from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.game.rules import NOT_OVER
+from ttt_envs.game.rules import NOT_OVER, STREAM_POOL
 
+POOL = "pool"
+"""Opponent name of a learner's own earlier snapshots."""
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""
 
@@ -43,11 +44,6 @@ def dense_first(games: int) -> Marks:
     games.
     """
     return lambda marked: marked + max(1, min(marked // 4, games // 50))
-
-
-def make_marks(every: int | Marks) -> Marks:
-    """Return the marks themselves, or one at every multiple of a number of games."""
-    return every if callable(every) else lambda marked: (marked // every + 1) * every
 
 
 @dataclass
@@ -78,11 +74,6 @@ def make_rng(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(make_seeds(seed, *key))
 
 
-def make_exploration_rng(seed: int) -> np.random.Generator:
-    """Return the generator of a learner's exploration."""
-    return make_rng(seed, SPAWN_EXPLORATION)
-
-
 class TrainingLoop(Stored, ABC):
     """A training that advances in steps, and can be saved and restored between two steps.
 
@@ -97,7 +88,6 @@ class TrainingLoop(Stored, ABC):
         done: progress so far.
         marked: number of finished games at the last measurement and log line.
         steps: number of moves made by the learner; 0 if no games are played.
-        continues: whether it continues a restored training, whose log it appends to.
 
     Raises:
         ValueError: numbers out of range.
@@ -107,12 +97,14 @@ class TrainingLoop(Stored, ABC):
     stored: ClassVar[tuple[str, ...]] = ("counts",)
     measured_at_end: ClassVar[bool] = False
     """Whether the callbacks are called at the end only."""
+    continues_log: ClassVar[bool] = True
+    """Whether a restored training goes on with the log; else it logs again from the beginning."""
     learner: Checkpointable
 
     def __init__(self, learner: Checkpointable, games: int, batch: int) -> None:
         check_counts(games, batch)
         self.learner, self.games, self.batch = learner, games, batch
-        self.done, self.marked, self.steps, self.continues = Progress(), 0, 0, False
+        self.done, self.marked, self.steps = Progress(), 0, 0
         self.logged: Mapping[str, float] = {}
 
     @abstractmethod
@@ -126,15 +118,13 @@ class TrainingLoop(Stored, ABC):
 
     @property
     def counts(self) -> Int64Array:
-        """int64[7]: ``games``, ``marked``, ``steps`` and the fields of ``done``."""
-        return np.array([self.games, self.marked, self.steps, *astuple(self.done)], np.int64)
+        """int64[6]: ``marked``, ``steps`` and the fields of ``done``."""
+        return np.array([self.marked, self.steps, *astuple(self.done)], np.int64)
 
     @counts.setter
     def counts(self, counts: Int64Array) -> None:
-        games, self.marked, self.steps, *done = counts.tolist()
-        if games > self.games:
-            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        self.done, self.continues = Progress(*done), True
+        self.marked, self.steps, *done = counts.tolist()
+        self.done = Progress(*done)
 
     def run(
         self,
@@ -155,7 +145,8 @@ class TrainingLoop(Stored, ABC):
         Returns:
             The progress.
         """
-        following = make_marks(self.games + 1 if every is None else every)
+        period = self.games + 1 if every is None else every
+        following = period if callable(period) else lambda marked: (marked // period + 1) * period
         continues = True
         while continues and self.running:
             self.step()
@@ -259,6 +250,70 @@ def _take(boards: Boards, rows: Int64Array) -> Boards:
     return Boards(boards.cells.take(rows, axis=0), boards.mover.take(rows))
 
 
+class Pool(Stored, Policy):
+    """The latest snapshots of a learner, ``pool:every=5000,size=8``; one of them, drawn uniformly, plays a whole game.
+
+    A snapshot is taken before the first game, and whenever ``every`` more games have begun. Game n meets one of the
+    ``size`` newest snapshots at its beginning, chosen by the game's random key. So opponents do not depend on the
+    number of parallel games, and only the snapshots need to be stored.
+
+    Args:
+        game: the game.
+        every: number of games between snapshots.
+        size: maximum number of snapshots that a game may meet.
+
+    Attributes:
+        build: makes a learner of the same kind, to hold a snapshot; set before the first game.
+
+    Raises:
+        ValueError: numbers below 1.
+    """
+
+    name = POOL
+    pure, plays_hidden, variants = False, True, ALL_VARIANTS
+    build: Callable[[], Learner]
+
+    def __init__(self, game: AnyGame, every: int = 5_000, size: int = 8) -> None:
+        if every < 1 or size < 1:
+            raise ValueError(f"pool: every={every} and size={size} do not work: choose 1 or more for both")
+        self.every, self.size, self._snapshots = every, size, dict[int, Learner]()
+
+    def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
+        """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
+        for number in range(max(self._snapshots, default=-1) + 1, last // self.every + 1):
+            self._add(number, learner.state)
+        oldest = min(first, running) // self.every + 1 - self.size
+        self._snapshots = {number: snapshot for number, snapshot in self._snapshots.items() if number >= oldest}
+
+    def _add(self, number: int, state: Arrays) -> None:
+        self._snapshots[number] = self.build()
+        self._snapshots[number].state = state
+
+    def act_in_games(
+        self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
+    ) -> Int64Array:
+        """Return a move int64[B] in each of the games with these numbers."""
+        u, actions = np.empty(len(games)), np.empty(len(games), np.int64)
+        uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64), u)
+        available = games // self.every + 1
+        chosen = available - 1 - (u * np.minimum(available, self.size)).astype(np.int64)
+        for number in np.unique(chosen).tolist():
+            rows, snapshot = np.flatnonzero(chosen == number), self._snapshots[number]
+            actions[rows] = act_in_episodes(snapshot, boards.take(rows), episode_keys[rows], plies[rows])
+        return actions
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays of all snapshots."""
+        parts = {number: snapshot.state for number, snapshot in self._snapshots.items()}
+        return {f"{number}.{name}": array for number, state in parts.items() for name, array in state.items()}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Replace all snapshots."""
+        self._snapshots.clear()
+        for number in sorted({int(name.partition(".")[0]) for name in arrays}):
+            self._add(number, with_prefix(f"{number}.", arrays))
+
+
 class Trainer(TrainingLoop):
     """Training on games side by side, which can be saved and restored.
 
@@ -301,7 +356,7 @@ class Trainer(TrainingLoop):
         self._games = GameBatch(config, count, observes=False)
         self._games.seed(np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
-        self.decisions = Decisions(learner, count, make_exploration_rng(seed))
+        self.decisions = Decisions(learner, count, make_rng(seed, SPAWN_EXPLORATION))
         self.live, self._actions = np.zeros(count, np.bool_), np.zeros(count, np.int64)
         self._begin(np.arange(count))
 

@@ -1,5 +1,7 @@
 """Reproductions of published tables and figures, and studies of our own: one file for each source."""
 
+__all__ = ["STUDIES"]
+
 STUDIES: dict[str, str] = {
     "svd-fig4": "studies.svd:Figure4",
     "svd-fig5": "studies.svd:Figure5",

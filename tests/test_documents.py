@@ -10,9 +10,7 @@ from documents import ROOT, Shell, blocks, pages
 from make_environment_table import PAGE, TABLE, argument_table
 
 from learners import LEARNERS
-from ttt_apps import evaluate
 from ttt_apps.evaluate import COMMANDS
-from ttt_envs.agents.specs import load_object
 
 PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
@@ -87,23 +85,6 @@ def test_blocks_run(page, tmp_path, request):
         shell.close()
     if missing:
         pytest.skip(f"{' and '.join(sorted(missing))} not installed: all blocks but theirs have run")
-
-
-def test_commands_of_slow_blocks_are_parsed_by_default(monkeypatch):
-    """``make slow`` runs them."""
-    commands = [
-        shlex.split(line)
-        for name in QUICK
-        for block in blocks(ROOT / name)
-        if block.slow and block.kind == "sh"
-        for line in block.text.splitlines()
-        if line.startswith("python evaluate.py")
-    ]
-    read = []
-    for _, _, *words in commands:
-        monkeypatch.setattr(load_object(COMMANDS[words[0]][0]), "run", lambda asked: read.append(asked))
-        evaluate.main(words)
-    assert len(read) == len(commands) > 0
 
 
 def test_a_failing_block_is_reported(tmp_path):

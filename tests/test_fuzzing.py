@@ -27,7 +27,6 @@ from learners.checkpoint import (
     RunPolicy,
     load_arrays,
 )
-from learners.pool import parse_pool
 from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
@@ -104,7 +103,6 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
         patch.setenv(TRUST, "0")
         patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with one_line_errors():
-            parse_pool(spec, lambda: None)
             policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)
             assert isinstance(policy, Policy)
             assert spec.partition(":")[0] in POLICIES or not from_file

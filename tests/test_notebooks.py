@@ -24,7 +24,7 @@ def names():
 
 def test_every_notebook_has_a_source_and_a_line_on_the_page(maker):
     assert names() == sorted(maker.SOURCES)
-    assert maker.page_links(maker.address()) in (ROOT / "docs" / "examples.md").read_text()
+    assert maker.page_links(maker.address()) in (ROOT / "docs" / "clients.md").read_text()
 
 
 @pytest.mark.parametrize("name", names())

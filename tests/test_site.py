@@ -69,7 +69,7 @@ def test_links_are_rewritten_for_the_site():
     assert make_pages.rewrite_links(text, "README.md", "index.md") == moved
     deeper = "[a](../../CONTRIBUTING.md#habits) [b](../policies.md) [c](#here)"
     moved = "[a](../contributing.md#habits) [b](../policies.md) [c](#here)"
-    assert make_pages.rewrite_links(deeper, "docs/learners/sb3.md", "learners/sb3.md") == moved
+    assert make_pages.rewrite_links(deeper, "docs/learners/tables.md", "learners/tables.md") == moved
 
 
 def test_blocks_keep_only_their_language(tmp_path, monkeypatch):

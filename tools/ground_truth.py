@@ -24,7 +24,6 @@ from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
 from ttt_apps.board import values_text
 from ttt_apps.versions import make_provenance
-from ttt_envs.core.files import subfolder
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -72,7 +71,7 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> tu
         for kind, of_kind in (("solve", games), ("prove", proved), ("value", others))
         for game in of_kind
     ]
-    measure = partial(_measure, folder)
+    measure = partial(measure_unit, folder)
     facts = iter(collect_results(measure, units, folder, make_provenance(), jobs=jobs, progress=_tell))
     solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
     step = len(SKIPS)
@@ -111,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 # Computation
 
 
-def _measure(folder: Path, unit: Unit) -> Any:
+def measure_unit(folder: Path, unit: Unit) -> Any:
     """Compute the facts of one game, as JSON-ready data."""
     if "prove" in unit:
         return "the first player wins" if prove(Game.from_dict(unit["prove"])).winner == 0 else "a draw"
@@ -120,7 +119,7 @@ def _measure(folder: Path, unit: Unit) -> Any:
     game = Game.from_dict(unit["solve"])
     if game.cells <= MAX_SOLVER_CELLS:
         return _facts(solve(game), Optimal(game))
-    place = subfolder(folder, f"layers-{game.slug}")
+    place = folder / f"layers-{game.slug}"
     facts = _facts(build(game, place), Optimal(game, database=str(place)))
     shutil.rmtree(place)
     return facts
@@ -201,15 +200,11 @@ def _digits(value: float) -> str:
 
 def _section(games: Sequence[Game], facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the template needs of one board at all skip chances."""
-    counts = []
-    for found in (facts[0], facts[-1]):  # without skips, and with them
-        boards = found["counts"]["boards_not_over"] + found["counts"]["boards_over"]
-        counts += [_count(found["counts"]["positions_not_over"]), _count(boards)]
+    positions = [found["counts"]["positions_not_over"] for found in (facts[0], facts[-1])]  # without and with skips
     return {
         "game": games[0],
         "values": [_number(game, found["value"]) for game, found in zip(games, facts, strict=True)],
-        "counts": [*counts, _count(facts[0]["counts"]["games"])],
-        "random": [found["policies"][-1] for found in facts if found["policies"]],
+        "counts": [_count(number) for number in (*positions, facts[0]["counts"]["games"])],
     }
 
 

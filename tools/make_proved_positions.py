@@ -156,7 +156,7 @@ def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition
     results = None if np.nanmax(search.move_values) == 1 else _results(game, position, nodes)
     if results is None or len(set(results[results != TAKEN])) == 1:
         return None
-    return ProvedPosition(to_text(position, game), results_to_letters(results), _plies(game, position, results))
+    return ProvedPosition(to_text(position, game), results_to_letters(results), count_plies(game, position, results))
 
 
 def _results(game: Game, position: Position, nodes: int) -> Int8Array | None:
@@ -191,7 +191,7 @@ def _sample_position(plan: PositionSetPlan, stones: int, rng: np.random.Generato
     return Position(cells, mover)
 
 
-def _plies(game: Game, position: Position, results: Int8Array) -> int:
+def count_plies(game: Game, position: Position, results: Int8Array) -> int:
     """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
     search = Search(game, Boards.from_positions([position]))
     search.run(SEARCH_DEPTH)

@@ -2,6 +2,7 @@
 
 import sys
 
+__all__: list[str] = []
 __ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
 
 

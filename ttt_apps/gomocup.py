@@ -65,8 +65,8 @@ class Brain:
     ) -> None:
         self.spec, self._reply, self._log = spec, reply, log
         self._key = draw_key(np.random.default_rng(seed))
-        self._game: Game | None = None
-        self._cells = np.zeros(0, np.int8)
+        self.game: Game | None = None
+        self.cells = np.zeros(0, np.int8)
         """int8[rows * columns]: 0 empty, 1 an own stone, 2 the opponent's"""
         self._games = 0
         """number of games begun before this one"""
@@ -121,20 +121,20 @@ class Brain:
         return self._open(*reversed(size))
 
     def _open(self, rows: int, columns: int) -> str:
-        self._game = self._player = None
+        self.game = self._player = None
         if not MIN_EDGE <= min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
             raise CommandRefusedError(f"boards have edges of {MIN_EDGE} to {MAX_EDGE} here")
-        self._game = Game(rows, columns, WIN_LENGTH)
+        self.game = Game(rows, columns, WIN_LENGTH)
         self._policies.clear()
         try:
             return self.on_restart()
         except BaseException:
-            self._game = None
+            self.game = None
             raise
 
     def on_restart(self, _: str = "") -> str:
         """Begin another game on the same board."""
-        self._cells = np.zeros(self._current.cells, np.int8)
+        self.cells = np.zeros(self._current.cells, np.int8)
         self._live = LiveGame(self._current, self._key, self._games)
         self._player = None
         self._get_player()  # time-consuming work is done before OK
@@ -143,20 +143,20 @@ class Brain:
 
     @property
     def _current(self) -> Game:
-        if self._game is None:
+        if self.game is None:
             raise CommandRefusedError("there is no board: send START first")
-        return self._game
+        return self.game
 
     # -----------------------------------------------------------------------------------------------------------------
     # Moves
 
     def on_begin(self, _: str) -> str:
         """Make the first move."""
-        return self._make_move(self._cells)
+        return self._make_move(self.cells)
 
     def on_turn(self, text: str) -> str:
         """Take the opponent's move, and reply with one."""
-        cells = self._cells.copy()
+        cells = self.cells.copy()
         cells[self._cell(text, cells)] = 2
         return self._make_move(cells)
 
@@ -181,13 +181,13 @@ class Brain:
 
     def on_play(self, text: str) -> str:
         """Put an own stone."""
-        cell = self._cell(text, self._cells)
-        self._cells[cell] = 1
+        cell = self._cell(text, self.cells)
+        self.cells[cell] = 1
         return cell_to_text(self._current, cell)
 
     def on_takeback(self, text: str) -> str:
         """Remove a stone."""
-        self._cells[self._cell(text, self._cells, empty=False)] = 0
+        self.cells[self._cell(text, self.cells, empty=False)] = 0
         if self._player is not None:
             self._player.begin(ONLY)
         return "OK"
@@ -210,8 +210,8 @@ class Brain:
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
         if cells[cell]:
             raise CommandRefusedError(f"{self.spec} moved to a cell that is not empty: choose another policy")
-        self._cells = cells.copy()
-        self._cells[cell] = 1
+        self.cells = cells.copy()
+        self.cells[cell] = 1
         return cell_to_text(self._current, cell)
 
     def _cell(self, text: str, cells: Int8Array, *, empty: bool = True) -> int:

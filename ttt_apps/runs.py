@@ -72,8 +72,6 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         )
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
-    if settings.loop:
-        settings.check_opponent(options.opponent, game)
     if options.exact_games(game):
         check_measurable(game)
     training = run.new_training(options)
@@ -129,7 +127,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
             resumed = [*state.config.get("resumed", []), here]
             directory.write_config({**state.config, "games": games, "resumed": resumed})
-            run.train(training, state.size if training.continues else 0)
+            run.train(training, state.size if training.continues_log else 0)
         elif state.missing:
             lost = [name for name in state.missing if name not in DERIVED_FILES]
             if lost:

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners.config import TEACHER, LearnerConfig, load_learner
-from learners.pool import NAME as POOL
-from learners.training import check_counts
+from learners.training import POOL, check_counts
 from ttt_apps import cli
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame

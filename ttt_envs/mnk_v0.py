@@ -124,7 +124,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._seeded = self._has_updated = False
         self._infos: dict[str, dict[str, Any]] = {}
         self._skip_agent_selection: str | None = None
-        self._renderer = drawing.Renderer(visible(self.game), config.render_mode)
+        self.renderer = drawing.Renderer(visible(self.game), config.render_mode)
         self._name_views()
 
     def _name_views(self) -> None:
@@ -383,11 +383,11 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._check_reset(EnvLogger.error_render_before_reset)
         before, cells = self._to_view(self._before).ravel(), self._to_view(self._games.boards().cells[0]).ravel()
         last = tuple(np.flatnonzero(before != cells).tolist())
-        return self._renderer.render(drawing.Scene(cells, self._mover, self._games.description(0), last))
+        return self.renderer.render(drawing.Scene(cells, self._mover, self._games.description(0), last))
 
     def close(self) -> None:
         """Close the window, if any."""
-        self._renderer.close()
+        self.renderer.close()
 
 
 def env(**kwargs: Any) -> raw_env:

@@ -19,6 +19,8 @@ from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
 
+__all__ = ["load_game", "to_boards", "to_states"]
+
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency
 

@@ -26,6 +26,8 @@ avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is install
 
 from stable_baselines3.common.callbacks import BaseCallback, EventCallback  # noqa: E402
 
+__all__ = ["ExactEvalCallback"]
+
 EVALUATIONS, BEST = "exact.jsonl", "best_model.zip"
 """Files in ``log_path`` and in ``best_model_save_path``."""
 

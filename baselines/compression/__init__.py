@@ -19,15 +19,11 @@ from __future__ import annotations
 
 from baselines.compression.decomposition import Compressed as Compressed
 from baselines.compression.decomposition import Decomposition as Decomposition
-from baselines.compression.decomposition import decompose as decompose
-from baselines.compression.decomposition import decomposition as decomposition
-from baselines.compression.decomposition import split_errors as split_errors
+from baselines.compression.decomposition import decompose, decomposition, split_errors
 from baselines.compression.grouping import Method as Method
-from baselines.compression.grouping import make_grouping as make_grouping
-from baselines.compression.policy import HOOI as HOOI
-from baselines.compression.policy import HOSVD as HOSVD
-from baselines.compression.policy import HOSVD2 as HOSVD2
-from baselines.compression.policy import SVD as SVD
-from baselines.compression.policy import TT as TT
+from baselines.compression.grouping import make_grouping
+from baselines.compression.policy import HOOI, HOSVD, HOSVD2, SVD, TT
 from baselines.compression.ranks import default_rank as default_rank
 from baselines.compression.ranks import largest_rank as largest_rank
+
+__all__ = ["HOOI", "HOSVD", "HOSVD2", "SVD", "TT", "decompose", "decomposition", "make_grouping", "split_errors"]

@@ -8,13 +8,12 @@ searches read them, :mod:`~baselines.exact.verify` checks them, and :mod:`~basel
 from __future__ import annotations
 
 from baselines.exact.layers import MAX_SOLVER_CELLS as MAX_SOLVER_CELLS
-from baselines.exact.layers import build as build
-from baselines.exact.layers import estimate as estimate
-from baselines.exact.layers import open_layers as open_layers
+from baselines.exact.layers import build, estimate, open_layers
 from baselines.exact.solution import LayeredSolution as LayeredSolution
 from baselines.exact.solution import SearchedSolution as SearchedSolution
-from baselines.exact.solution import Solution as Solution
-from baselines.exact.solve import Optimal as Optimal
-from baselines.exact.solve import solve as solve
-from baselines.exact.tablebase import Tablebase as Tablebase
-from ttt_envs.core.work import Work as Work
+from baselines.exact.solution import Solution
+from baselines.exact.solve import Optimal, solve
+from baselines.exact.tablebase import Tablebase
+from ttt_envs.core.work import Work
+
+__all__ = ["Optimal", "Solution", "Tablebase", "Work", "build", "estimate", "open_layers", "solve"]

@@ -11,5 +11,6 @@ manager's side; ``play.py --gomocup`` is the engine's.
 
 from __future__ import annotations
 
-from baselines.gomocup.engine import Gomocup as Gomocup
-from baselines.gomocup.engine import GomocupPlayer as GomocupPlayer
+from baselines.gomocup.engine import Gomocup, GomocupPlayer
+
+__all__ = ["Gomocup", "GomocupPlayer"]

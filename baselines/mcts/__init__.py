@@ -40,12 +40,14 @@ from __future__ import annotations
 
 from baselines.mcts.gumbel import GumbelResult as GumbelResult
 from baselines.mcts.gumbel import check_gumbel as check_gumbel
-from baselines.mcts.gumbel import gumbel_search as gumbel_search
-from baselines.mcts.policy import MCTS as MCTS
+from baselines.mcts.gumbel import gumbel_search
+from baselines.mcts.policy import MCTS
 from baselines.mcts.search import FusedEvaluator as FusedEvaluator
-from baselines.mcts.search import MCTSSearch as MCTSSearch
+from baselines.mcts.search import MCTSSearch
 from baselines.mcts.select import SelectionParams as SelectionParams
 from baselines.mcts.simulate import backup as backup
 from baselines.mcts.simulate import forced_moves_of_rows as forced_moves_of_rows
 from baselines.mcts.simulate import simulate as simulate
 from baselines.mcts.tree import Tree as Tree
+
+__all__ = ["MCTS", "MCTSSearch", "gumbel_search"]

@@ -1,1 +1,3 @@
 """What all tree searches share."""
+
+__all__: list[str] = []

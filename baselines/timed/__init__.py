@@ -11,6 +11,7 @@ single legal move; stop early if nothing can change; and never exceed the time o
 
 from __future__ import annotations
 
-from baselines.timed.clock import Clock as Clock
-from baselines.timed.clock import expected_moves_left as expected_moves_left
-from baselines.timed.policy import Timed as Timed
+from baselines.timed.clock import Clock, expected_moves_left
+from baselines.timed.policy import Timed
+
+__all__ = ["Clock", "Timed", "expected_moves_left"]

@@ -55,7 +55,7 @@ def expected_moves_left(game: Game, stones: int) -> float:
     """Return the expected number of own moves left, including the next, with ``stones`` on the board.
 
     It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the number of cells. This is
-    on the high side of the moves that searches played on 3 x 3 to 15 x 15, see docs/baselines/timed.md. Underestimating
+    on the high side of the moves that searches played on 3 x 3 to 15 x 15, see docs/gomocup.md. Underestimating
     loses games on time, overestimating only wastes some time.
     """
     edge = math.sqrt(game.cells)

@@ -117,7 +117,7 @@ class Timed(ClockedPolicy):
         return MCTSTimedSearch(policy, position, key, now, depth, before)
 
     @cached_property
-    def _is_warm(self) -> bool:
+    def is_warm(self) -> bool:
         """True, after everything needed for a move has been compiled, outside any clock."""
         depth = WARM_SIMULATIONS
         if isinstance(self.searcher, Expectiminimax):
@@ -125,8 +125,8 @@ class Timed(ClockedPolicy):
         warm = replace(self, search=self.searcher, move=MAX_SECONDS, max_depth=depth, ponder=True)
         with compile_at_once(), closing(TimedPlayer(warm)) as player:
             player.act(Boards.start(self.game), np.zeros(1, np.int64), np.random.default_rng(0))
-            if player._pondering is not None:
-                player._pondering.thread.join()
+            if player.pondering is not None:
+                player.pondering.thread.join()
         return True
 
     def player(self, now: Now = time.perf_counter) -> TimedPlayer:
@@ -135,7 +135,7 @@ class Timed(ClockedPolicy):
         Args:
             now: wall clock in seconds, from any starting point.
         """
-        self._is_warm  # noqa: B018
+        self.is_warm  # noqa: B018
         return TimedPlayer(self, now)
 
 
@@ -160,12 +160,12 @@ class TimedPlayer(ClockedPlayer):
         self.guesses = self.hits = 0
         self.depths: list[int] = []
         self._keys: dict[int, np.uint64] = {}
-        self._before: dict[int, TimedSearch] = {}
+        self.searches: dict[int, TimedSearch] = {}
         self._u: dict[int, float] = {}
-        self._lag_s = 0.0
-        self._pondering: Pondering | None = None
+        self.lag_s = 0.0
+        self.pondering: Pondering | None = None
         self._stop_pondering: Callable[[], TimedSearch | None] = lambda: None
-        """stops the thread of :attr:`_pondering`; called at the latest when the player is no longer referenced"""
+        """stops the thread of :attr:`pondering`; called at the latest when the player is no longer referenced"""
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: clocks are reset and searches discarded."""
@@ -173,7 +173,7 @@ class TimedPlayer(ClockedPlayer):
         super().begin(slots)
         for slot in slots.tolist():
             self._keys.pop(slot, None)
-            self._before.pop(slot, None)
+            self.searches.pop(slot, None)
 
     def close(self) -> None:
         """Stop pondering; no thread is left running."""
@@ -200,16 +200,16 @@ class TimedPlayer(ClockedPlayer):
             self.depths.append(0)
             return int(choices[0])
         if search is None:
-            search = policy.begin(position, key, self.now, self._before.get(slot))
-        soft_s, hard_s = policy.plan(stones, left_s, self.clock.increment, self._lag_s)
+            search = policy.begin(position, key, self.now, self.searches.get(slot))
+        soft_s, hard_s = policy.plan(stones, left_s, self.clock.increment, self.lag_s)
         search.run(start, soft_s, hard_s)
         # on a busy machine, overruns are likely to recur
-        self._lag_s = max(LAG_DECAY * self._lag_s, self.now() - start - hard_s)
+        self.lag_s = max(LAG_DECAY * self.lag_s, self.now() - start - hard_s)
         self.depths.append(search.depth)
-        self._before[slot] = search
+        self.searches[slot] = search
         cell = int(sample(search.best()[None], np.array([self._u[slot]]))[0])
         if policy.ponder and len(self._u) == 1 and (math.isinf(left_s) or hard_s >= MIN_PONDER_S):
             begin = partial(policy.begin, key=splitmix64(self._keys[slot], stones + 2), now=self.now, before=search)
-            self._pondering = Pondering(self.game, search, cell, begin)
-            self._stop_pondering = weakref.finalize(self, self._pondering.stop)
+            self.pondering = Pondering(self.game, search, cell, begin)
+            self._stop_pondering = weakref.finalize(self, self.pondering.stop)
         return cell

@@ -123,9 +123,9 @@ class IterativeDeepening(TimedSearch):
         empty = int(np.count_nonzero(position.cells == 0))
         super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
         self._policy = policy
-        self._root, self._search = (Boards.from_positions([position]), np.full(1, key, np.uint64)), None
+        self._root, self.search = (Boards.from_positions([position]), np.full(1, key, np.uint64)), None
         if policy.leaf is None:
-            self._search = policy.search(*self._root, every_move=False, most=TABLE_MIB)
+            self.search = policy.search(*self._root, every_move=False, most=TABLE_MIB)
         else:
             self.growth = empty
         self._values = self._next_values = np.full(policy.game.cells, np.nan)
@@ -134,11 +134,11 @@ class IterativeDeepening(TimedSearch):
 
     def _run(self, work: int) -> bool:
         is_finished = True
-        if self._search is None:
+        if self.search is None:
             self._next_values = self._policy._search(*self._root, self.depth + 1, every_move=False)[0][0]
         else:
-            is_finished = self._search.run(self.depth + 1, work)
-            self.work, self._next_values = int(self._search.nodes[0]), self._search.move_values[0].copy()
+            is_finished = self.search.run(self.depth + 1, work)
+            self.work, self._next_values = int(self.search.nodes[0]), self.search.move_values[0].copy()
         if is_finished:
             self._values = self._next_values
             self.depth += 1
@@ -179,18 +179,18 @@ class MCTSTimedSearch(TimedSearch):
         self, policy: MCTS, position: Position, key: np.uint64, now: Now, max_depth: int, before: TimedSearch | None
     ) -> None:
         self._policy = policy
-        trees = [before._search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
+        trees = [before.search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
         boards, keys = Boards.from_positions([position]), np.array([key], np.uint64)
-        self._search: MCTSSearch = policy.search(boards, keys, trees)
+        self.search: MCTSSearch = policy.search(boards, keys, trees)
         turns = 2 if policy.game.skip_chance > 0 else 1
-        room = TREE_BYTES // Tree.num_bytes(1, turns) - int(self._search.tree.counts[0])
+        room = TREE_BYTES // Tree.num_bytes(1, turns) - int(self.search.tree.counts[0])
         super().__init__(position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room)))
 
     # the calls of mcts
 
     def _run(self, work: int) -> bool:
         simulations = min(work, self.max_depth - self.depth)
-        self._search.run(simulations)
+        self.search.run(simulations)
         self.depth = self.work = self.depth + simulations
         return True
 
@@ -198,21 +198,21 @@ class MCTSTimedSearch(TimedSearch):
         """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
         if self.depth == 0 or self.depth >= self.max_depth:
             return self.depth == 0
-        root = self._search.tree.nodes[0, 0]
+        root = self.search.tree.nodes[0, 0]
         if root["num_legal"] > 0 and root["num_unsolved"] == 0:
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):
             return True
-        second, first = np.sort([0, *self._search.visits[0]])[-2:]
+        second, first = np.sort([0, *self.search.visits[0]])[-2:]
         return bool((first - second) * self._seconds <= self.depth * max(0.0, seconds))
 
     def best(self) -> Float64Array:
         """Return the probabilities of the policy."""
-        return np.asarray(self._search.probabilities(self._policy.temperature)[0])
+        return np.asarray(self.search.probabilities(self._policy.temperature)[0])
 
     def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
-        line = self._search.variation(0)
+        line = self.search.variation(0)
         if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover:
             return None
         return line[1][1]

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ttt_envs.agents.specs import Named
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs import Boards, Game, Named
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Corner(Named):
     game: Game
     firmly: float = 1.0
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
         """float64[B, cells]."""
         empty = (boards.cells == 0).astype(np.float64)
         last_row, last = self.game.cells - self.game.columns, self.game.cells - 1

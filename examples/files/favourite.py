@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from learners.base import Learner, Transition
-from learners.config import Fraction, LearnerConfig
-from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from learners import Fraction, Learner, LearnerConfig, Transition
+from ttt_envs import Boards, Game, best_shares, sample
 
 
 @dataclass(frozen=True)
@@ -40,12 +37,12 @@ class Favourite(Learner):
         self.game = game
         self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
         """float64[B, cells]: equal shares for the legal cells of highest mean reward."""
         means = self.rewards / np.maximum(self.counts, 1.0)
         return best_shares(np.where(boards.cells == 0, means, np.nan))
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+    def explore(self, boards: Boards, rng: np.random.Generator) -> NDArray[np.int64]:
         """int64[B]: the same, but with probability epsilon any legal move."""
         empty = (boards.cells == 0).astype(np.float64)
         anywhere = empty / empty.sum(axis=1, keepdims=True)
@@ -61,8 +58,8 @@ class Favourite(Learner):
 
 
 if __name__ == "__main__":
-    from learners.training import Trainer, make_initial_rng
-    from ttt_eval.exact.dynamic_programming import outcome
+    from learners import Trainer, make_initial_rng
+    from ttt_eval.exact import outcome
 
     learner = FavouriteConfig().build(Game(), make_initial_rng(0))
     print(Trainer(learner, "random", games=2_000, batch=16).run())

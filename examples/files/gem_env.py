@@ -7,7 +7,7 @@ from typing import Any
 import gem
 import numpy as np
 
-from ttt_envs.text.text_env import TextEnv
+from ttt_envs.text import TextEnv
 
 ID = "ttt:Text-v0"
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import textarena as ta
 
-from ttt_envs.agents.policy import Policy
-from ttt_envs.game.game import Game
-from ttt_envs.text.text_game import SELF, Reward, TextGame, result_reward
+from ttt_envs import Game, Policy
+from ttt_envs.text import SELF, Reward, TextGame, result_reward
 
 ID = "ttt/Text-v0"
 

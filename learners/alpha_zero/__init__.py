@@ -14,5 +14,7 @@ game, as in the paper of 2018. Turns that may be skipped are chance nodes behind
 
 from __future__ import annotations
 
-from learners.alpha_zero.net import AlphaZeroConfig as AlphaZeroConfig
-from learners.alpha_zero.policy import AlphaZeroSearch as AlphaZeroSearch
+from learners.alpha_zero.net import AlphaZeroConfig
+from learners.alpha_zero.policy import AlphaZeroSearch
+
+__all__ = ["AlphaZeroConfig", "AlphaZeroSearch"]

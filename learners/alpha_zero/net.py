@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -21,7 +21,7 @@ from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array,
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards, base_3, own_first_row
 from ttt_envs.game.game import VARIANTS, Game
-from ttt_envs.game.phantom import HIDING, AnyGame, visible
+from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 MAX_SMALL_CELLS = 9
@@ -52,9 +52,6 @@ class AlphaZeroConfig(LearnerConfig):
 
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
-    refusal_reasons: ClassVar[Mapping[str, str]] = {
-        HIDING: "it reads the whole board, to search the moves of both players"
-    }
     games: ClassVar[int] = 8_192
     opponent: ClassVar[str] = SELF
     self_play_games: ClassVar[int] = 8_192
@@ -118,7 +115,6 @@ class AlphaZeroConfig(LearnerConfig):
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> AlphaZero:
         """Return a learner with random weights drawn from ``rng``; playing needs no TensorFlow."""
-        self.check_game(game)
         return AlphaZero(self, visible(game), rng)
 
     def layers_for(self, game: Game) -> tuple[int, ...]:

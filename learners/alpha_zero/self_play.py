@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from baselines.mcts import MCTSSearch, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
 from learners.base import Arrays, concatenate
-from learners.config import TrainingOptions
-from learners.mlp import MAX_FLOAT32, Activation, TFNet, line_states
+from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
-from ttt_envs.core.parallel import Jobs, connect, map_blocks, results_in_order
+from ttt_envs.core.parallel import connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -141,7 +140,7 @@ class SelfPlayGames:
         return TrainingExamples(
             np.concatenate([ply.boards.own_first() for ply in self.plies])[by_game],
             np.concatenate([ply.policy for ply in self.plies])[by_game],
-            np.concatenate(_td_lambda_targets(self.plies, results, self.config.td_lambda))[by_game],
+            np.concatenate(td_lambda_targets(self.plies, results, self.config.td_lambda))[by_game],
             results,
         )
 
@@ -180,7 +179,7 @@ def _normalise(weights: np.ndarray[Any, Any]) -> Float64Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
+def td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
     """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
     Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's value plus
@@ -209,8 +208,9 @@ class SelfPlay(TrainingLoop):
     Args:
         learner: the learner, trained in place.
         games: total number of games.
-        options: ``batch``, the number of games per step, ``seed``, and ``cluster``, which plays the games, by default
-            ``config.jobs`` local processes.
+        batch: number of games per step.
+        seed: of all random numbers.
+        cluster: plays the games, by default ``config.jobs`` local processes.
 
     Attributes:
         replay: the latest positions, at most ``config.buffer_size_for(game)``.
@@ -223,10 +223,9 @@ class SelfPlay(TrainingLoop):
     stored = ("counts", "net", "replay")
     any_length = ("replay.",)
 
-    def __init__(self, learner: AlphaZero, games: int, **options: Unpack[TrainingOptions]) -> None:
-        super().__init__(learner, games, options["batch"])
-        cluster, self._seed = options.get("cluster", ""), options["seed"]
-        self._workers: Jobs = cluster or learner.config.jobs
+    def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "", **_: Any) -> None:
+        super().__init__(learner, games, batch)
+        self._seed, self._workers = seed, cluster or learner.config.jobs
         if cluster:
             connect(cluster)  # once, not in every step
         config, cells = learner.config, learner.game.cells
@@ -295,11 +294,7 @@ class SelfPlay(TrainingLoop):
         count, size, cells = obs.shape
         states = line_states(obs.reshape(-1, cells), self.learner.lines).reshape(count, size, -1)
         losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[1:] / float(count)
-        largest = 1.0  # output of a layer, which may overflow float32 and give NaN
-        for array in self.net.arrays.values():
-            sizes = np.abs(array.astype(np.float64))
-            largest = largest * sizes.sum(axis=0).max() if array.ndim == 2 else largest + sizes.max()
-        self.net.check(losses, largest if largest <= MAX_FLOAT32 else np.inf)
+        self.net.check(losses, *self.net.arrays.values())
         return np.asarray(losses, np.float64)
 
     def _steps(self, obs: Any, states: Any, policy: Any, value: Any, rates: Any) -> Any:

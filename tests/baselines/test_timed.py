@@ -193,7 +193,7 @@ def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking)
     before = search.best()
     kept = counted = 0
     while not search.search_until(0.0):
-        unfinished = search._search.move_values[0]
+        unfinished = search.search.move_values[0]
         if np.isnan(unfinished[np.argmax(before)]):
             assert_array_equal(search.best(), before)
             kept += 1
@@ -226,12 +226,12 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
     while search.can_change(1.0 - ticking.time):
         assert search.search_until(1.0)
     assert ticking.time < 0.9
-    visits = np.sort(search._search.visits[0])
+    visits = np.sort(search.search.visits[0])
     assert visits[-1] - visits[-2] > (1.0 - ticking.time) * 1e5
     chosen = np.argmax(search.best())
     while ticking.time < 1.0:
         search.search_until(1.0)
-    assert np.argmax(search._search.visits[0]) == chosen
+    assert np.argmax(search.search.visits[0]) == chosen
 
 
 def test_a_tree_stays_within_its_memory(monkeypatch, ticking):
@@ -286,7 +286,7 @@ def test_a_delayed_player_reserves_more_time(ticking):
         player.begin(ONE)
         ticking.look_s = look_s
         play(player, position)
-        lags.append(player._lag_s)
+        lags.append(player.lag_s)
     assert lags[0] < 0.02
     assert lags[1] > 0.5
     assert lags[2] == 0.9 * lags[1]
@@ -329,7 +329,7 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
     assert expected.cells[cell] == 1
     assert np.count_nonzero(expected.cells) == 2
     chosen = play(player, expected)
-    assert player._before[0] is ahead
+    assert player.searches[0] is ahead
     assert (player.guesses, player.hits) == (1, 1)
     position = expected._replace(cells=expected.cells.copy())
     position.cells[chosen] = 1  # and the opponent's turn is skipped
@@ -341,7 +341,7 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
 
 def wait_for_pondering(player, depth=0):
     """The search of the position that a player expects, as soon as it is so deep."""
-    pondering = player._pondering
+    pondering = player.pondering
     while pondering.expected is None or pondering.expected.depth < depth:
         assert pondering.thread.is_alive()
         time.sleep(0.01)
@@ -378,7 +378,7 @@ def test_continued_trees_are_compiled_before_the_clock_runs(monkeypatch):
 def test_errors_in_the_thread_are_raised(monkeypatch):
     monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, after, going: 1 // 0)
     policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
-    policy.__dict__["_is_warm"] = True  # warming up asks for a reply, too
+    policy.__dict__["is_warm"] = True  # warming up asks for a reply, too
     player = policy.player()
     play(player, Boards.start(Game()).position(0))
     with pytest.raises(ZeroDivisionError):

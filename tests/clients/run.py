@@ -119,7 +119,7 @@ class CommandError(Exception):
 def call(*command: str | Path, log: str, cwd: Path = ROOT, **variables: str) -> str:
     """Run a command without the paths of the checkout; return its output, which is kept in ``.cache/clients/logs``."""
     ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0"}
+    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0", "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(
         list(map(str, command)),
         cwd=cwd,

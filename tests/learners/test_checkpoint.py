@@ -61,7 +61,6 @@ def test_other_arrays_beside_the_hash_are_refused(path):
     with zipfile.ZipFile(path) as archive:
         comment = archive.comment
     for change in (
-        {},
         {"learner.counts": np.arange(5)[::-1].copy()},
         {"learner.counts": np.arange(5, dtype=np.uint64)},
         {"learner.values": ARRAYS["learner.values"].reshape(4, 3)},
@@ -70,11 +69,8 @@ def test_other_arrays_beside_the_hash_are_refused(path):
         np.savez(path, **{**ARRAYS, **change})
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = comment
-        if change:
-            with pytest.raises(ValueError, match="its arrays are not those that were written"):
-                load_arrays(path)
-        else:
-            assert_as_saved(load_arrays(path))
+        with pytest.raises(ValueError, match="its arrays are not those that were written"):
+            load_arrays(path)
 
 
 @pytest.mark.parametrize("header", [

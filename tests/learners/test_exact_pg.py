@@ -57,32 +57,25 @@ def test_graph_responds_best(game, seat):
     assert found.values[0] * (1 - 2 * seat) == pytest.approx(expected.value, abs=1e-12)
 
 
-def test_large_games_are_refused():
-    for game in (Game(5, 5, 5, 0.25), Game(19, 19, 5)):
-        with pytest.raises(MemoryError, match="too many"):
-            KeptGraph(game)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # One update
 
 
-@pytest.mark.parametrize("game", [SMALL, PhantomGame(SMALL)], ids=str)
+@pytest.mark.parametrize("game", [SMALL, PhantomGame(SMALL, "classic")], ids=str)
 @pytest.mark.parametrize("opponent", ["self", "random"])
 @pytest.mark.parametrize("seat", ["first", "second", "alternate"])
-def test_gradient_is_the_policy_gradient(opponent, seat, game):
+def test_gradient_is_the_policy_gradient(game, opponent, seat):
     config = ExactPGConfig(method="gradient", learning_rate=3.0, initial_std=1.0)
     training = config.training(game, 1, batch=1, seed=5, opponent=opponent, seat=seat)
     learner = training.learner
-    before = learner.table
+    before = SoftmaxTable(learner.index, learner.logits)
     seats = {"first": 0, "second": 1}.get(seat) if opponent != "self" else None
     exact = evaluate_policy(game, before, None if opponent == "self" else opponent, seat=seats)
-    gradient = np.zeros(learner.table.logits.shape)
-    gradient[learner.table.index.find(exact.boards)] = policy_gradient(exact)
+    gradient = np.zeros(learner.logits.shape)
+    gradient[learner.index.find(exact.boards)] = policy_gradient(exact)
     training.step()
     expected = log_softmax(before.logits + 3.0 * gradient, learner.graph.legal)
-    assert_allclose(learner.table.logits, expected, atol=1e-12)
-    assert training.logged["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
+    assert_allclose(learner.logits, expected, atol=1e-12)
     if opponent != "self":
         assert training.logged["value"] == pytest.approx(exact.value)
 
@@ -105,7 +98,7 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
         "r-nad": (1 - (1 - rate * temperature) ** steps) / temperature,
     }.items():
         expected = log_softmax(factor * wins, graph.legal[rows])
-        assert_allclose(learners[method].table.logits[rows], expected, atol=1e-12, err_msg=method)
+        assert_allclose(learners[method].logits[rows], expected, atol=1e-12, err_msg=method)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -152,40 +145,29 @@ def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes its new policy."""
     graph, logits = KeptGraph(SMALL), []
     for games in range(before + 2):
-        logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.table.logits)
+        logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
     change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
     assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Determinism
-
-
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("opponent", ["self", "win-or-block"])
-def test_runs_are_bit_identical_also_from_a_checkpoint_and_in_batches(method, opponent):
-    whole = trained(SMALL, 9, opponent, method=method, reference_interval=2)
-    for batch in (1, 4):
-        config = ExactPGConfig(method=method, reference_interval=2)
-        part, rest = (config.training(SMALL, 9, batch=batch, seed=3, opponent=opponent) for _ in range(2))
-        part.step()
-        rest.learner.state = part.learner.state
-        rest.state = part.state
-        rest.run()
-        assert_array_equal(whole.learner.table.logits, rest.learner.table.logits)
-        assert (whole.logged, whole.done) == (rest.logged, rest.done)
+def test_batches_and_checkpoints_change_nothing(method):
+    whole = trained(SMALL, 9, method=method, reference_interval=2)
+    config = ExactPGConfig(method=method, reference_interval=2)
+    part, rest = (config.training(SMALL, 9, batch=4, seed=3) for _ in range(2))
+    part.step()
+    rest.learner.state, rest.state = part.learner.state, part.state
+    rest.run()
+    assert_array_equal(whole.learner.logits, rest.learner.logits)
+    assert (whole.logged, whole.done) == (rest.logged, rest.done)
 
 
 def test_what_does_not_fit_is_refused():
     training = trained(SMALL, 3)
-    for name in ("counts", "totals", "q_tm1"):
-        with pytest.raises(ValueError, match=name):
-            training.state = {**training.state, name: np.zeros(5)}
-    with pytest.raises(ValueError, match="logits"):
-        training.learner.state = {"logits": np.zeros(3)}
-    for opponent, message in {"pool:every=5,size=2": "a pool", "mcts:simulations=2": "is no function"}.items():
-        with pytest.raises(ValueError, match=message):
-            ExactPGConfig().check_opponent(opponent, SMALL)
+    with pytest.raises(ValueError, match="q_tm1"):
+        training.state = {**training.state, "q_tm1": np.zeros(5)}
+    with pytest.raises(ValueError, match="is no function"):
+        trained(SMALL, 1, "mcts:simulations=2")
     with pytest.raises(ValueError, match="choose a learning_rate below 1e\\+12"):
         trained(SMALL, 50, learning_rate=1e12)

@@ -5,71 +5,60 @@ import plain
 import pytest
 from numpy.testing import assert_allclose
 
-from learners.pool import Pool, parse_pool
 from learners.q_learning import QLearningConfig
-from learners.training import Trainer, make_initial_rng
-from ttt_envs import Boards, Game, Policy
+from learners.training import Pool
+from ttt_envs import Boards, Game, Policy, make_policy
 
 GAME = Game()
-
-
-def build():
-    return QLearningConfig().build(GAME, make_initial_rng(0))
+SPEC = "learners.training:Pool"
 
 
 def test_a_game_meets_one_snapshot():
-    pool = Pool(build, every=10, size=3)
-    training = Trainer(build(), pool, 200, batch=8, seed=1)
-    seen = {}
+    training = QLearningConfig().training(GAME, 200, batch=8, seed=1, opponent="pool:every=10,size=3")
+    pool, keys_of = training.pool, {}
     act = pool.act_in_games
 
     def watched(boards, games, keys, plies):
         for game_number, of_game in zip(games.tolist(), keys.tolist(), strict=True):
-            seen.setdefault(game_number, set()).add(of_game)
+            keys_of.setdefault(game_number, set()).add(of_game)
         return act(boards, games, keys, plies)
 
     pool.act_in_games = watched
     training.run()
     assert training.done.games == 200
-    assert max(len(keys) for keys in seen.values()) == 1
-    kept = stored_numbers(pool)
-    assert kept[-1] == 19
-    assert len(kept) <= 5
-    assert str(pool) == "pool:every=10,size=3"
+    assert max(len(keys) for keys in keys_of.values()) == 1
+    assert stored_numbers(pool)[-1] == 19
+    assert len(stored_numbers(pool)) <= 5
 
 
 class Constant(Policy):
     """Always plays the cell of its number."""
 
     def __init__(self, number=0):
-        self.number = number
+        self.state = {"number": np.array(number)}
 
     def probabilities(self, boards, rng=None):
-        p = np.zeros(boards.cells.shape)
-        p[:, self.number] = 1
-        return p
-
-    @property
-    def state(self):
-        return {"number": np.array(self.number)}
-
-    @state.setter
-    def state(self, arrays):
-        self.number = int(arrays["number"])
+        return np.tile(np.eye(9)[int(self.state["number"])], (len(boards.mover), 1))
 
 
 def stored_numbers(pool):
     return sorted({int(name.partition(".")[0]) for name in pool.state if "." in name})
 
 
+def make_pool():
+    pool = Pool(GAME, every=5, size=3)
+    pool.build = Constant
+    return pool
+
+
 @pytest.mark.parametrize("at", [1, 6, 20])
 def test_games_meet_the_copies_of_a_list(at):
     """Game g meets, all alike, one of the newest of the copies made before it; also of a pool restored at ``at``."""
-    pool, copies, shown, start = Pool(Constant, every=5, size=3), [], {}, Boards.start(GAME, 600)
+    pool, copies, shown, start = make_pool(), [], {}, Boards.start(GAME, 600)
     keys = np.random.default_rng(0).integers(0, 1 << 63, 600, dtype=np.uint64)
     for first in range(40):
         if first == at:
-            other = Pool(Constant, every=5, size=3)
+            other = make_pool()
             other.state = pool.state
             plain.assert_same_arrays(pool.state, other.state)
             pool = other
@@ -86,9 +75,12 @@ def test_games_meet_the_copies_of_a_list(at):
     assert len(stored_numbers(pool)) <= 5
 
 
+@pytest.mark.parametrize("arguments", ["every=0", "size=two", "age=3"])
+def test_invalid_specs_are_refused(arguments):
+    with pytest.raises(ValueError, match=arguments.partition("=")[0]):
+        QLearningConfig().training(GAME, 10, batch=2, seed=0, opponent=f"pool:{arguments}")
+
+
 def test_specs_set_the_numbers():
-    for spec, name in {"pool:30": "pool:every=30,size=8", "pool:size=2,every=4": "pool:every=4,size=2"}.items():
-        assert str(parse_pool(spec, build)) == name
-    for spec in ("pool:every=0", "pool:size=two", "pool:age=3"):
-        with pytest.raises(ValueError, match=r"^pool"):
-            parse_pool(spec, build)
+    pools = [make_policy(f"{SPEC}{arguments}", GAME) for arguments in ("", ":30", ":size=2,every=4")]
+    assert [(pool.every, pool.size) for pool in pools] == [(5000, 8), (30, 8), (4, 2)]

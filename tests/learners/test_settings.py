@@ -8,6 +8,7 @@ import pytest
 from learners import LEARNERS
 from learners.config import LearnerConfig
 from ttt_apps.train_options import parse_options
+from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
 
 
@@ -53,16 +54,13 @@ def test_settings_of_other_types_or_out_of_range_are_refused(name, setting, valu
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("q-net", {"gradient_steps": 2}, "gradient_steps=2 .* choose gradient_steps=1, or a buffer_size above 0"),
-        *((name, {"rewards": "report", "backup": "negamax"}, 'choose rewards="unit" or backup="agent"')
-          for name in ("q-learning", "q-net")),
-        ("value-net", {"hidden": (3,)}, "activations=.* choose one of linear, relu, tanh, sigmoid for each"),
-        ("value-net", {"keep": "best", "held_out": 0.0}, "choose a held_out above 0"),
+        ("q-learning", {"rewards": "report", "backup": "negamax"}, 'choose rewards="unit" or backup="agent"'),
+        ("value-net", {"hidden": (3,)}, "activations=.* choose one for each"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_fit_together_are_refused(name, settings, message):
     with pytest.raises(ValueError, match=message):
-        load_object(LEARNERS[name])(**settings)
+        load_object(LEARNERS[name])(**settings).training(Game(), 1, batch=1, seed=0)
 
 
 def test_settings_of_the_report_and_changes_of_them():
@@ -70,3 +68,11 @@ def test_settings_of_the_report_and_changes_of_them():
     assert (options.batch, settings.gamma, settings.backup, settings.symmetries) == (1, 1.0, "agent", "none")
     assert (settings.step_size, settings.step_size_power, settings.rewards) == (1.0, 0.0, "report")
     assert (settings.values, settings.target, settings.epsilon_decay) == ("afterstate", "sarsa", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "opponent"), [("value-net", "random"), ("alpha-zero", "pool:every=5"), ("exact-pg", "pool:every=5")]
+)
+def test_opponents_that_a_learner_cannot_have_are_refused(name, opponent):
+    with pytest.raises(ValueError, match=rf"{name} (learns from games of \w+ only|trains in a loop of its own)"):
+        load_object(LEARNERS[name])().training(Game(2, 2, 2), 5, batch=1, seed=0, opponent=opponent)

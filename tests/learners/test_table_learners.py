@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import assert_same_arrays
 
+from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.q_table import StepSizes, Table, learn, sum_stones, value_of, write_key
+from learners.q_table import Table, learn, sum_stones, value_of, write_key
 from learners.training import Trainer
 from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
@@ -124,6 +125,15 @@ def test_tables_are_those_of_a_dictionary(config, game):
         assert counts.sum() == training.steps  # every move, in phantom games too
 
 
+def test_monte_carlo_forgets_games_that_are_never_finished():
+    learner, boards = NaiveMCConfig().build(Game(1, 3, 2), np.random.default_rng(0)), Boards.start(Game(1, 3, 2))
+    move = Transition(np.zeros(1, int), boards, np.ones(1, int), np.zeros(1), np.ones(1), boards, np.full(1, -1))
+    for _ in range(10):  # more often than a game has moves
+        learner.update(move)
+    assert learner.table.size == 0  # nothing is learned before the end of the game
+    assert learner.state["lengths"].max() <= 3
+
+
 @pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)
 @given(data=st.data())
 def test_keys_are_exact(game, data):
@@ -142,7 +152,7 @@ def test_keys_are_exact(game, data):
                 if learns:
                     entries[key] = number
                     write_key(action, table)
-                    learn(table.key, float(number), StepSizes.of(1.0, 0.0), table)
+                    learn(table.key, float(number), 1.0, 0.0, table)
                 assert value_of(action, table) == entries[key]
         assert table.size[0] == len(entries)
 
@@ -177,11 +187,3 @@ def test_self_play_reaches_perfect_play(config, skip_chance, bound):
     learner = config.build(game, np.random.default_rng(0))
     Trainer(learner, "self", 1_000_000, batch=256).run()
     assert exploitability(game, learner) <= bound
-
-
-@pytest.mark.slow
-def test_the_reports_schedule_stops_exploring_too_soon():
-    learner = NaiveMCConfig().build(Game(), np.random.default_rng(0))
-    Trainer(learner, "self", 1_000_000, batch=256).run()
-    assert learner.epsilon[0] < 0.002
-    assert exploitability(Game(), learner) > 0.3

@@ -1,24 +1,21 @@
 """The value net: what it learns from, that it learns it, how it plays, and that no work is lost."""
 
-import dataclasses
-
 import numpy as np
 import plain
 import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
-from learners import value_net
 from learners.base import concatenate, one_ply_ahead
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes
-from learners.value_net import PRESETS, Teacher, TrainingExamples, ValueNet, ValueNetConfig, hold_out, play_blocks
+from learners.value_net import PRESETS, TrainingExamples, ValueNetConfig, hold_out, make_teacher, play_training_games
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.symmetry import symmetries
 
 pytestmark = pytest.mark.xdist_group("large")
 
 SKIP = Game(skip_chance=0.25)
-FAST = {"teacher": "expectiminimax:depth=2", "jobs": 1}
+TEACHER = "expectiminimax:depth=2"
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +23,12 @@ def tf():
     return pytest.importorskip("tensorflow")
 
 
-def games_of(config, game=SKIP, numbers=range(6), seed=0):
-    """The examples of the teacher's games with these numbers."""
-    blocks = play_blocks(game, config.teacher, config.epsilon, seed, numbers, config.jobs)
-    return concatenate(list(blocks))
+def games_of(teacher=TEACHER, game=SKIP, numbers=range(6), seed=0, epsilon=0.0):
+    return play_training_games(game, teacher, epsilon, seed, numbers)
 
 
-def training(game=SKIP, games=6, seed=0, **settings):
-    return ValueNetConfig(**{**FAST, **settings}).training(game, games, batch=1, seed=seed, opponent="teacher")
+def training(game=SKIP, games=6, **settings):
+    return ValueNetConfig(**{"teacher": TEACHER, **settings}).training(game, games, batch=1, seed=0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -41,62 +36,34 @@ def training(game=SKIP, games=6, seed=0, **settings):
 
 
 def test_targets_are_the_teachers_values():
-    obs, value, _, results = games_of(ValueNetConfig(**FAST))
+    obs, value, _, results = games_of()
     assert len(results) == 6
     assert set(results) <= {-1.0, 0.0, 1.0}
-    search = make_policy(FAST["teacher"], SKIP)
+    search = make_policy(TEACHER, SKIP)
     for own_first, expected in zip(obs, value, strict=True):
         position = Boards(own_first[None], np.zeros(1, np.int8)).position(0)
         assert search.analyse(position).value == pytest.approx(expected)
+    assert make_teacher("expectiminimax:depth=3", SKIP)[1:] == (4.0, 0.75)
+    assert make_teacher("optimal", SKIP)[1] == 1.0
 
 
 def test_a_game_depends_on_its_number_and_the_seed():
-    config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
-    few, rest, many = (games_of(config, numbers=range(*ends)) for ends in ((0, 5), (5, 14), (0, 14)))
+    teacher = "expectiminimax:depth=2,width=2"
+    few, rest, many = (games_of(teacher, numbers=range(*ends)) for ends in ((0, 5), (5, 14), (0, 14)))
     plain.assert_same_arrays(concatenate([few, rest])._asdict(), many._asdict())
-    other = games_of(config, numbers=range(5), seed=1)
+    other = games_of(teacher, numbers=range(5), seed=1)
     assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
-
-
-def test_games_do_not_depend_on_processes(monkeypatch):
-    config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
-    alone = games_of(config, numbers=range(20))
-    shared = dataclasses.replace(config, jobs=2)
-    with monkeypatch.context() as patch:
-        patch.setattr(value_net, "map_blocks", lambda *work: pytest.fail("short work started processes"))
-        plain.assert_same_arrays(alone._asdict(), games_of(shared, numbers=range(20))._asdict())
-    monkeypatch.setattr(value_net, "MIN_SECONDS_FOR_WORKERS", 0.0)
-    plain.assert_same_arrays(alone._asdict(), games_of(shared, numbers=range(20))._asdict())
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"jobs": 10**30}, r"^jobs=10{30} is no number of processes"),
-        ({"jobs": 0}, "^jobs=0 is no number of processes"),
-        ({"teacher": "random"}, "teacher=random has no action values: choose a search"),
-        ({"games": 0}, "games=0 gives no training data"),
-    ],
-)
-def test_invalid_trainings_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        training(**settings)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Learning
 
 
-def trained(games=25, **settings):
-    lines, fitted = [], training(games=games, **settings)
-    fitted.run(log=lambda games, measured: lines.append(measured))
-    return fitted.learner, lines
-
-
 @pytest.mark.parametrize("at", [1, 5])
 def test_a_restored_training_ends_as_a_longer_one(tf, at):
-    """In the games, in the first iterations, and in later ones; tests/ttt_apps/test_runs.py has those of one length."""
-    part, longer, whole = (training(games=games, iterations=20) for games in (10, 14, 14))
+    """In the games, and in the iterations; tests/ttt_apps/test_runs.py has those of one length."""
+    part, longer = training(games=10, iterations=20), training(games=14, iterations=20)
+    whole = training(games=14, iterations=20, jobs=2 if at == 1 else 1)
     for _ in range(at):
         part.step()
     longer.learner.state, longer.state = part.learner.state, part.state
@@ -108,7 +75,7 @@ def test_a_restored_training_ends_as_a_longer_one(tf, at):
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_positions_held_out_are_of_other_games_and_classes(share):
-    examples = games_of(ValueNetConfig(**FAST), numbers=range(10))
+    examples = games_of(numbers=range(10))
     learned, held = hold_out(SKIP, examples, share, np.random.default_rng(0))
     assert len(held)
     assert len(set(examples.game[learned])) == round(10 * (1 - share))
@@ -134,36 +101,17 @@ def test_games_are_held_out_until_a_new_position_is_found():
     assert (len(learned), len(held)) == (2, 0)
 
 
-def test_the_log_has_both_errors(tf):
-    _, lines = trained(games=4, iterations=25)
-    assert [line["iterations"] for line in lines] == [0, 10, 20, 25]
-    assert lines[-1]["loss"] < lines[0]["loss"] / 2
-    assert all({"loss", "held_out_loss", "positions", "wins"} <= line.keys() for line in lines)
-    _, lines = trained(games=4, iterations=3, held_out=0.0)
-    assert "held_out_loss" not in lines[-1]
-
-
-def test_divergence_is_reported(tf):
-    with pytest.raises(ValueError, match=r"value-net has diverged after \d+ updates: choose a learning_rate below"):
-        trained(games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
-    with pytest.raises(ValueError, match="choose more games than 1"):
-        trained(games=1, keep="best")
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Playing
 
 
-def state_of(config, game=Game()):  # noqa: B008  # frozen
-    return config.build(game, np.random.default_rng(0)).state
-
-
-def net_of(game, bound=0.75, seed=0, symmetries="none"):
+def net_of(game, bound=0.75, symmetries="none"):
     """A net with random weights."""
-    rng = np.random.default_rng(seed)
-    config = ValueNetConfig(hidden=(8,), activations=("tanh",), symmetries=symmetries)
-    arrays = {name: rng.normal(size=array.shape).astype(np.float32) for name, array in state_of(config, game).items()}
-    return ValueNet(config, game, arrays | {"scale": np.array(4, np.float32), "bound": np.array(bound, np.float32)})
+    config, rng = ValueNetConfig(hidden=(8,), activations=("tanh",), symmetries=symmetries), np.random.default_rng(0)
+    net = config.build(game, rng)
+    net.weights = {name: rng.normal(size=array.shape).astype(np.float32) for name, array in net.weights.items()}
+    net.scale = np.array([4, bound], np.float32)
+    return net
 
 
 @pytest.mark.parametrize("game", [SKIP, Game(7, 7, 5, 0.5)], ids=str)
@@ -192,16 +140,37 @@ def test_training_and_play_compute_the_same(tf):
         assert_allclose(found, net(x), rtol=1e-4, atol=1e-4)
 
 
-def test_teachers_have_their_scales():
-    search = Teacher.from_spec("expectiminimax:depth=3", Game())
-    assert (search.scale, search.bound) == (4.0, 0.75)
-    exact = Teacher.from_spec("optimal", Game())
-    assert exact.scale == 1.0
-    assert 0.99 < exact.bound < 1
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# Settings, files and the command line
+# What is refused, files and the command line
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"jobs": 0}, "^jobs=0 is no number of processes"),
+        ({"teacher": "random"}, "teacher=random has no action values: choose a search"),
+        ({"games": 0}, "games=0 gives no training data"),
+        ({"learning_rate": 1e30, "activations": ("relu", "relu")}, r"value-net has diverged after \d+ updates: choose"),
+    ],
+)
+def test_invalid_trainings_are_refused(tf, settings, message):
+    with pytest.raises(ValueError, match=message):
+        training(**settings).run()
+
+
+def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
+    rows, kept = [], []
+    trained = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)
+    trained.run(log=lambda games, row: (rows.append(row), kept.append(trained.learner.weights["0.bias"])))
+    assert [row["iterations"] for row in rows] == [0, 10, 20, 25]
+    assert all({"loss", "positions", "wins"} <= row.keys() for row in rows)
+    best = int(np.argmin([row["held_out_loss"] for row in rows]))
+    assert best < 3  # a large rate does not end at the lowest error
+    assert_array_equal(kept[-1], kept[best])
+    for games, keep in ((4, "last"), (1, "best")):  # of which nothing is held out
+        rows.clear()
+        training(games=games, iterations=3, held_out=0.0, keep=keep).run(log=lambda games, row: rows.append(row))
+        assert "held_out_loss" not in rows[-1]
 
 
 def test_a_run_guides_searches(tf, tiny_run):
@@ -209,13 +178,3 @@ def test_a_run_guides_searches(tf, tiny_run):
     for spec in (f"expectiminimax:depth=2,leaf=(run:{run})", f"mcts:simulations=20,rollout=(run:{run})"):
         p = make_policy(spec, game).probabilities(Boards.start(game), np.random.default_rng(0))
         assert_allclose(p.sum(axis=1), 1)
-
-
-def test_opponents_and_weights_of_another_net_are_refused():
-    with pytest.raises(ValueError, match="value-net learns from games of teacher only, not against random"):
-        ValueNetConfig().training(Game(), 5, batch=1, seed=0, opponent="random")
-    net, other = (
-        config.build(Game(), np.random.default_rng(0)) for config in (ValueNetConfig(), ValueNetConfig(hidden=(64, 20)))
-    )
-    with pytest.raises(ValueError, match=r"value-net needs 0.weights as float32\[27, 64\]"):
-        other.state = net.state

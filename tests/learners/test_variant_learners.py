@@ -1,16 +1,13 @@
 """Values one ply ahead, lines and guided searches by other rules; test_learner_conformance.py has the learners."""
 
-from dataclasses import replace
-
 import numpy as np
 import plain
 import pytest
-import tiny
 from numpy.testing import assert_array_equal
 
 from learners.base import one_ply_ahead
 from learners.mlp import TFNet, line_states
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.rules import chance_outcomes
 
 GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
@@ -53,20 +50,3 @@ def test_legal_moves_in_tensorflow_are_those_of_the_rules(game):
     boards = plain.positions_of_random_play(game, 64)
     net = TFNet("a test", {}, (), 0.1)
     assert_array_equal(net.legal_moves(game, boards.cells), boards.legal(game))
-
-
-@pytest.mark.needs("tensorflow")
-def test_searches_guided_by_a_run_play_by_its_rules(tmp_path):
-    game = replace(tiny.GAME, gravity=True, misere=True)
-    run = tiny.train_run("alpha-zero", tmp_path / "run", "--gravity", "--misere")
-    boards = plain.positions_of_random_play(game, 60)
-    exact = make_policy("optimal", game)
-    for spec in (f"alpha-zero:path={run},simulations=64", f"mcts:simulations=64,rollout=(run:{run})"):
-        policy = make_policy(spec, game)
-        p = policy.probabilities(boards)
-        assert (p[~boards.legal(game)] == 0).all()
-        np.testing.assert_allclose(p.sum(axis=1), 1)
-        last = np.count_nonzero(boards.cells, axis=1) >= 4  # two plies to the end, which 64 simulations solve
-        np.testing.assert_allclose(policy.values(boards)[last], exact.values(boards)[last], atol=1e-9)
-    with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
-        make_policy(f"alpha-zero:path={run}", tiny.GAME)

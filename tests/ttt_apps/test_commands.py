@@ -176,7 +176,7 @@ def test_ground_truth_is_the_output_of_its_command(tmp_path, capsys):
 def test_facts_of_a_board_solved_by_layers(tmp_path):
     """1 x 17, two to win, is small enough for a test; what is on its page is that of `solve`."""
     game = Game(1, 17, 2, 0.25)
-    facts = ground_truth._measure(tmp_path, {"solve": game.to_dict()})
+    facts = ground_truth.measure_unit(tmp_path, {"solve": game.to_dict()})
     assert facts["value"] == solve(game, cache=False).value
     assert facts["optimal"] == list(range(1, 16))
     win, draw, loss = facts["outcome"]

@@ -147,16 +147,16 @@ def test_any_lines_get_valid_replies(lines, begun):
     brain = Brain("win-or-block", 0, said.append)
     for line in [*(["START 5"] if begun else []), *lines]:
         before = len(said)
-        cells = brain._cells.copy()
+        cells = brain.cells.copy()
         going = brain.handle_line(line)
         assert going == (line.strip().split(" ")[0].upper() != "END")
         new = said[before:]
         assert len(new) <= 1 or new[0] == "ERROR BOARD has no DONE"
         assert all(ANSWER.fullmatch(one) for one in new), new
         if new and (cell := parse_cell(new[-1])) is not None and not line.upper().startswith("PLAY"):
-            place = cell[1] * brain._game.columns + cell[0]
-            assert brain._cells[place] == 1
-            assert len(cells) != len(brain._cells) or cells[place] == 0 or line.strip().upper() == "DONE"
+            place = cell[1] * brain.game.columns + cell[0]
+            assert brain.cells[place] == 1
+            assert len(cells) != len(brain.cells) or cells[place] == 0 or line.strip().upper() == "DONE"
         if not going:
             break
 
@@ -214,7 +214,7 @@ def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocke
 def test_times_of_every_kind_reach_the_search(monkeypatch):
     plans = []
     plan = Timed.plan
-    monkeypatch.setattr(Timed, "_is_warm", True)
+    monkeypatch.setattr(Timed, "is_warm", True)
     monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
     lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
     lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]

@@ -80,8 +80,8 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
     def folders(text):
         (tmp_path / "learners" / "module.py").write_text(text)
         os.utime(tmp_path / "learners" / "module.py", (1e9, 1e9))
-        jit._folder.cache_clear()
-        return [jit._folder(package) for package in jit.PACKAGES]
+        jit.package_folder.cache_clear()
+        return [jit.package_folder(package) for package in jit.PACKAGES]
 
     try:
         edits = [folders(text) for text in "1234567891"]
@@ -89,10 +89,10 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
         assert edits[0] == edits[-1]
         assert len(list((tmp_path / "cache").glob("learners-*"))) == jit.MAX_FOLDERS
         (tmp_path / "learners" / "module.py").touch()
-        jit._folder.cache_clear()
-        assert [jit._folder(package) is None for package in jit.PACKAGES] == [False, False, True, True, True]
+        jit.package_folder.cache_clear()
+        assert [jit.package_folder(package) is None for package in jit.PACKAGES] == [False, False, True, True, True]
     finally:
-        jit._folder.cache_clear()
+        jit.package_folder.cache_clear()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a limit on the size of files stands for a full disk")
@@ -131,16 +131,6 @@ def test_a_first_game_compiles_nothing_and_is_that_of_machine_code(run, tmp_path
     assert not list((tmp_path / "cache").rglob("*.nb?"))
     of_all_tests = {"NUMBA_CACHE_DIR": str(jit.kernel_folder()), "TTT_ENVS_COMPILE_NOTICE": "0"}
     assert run(*game, TTT_ENVS_INTERPRET="0", **of_all_tests) == interpreted
-
-
-def test_the_folder_of_machine_code(monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
-    assert jit.kernel_folder() == tmp_path / "named"
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    assert jit.kernel_folder() == ROOT / ".cache" / "numba"
-    monkeypatch.setattr(jit, "ROOT", tmp_path / "site-packages")
-    monkeypatch.setattr(jit.platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    assert jit.kernel_folder() == tmp_path / "ttt_envs" / "numba"
 
 
 def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):

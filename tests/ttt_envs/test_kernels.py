@@ -186,7 +186,7 @@ def signatures_of_kernels():
     from numba.types import unliteral
 
     dispatchers = [
-        value._dispatcher if isinstance(value, Kernel) else value
+        value.dispatcher if isinstance(value, Kernel) else value
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] in PACKAGES
         for value in vars(module).values()
@@ -195,7 +195,7 @@ def signatures_of_kernels():
     return {
         f"{kernel.__module__}.{kernel.__name__}": len({tuple(map(unliteral, types)) for types in kernel.signatures})
         for kernel in dispatchers
-        if kernel is not None
+        if kernel.signatures
     }
 
 
@@ -276,7 +276,7 @@ def test_an_interrupt_while_a_kernel_is_compiled_is_raised_at_its_end(monkeypatc
         time.sleep(0.1)
         ends.append("compiled")
 
-    monkeypatch.setattr(Kernel, "_compile_for", compile_interrupted)
+    monkeypatch.setattr(Kernel, "compile_for", compile_interrupted)
     with pytest.raises(KeyboardInterrupt):
         Kernel(lambda: 0, False, {})()
     assert ends == ["compiled"]

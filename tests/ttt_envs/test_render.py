@@ -181,7 +181,7 @@ def test_two_windows_show_their_pictures(monkeypatch):
         assert env.render() is None
         cells = np.zeros(game.cells, np.int8)
         cells[7] = 1
-        pixels = pygame.surfarray.array3d(env._renderer._window.get_surface()).transpose(1, 0, 2)
+        pixels = pygame.surfarray.array3d(env.renderer.window.get_surface()).transpose(1, 0, 2)
         np.testing.assert_array_equal(pixels, render.picture(game, Scene(cells, 1, None, (7,))))
     for env in (*games.values(), games[Game(3, 4)]):
         env.close()

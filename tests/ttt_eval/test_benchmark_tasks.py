@@ -222,7 +222,7 @@ def test_the_page_of_tasks_lists_them():
         board = f"{game.rows} x {game.columns}, {game.win_length}"
         cells = (f"`{task.name}`", ", ".join(task.axes), board, ", ".join(f"{skip:g}" for skip in task.skip_chances))
         rows.append(f"| {' | '.join(cells)} | `{', '.join(opponents)}` | {task.measure} |")
-    assert "\n".join(rows) in (ROOT / "docs/benchmark/tasks.md").read_text()
+    assert "\n".join(rows) in (ROOT / "docs/benchmark/index.md").read_text()
 
 
 def test_tasks_are_found_by_name():
@@ -238,7 +238,7 @@ def test_references_are_read_from_the_disk(tmp_path, monkeypatch):
     task = find_task("random")
     computed = references(task)
     references.cache_clear()
-    monkeypatch.setattr("ttt_eval.benchmark.scoring._measure", None)
+    monkeypatch.setattr("ttt_eval.benchmark.scoring.measure_task", None)
     assert references(task) == computed
     references.cache_clear()
 

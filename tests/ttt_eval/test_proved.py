@@ -49,7 +49,7 @@ def test_plies_to_the_quickest_win_or_slowest_loss():
         results = Prover(game).results(position)
         letters = make_proved_positions.results_to_letters(results)
         assert ("w" if "w" in letters else "d") == best
-        assert make_proved_positions._plies(game, position, results) == plies, text
+        assert make_proved_positions.count_plies(game, position, results) == plies, text
 
 
 @pytest.mark.parametrize("name", PLANS)

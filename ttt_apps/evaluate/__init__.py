@@ -11,6 +11,8 @@ import tyro
 from ttt_apps.cli import GLOBAL, command_words, installed_names, parse, run_command
 from ttt_envs.agents.specs import load_object
 
+__all__ = ["COMMANDS", "main"]
+
 Commands = Mapping[str, tuple[str, str]]
 """Maps a command to "module:class", or to "module:name" of a group of commands, and to its description."""
 

@@ -157,7 +157,7 @@ class Kernel:
     @functools.cached_property
     def _is_cached(self) -> bool:
         """Whether there is machine code of this kernel in the cache."""
-        source, folder = Path(self.py_func.__code__.co_filename), _folder(self._package)
+        source, folder = Path(self.py_func.__code__.co_filename), package_folder(self._package)
         files = f"{source.parent.name}_*/{source.stem}.{self.py_func.__qualname__}-*.nbi"
         return folder is not None and any(folder.glob(files))
 
@@ -172,7 +172,7 @@ class Kernel:
         numba: Any = importlib.import_module("numba")
         with _lock:
             if self._dispatcher is None:
-                folder = _folder(self._package)
+                folder = package_folder(self._package)
                 numba.config.CACHE_DIR = str(folder or "")
                 self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
                 _dispatchers.append(self._dispatcher)
@@ -190,7 +190,7 @@ class Kernel:
             os.environ[NOTICE] = "0"  # child processes say nothing
             _log.warning("compiling for this processor; machine code is cached in %s", kernel_folder())
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(self._compile_for, tuple(map(numba.typeof, args))).result()
+            pool.submit(self.compile_for, tuple(map(numba.typeof, args))).result()
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in (*PACKAGES, self._package):
                 for key, value in list(vars(module).items()):
@@ -199,7 +199,8 @@ class Kernel:
         self._is_replaced = True
         return cast(Callable[..., Any], self.dispatcher)
 
-    def _compile_for(self, signature: tuple[Any, ...]) -> None:
+    def compile_for(self, signature: tuple[Any, ...]) -> None:
+        """Compile the kernel for arguments of these types of numba."""
         try:
             self.dispatcher.compile(signature)
         except OSError:  # such as a full disk: go on without the cache
@@ -221,10 +222,7 @@ _namespaces: dict[str, dict[str, Any]] = {}
 
 def count_elements(args: tuple[Any, ...]) -> int:
     """Count the elements of all arrays among the arguments, including arrays in tuples."""
-    return sum(
-        arg.size if isinstance(arg, np.ndarray) else count_elements(arg) if isinstance(arg, tuple) else 0
-        for arg in args
-    )
+    return sum(count_elements(arg) if isinstance(arg, tuple) else getattr(arg, "size", 0) for arg in args)
 
 
 def interpret(source: types.FunctionType, args: tuple[Any, ...]) -> Any:
@@ -273,7 +271,7 @@ def kernel_folder() -> Path:
 
 
 @functools.cache
-def _folder(package: str) -> Path | None:
+def package_folder(package: str) -> Path | None:
     """Return the folder of the machine code of a package, for the present sources of ours; None for no cache."""
     packages = PACKAGES[: PACKAGES.index(package) + 1] if package in PACKAGES else PACKAGES
     sources = [source for name in packages for source in sorted((ROOT / name).rglob("*.py"))]

@@ -183,10 +183,10 @@ class Renderer:
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, mode
-        self._window: Any = None
+        self.window: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_window": None, "_clock": None}
+        return {**self.__dict__, "window": None, "_clock": None}
 
     def render(self, scene: Scene) -> Any:
         """Return the result of ``render()``: str, a picture, or None with the window updated."""
@@ -217,18 +217,18 @@ class Renderer:
                 f'render_mode="human" needs pygame: {install_command("render")}, or take render_mode="ansi" or '
                 '"rgb_array"'
             ) from None
-        if self._window is None:
+        if self.window is None:
             pygame.display.init()
             height, width, _ = pixels.shape
-            self._window = pygame.Window(f"tic-tac-toe, {self._game}", (width, height))  # one window per environment
+            self.window = pygame.Window(f"tic-tac-toe, {self._game}", (width, height))  # one window per environment
             self._clock = pygame.time.Clock()
         pygame.event.pump()
-        self._window.get_surface().blit(pygame.surfarray.make_surface(pixels.transpose(1, 0, 2)), (0, 0))
-        self._window.flip()
+        self.window.get_surface().blit(pygame.surfarray.make_surface(pixels.transpose(1, 0, 2)), (0, 0))
+        self.window.flip()
         self._clock.tick(FPS)
 
     def close(self) -> None:
         """Close the window, if any; those of others stay."""
-        if self._window is not None:
-            self._window.destroy()
-            self._window = None
+        if self.window is not None:
+            self.window.destroy()
+            self.window = None

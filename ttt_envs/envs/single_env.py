@@ -75,7 +75,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._out = self._games.output()
         self._action, self._row = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._is_over, self._seeded = True, False
-        self._renderer = render.Renderer(visible(self.game), config.render_mode)
+        self.renderer = render.Renderer(visible(self.game), config.render_mode)
         # for rendering: the board before the last step, and its action if it was illegal
         self._before = np.zeros(self.game.cells, np.int8)
         self._refused: int | None = None
@@ -214,7 +214,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def render(self) -> Any:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
-        return self._renderer.render(make_scene(self._games, 0, self._before, self._refused))
+        return self.renderer.render(make_scene(self._games, 0, self._before, self._refused))
 
     def _show(self) -> None:
         """Update the window, without a call of :meth:`render`."""
@@ -223,7 +223,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def close(self) -> None:
         """Close the window, if any."""
-        self._renderer.close()
+        self.renderer.close()
 
 
 def parse_reset_options(config: EnvConfig, options: Mapping[str, Any] | None) -> tuple[Position | None, int | None]:

@@ -1,1 +1,3 @@
 """The game: rules, boards, bitboards, symmetries, and random games."""
+
+__all__: list[str] = []

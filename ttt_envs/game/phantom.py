@@ -92,7 +92,7 @@ def refuse_hidden(game: AnyGame) -> Game:
     if isinstance(game, PhantomGame):
         raise ValueError(
             f"{game}: the opponent's stones are hidden, and what was called needs to see them: choose its visible "
-            f"game, PhantomGame.game, or what docs/phantom.md lists, such as evaluate.py exact and exploitability"
+            f"game, PhantomGame.game, or what docs/rules.md lists, such as evaluate.py exact and exploitability"
         )
     return game
 
@@ -121,7 +121,6 @@ def check_variants(
     *,
     reasons: str | Mapping[str, str] = NOT_ADAPTED,
     instead: str = "random or optimal",
-    hint: str = "",
 ) -> None:
     """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
 
@@ -132,7 +131,6 @@ def check_variants(
             opponent's stones.
         reasons: why it does not support the others, after the word "because": for all, or by rule.
         instead: what supports them.
-        hint: further advice where stones are hidden.
     """
     rules = [*game.variants, *[HIDING] * isinstance(game, PhantomGame)]
     refused = [rule for rule in rules if rule not in supported]
@@ -145,8 +143,8 @@ def check_variants(
     why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
     known = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
-        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
-        advice = f"{advice}, or the visible game, PhantomGame.game{hint}"
+        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/rules.md"
+        advice = f"{advice}, or the visible game, PhantomGame.game"
     else:
         advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
         advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"

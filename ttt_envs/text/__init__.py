@@ -5,15 +5,6 @@ between the results of a model on two presentations is due to the words, not to 
 the base installation; ``ttt_eval.credit`` computes the exact credit of each turn.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from ttt_envs.text.answers import MAX_ANSWER_LENGTH as MAX_ANSWER_LENGTH
-from ttt_envs.text.answers import Problem as Problem
-from ttt_envs.text.answers import parse_answer as parse_answer
-from ttt_envs.text.presentations import PRESENTATIONS as PRESENTATIONS
-from ttt_envs.text.presentations import Presentation as Presentation
-from ttt_envs.text.presentations import make_presentation as make_presentation
-from ttt_envs.text.presentations import present as present
-from ttt_envs.text.text_game import Illegal as Illegal
-from ttt_envs.text.text_game import TextGame as TextGame
-from ttt_envs.text.text_game import Turn as Turn
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from ttt_eval.audit.auditing import Audit as Audit
+from ttt_eval.audit.auditing import Audit, AuditSettings, audit
 from ttt_eval.audit.auditing import Auditor as Auditor
-from ttt_eval.audit.auditing import AuditSettings as AuditSettings
-from ttt_eval.audit.auditing import audit as audit
 from ttt_eval.audit.episodes import TooManyGroups as TooManyGroups
-from ttt_eval.audit.errors import Errors as Errors
+from ttt_eval.audit.errors import Errors
 from ttt_eval.audit.errors import PositionErrors as PositionErrors
-from ttt_eval.audit.estimators import ESTIMATORS as ESTIMATORS
-from ttt_eval.audit.estimators import Batch as Batch
+from ttt_eval.audit.estimators import ESTIMATORS, Batch, make_estimator
 from ttt_eval.audit.estimators import Estimator as Estimator
-from ttt_eval.audit.estimators import make_estimator as make_estimator
+
+__all__ = ["ESTIMATORS", "Audit", "AuditSettings", "Batch", "Errors", "audit", "make_estimator"]

@@ -41,8 +41,8 @@ ROW = np.zeros(1, np.int64)
 class Agent(Protocol):
     """What the benchmark trains.
 
-    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a model with
-    ``predict``, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
+    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a network or
+    model, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
     ``policy_for(game)`` returns the policy in a game. It may have these attributes:
 
     - ``env_options``: arguments of the environment, see ``ttt_eval.benchmark.tasks.AGENT_CHOICES``;
@@ -103,7 +103,7 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     shown: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
     shown |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
-    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), **shown)
+    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", False), **shown)
     policy = Unmasked(policy) if task.hides_masks else policy
     critic = getattr(agent, "critic", None)
     if critic is not None:
@@ -161,15 +161,15 @@ class GameAgent:
             if over:
                 observation, info = env.reset()
                 skip = info["skip_chance"] if len(self._games) > 1 else self._games[0].skip_chance
-                self._begin(skip)
+                self.begin(skip)
             is_open = info["result"] == NOT_OVER  # else the opponent has won before the first move
-            action = self._choose(skip, self._boards(observation, info)) if is_open else 0
+            action = self._choose(skip, self.boards(observation, info)) if is_open else 0
             observation, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
             if over and is_open:
                 self._end(skip, info["seat"], float(reward))
 
-    def _begin(self, skip: float) -> None:
+    def begin(self, skip: float) -> None:
         """Begin a game, of the learner for a skip chance."""
 
     def _choose(self, skip: float, boards: Boards) -> int:
@@ -180,7 +180,7 @@ class GameAgent:
         """End a game with a reward to the agent's seat, of both that which moved last."""
         raise NotImplementedError
 
-    def _boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
+    def boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
         """Return the position in which the agent moves, a batch of one."""
         cells = self._task.games[0].cells
         mover = info["mover"] if self._task.opponent == SELF else info["seat"]
@@ -253,7 +253,8 @@ class AlphaZeroAgent(GameAgent):
         self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
         self._rng = make_rng(seed, 2)
 
-    def _begin(self, skip: float) -> None:
+    def begin(self, skip: float) -> None:
+        """Begin a game, of the learner for a skip chance."""
         key, learner = self._rng.integers(2**64, size=1, dtype=np.uint64), self.learners[skip]
         self._game = SelfPlayGames(self._config, learner.game, learner, key)
 

@@ -192,7 +192,7 @@ def bootstrap_interval(
     """Return the 2.5% and 97.5% percentiles of a measure in a stratified bootstrap over runs.
 
     With few runs this interval is too short, because samples vary less than runs do, by the factor 1 - 1 / runs in
-    variance: docs/benchmark/submit.md has its coverage.
+    variance: docs/benchmark/index.md has its coverage.
 
     Args:
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns float64[...].

@@ -69,7 +69,7 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
     stage = task.stage(task.steps if steps is None else steps)
-    return TaskScore(_measure(task, policies, stage), *references(task, stage))
+    return TaskScore(measure_task(task, policies, stage), *references(task, stage))
 
 
 def combine_scores(task: Task, scores: Sequence[float]) -> float:
@@ -88,9 +88,9 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
     def measure() -> Float64Array:
         make = uniform_over_cells if task.measure == "illegal-moves" else partial(make_policy, "random")
         random = [make(game) for game in task.games]
-        return np.array([_measure(task, random, stage), _best(task, stage)])
+        return np.array([measure_task(task, random, stage), _best(task, stage)])
 
-    random, best = load_or_compute(name, content, (2,), measure, min_bytes=0).tolist()
+    random, best = load_or_compute(name, content, measure, min_bytes=0).tolist()
     return random, best
 
 
@@ -98,7 +98,7 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
 # Measures
 
 
-def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
+def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
     """Return the measure of ``policies``, one for each game."""
     opponent = task.stages[stage][0]
     results: list[float] = []

@@ -30,6 +30,8 @@ from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.metrics import LOSSES, RATES
 
+__all__ = ["Strength", "strength", "training_callback", "worst_positions"]
+
 MAX_BOARDS_COMPARED = 20_000
 """Maximum number of arrangements of stones for :func:`differences_within`: includes 3 x 3 with or without skips."""
 

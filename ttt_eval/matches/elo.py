@@ -17,6 +17,8 @@ from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval
 
+__all__ = ["elo", "likelihood_of_superiority", "pair_probabilities", "pairs_needed"]
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Elo
 

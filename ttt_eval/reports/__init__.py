@@ -1,1 +1,5 @@
 """Every page and figure: ``report.html`` of runs, comparisons, tests, tournaments, ladders and sweeps."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

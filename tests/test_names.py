@@ -1,0 +1,74 @@
+"""Public names: every package lists them, documents and examples import no others, and no test uses a private one."""
+
+import ast
+import importlib
+import textwrap
+
+import pytest
+from documents import ROOT, blocks, pages
+
+TOPS = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies")
+PACKAGES = sorted(
+    ".".join(file.parent.relative_to(ROOT).parts) for top in TOPS for file in (ROOT / top).rglob("__init__.py")
+)
+PYTHON = [(page, block.text) for page in pages() for block in blocks(page) if block.kind == "python"]
+PYTHON += [(file, file.read_text()) for file in sorted((ROOT / "examples").rglob("*.py"))]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_lists_at_most_25_names_that_exist(package):
+    module = importlib.import_module(package)
+    assert len(set(module.__all__)) == len(module.__all__) <= 25
+    assert [name for name in module.__all__ if not hasattr(module, name) or name.startswith("_")] == []
+    assert set(module.__all__) <= set(dir(module))
+    assert not hasattr(module, "nothing")
+
+
+def test_documents_and_examples_import_public_names_only():
+    """A name is public if its package lists it, or its module, which has a list then."""
+    imported = set()
+    for place, text in PYTHON:
+        for node in ast.walk(ast.parse(textwrap.dedent(text))):
+            if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] in TOPS:
+                imported |= {(place.name, node.module, alias.name) for alias in node.names}
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names if alias.name.partition(".")[0] in TOPS]
+                assert set(names) <= set(TOPS), f"{place.name} imports {names}"
+    lists = {module: listed_names(module) for _, module, _ in imported}
+    assert sorted(what for what in imported if what[2] not in lists[what[1]]) == []
+    assert len(imported) > 100
+
+
+def listed_names(module):
+    """The list of a module, which may need a library that is not installed."""
+    path = ROOT.joinpath(*module.split("."))
+    if path.is_dir():
+        return importlib.import_module(module).__all__
+    for node in ast.parse(path.with_suffix(".py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
+def test_no_test_uses_a_private_name():
+    ours = set()
+    for file in (file for top in (*TOPS, "tools") for file in (ROOT / top).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                ours.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                ours.add(node.id if isinstance(node, ast.Name) else node.attr)
+    private = {name for name in ours if name.startswith("_") and not name.endswith("__")} - {"_"}
+    found = []
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute):
+                names = [node.attr] * (ast.unparse(node.value) != "self")
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "patch", "object")):
+                names = [str(word.value).rpartition(".")[2] for word in node.args if isinstance(word, ast.Constant)]
+            else:
+                names = []
+            found += [f"{file.name}:{node.lineno}: {name}" for name in names if name in private]
+    assert found == []
