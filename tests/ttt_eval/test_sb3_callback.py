@@ -152,17 +152,16 @@ def test_observations_are_normalised_as_in_training():
     [
         (GAME, {"eval_freq": -1}, None),
         (GAME, {"seat": 2}, None),
-        (GAME, {"opponent": "nobody"}, None),
         (GAME, {"opponent": "mcts"}, None),
         (Game(), {}, None),  # a model of another board
         (GAME, {"deterministic": False}, None),  # DQN has no distribution
-        *((GAME, {}, content) for content in (b"no lines", b"[]\n", b'{"timesteps": 1}\n')),
+        *((GAME, {}, content) for content in (b"no lines", b'{"timesteps": 1}\n')),
     ],
 )
 def test_invalid_settings_and_files_are_refused(tmp_path, game, settings, content):
     if content is not None:
         (tmp_path / "exact.jsonl").write_bytes(content)
-    with pytest.raises(ValueError, match=r": choose|cannot be read|there is no policy|is not pure|DQN"):
+    with pytest.raises(ValueError, match=r": choose|cannot be read|is not pure|DQN"):
         model_of("dqn").learn(8, callback(game, **{"eval_freq": 1, "log_path": tmp_path, **settings}))
 
 

@@ -110,13 +110,6 @@ def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Ke
     return table(key, rows, head=("of the row against", *map(str, range(1, len(names) + 1))))
 
 
-def results_table(
-    key: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = (), **names: Any
-) -> Table:
-    """Return a table of the shares of wins, draws and losses, with bars; see :func:`table`."""
-    return table(key, [(name, *shares, shares) for name, shares in rows], parts, **names)
-
-
 def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
     """Return a table of numbers of games by result, for both seats and for each."""
     counts = np.array([score.table.sum(axis=0), *score.table])

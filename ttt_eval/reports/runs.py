@@ -235,10 +235,11 @@ def _strength(run: RunResult) -> Parts:
         match = left_out(page.words("a match estimates"), run.command("match", "win-or-block"))
         return [left_out(page.words("no strength"), run.command("exploitability")), match]
     names = [f"{name}, as it learned" if seat == run.seat else name for seat, name in enumerate(SEAT_NAMES)]
-    rows = list[tuple[str, Sequence[float]]]()
+    rows = list[tuple[Any, ...]]()
     for opponent, result in run.strength.results.items():
-        rows += [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
-    return [parts.results_table("strength", rows, [row for row in range(len(rows)) if row % 3])] if rows else []
+        seats = [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
+        rows += [(name, *shares, shares) for name, shares in seats]
+    return [parts.table("strength", rows, [row for row in range(len(rows)) if row % 3])] if rows else []
 
 
 def _learning(run: RunResult) -> Parts:
