@@ -95,7 +95,7 @@ def whole(tmp_path_factory):
     return do
 
 
-@pytest.mark.parametrize("name", [name for name in WORK if name != "rating"])  # whose pairings are those of a ladder
+@pytest.mark.parametrize("name", WORK)
 def test_workers_make_no_difference(name, whole, tmp_path, more_workers):
     WORK[name](tmp_path, more_workers)
     found, (expected, _) = files(tmp_path), whole(name)
