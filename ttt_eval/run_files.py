@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import convert
+from msgspec import convert, defstruct
 
 from learners import CONFIG, is_run
 from learners.base import Arrays, check_shapes
@@ -29,7 +30,7 @@ from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.files import delete_temporary_files, locked, read_bounded, read_json, write_json
 from ttt_envs.game.phantom import AnyGame, game_from_dict
-from ttt_eval.cost import MAX_COST_BYTES
+from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES
 from ttt_eval.metrics import parse_rows
 
 FIRST = "first/"
@@ -42,6 +43,10 @@ RUN_FILES = (CONFIG, CHECKPOINT, METRICS, COST, EVENTS, REPORT)
 """Files of a run."""
 DERIVED_FILES = (EVENTS, REPORT)
 """Files that are derived from the others and can be regenerated."""
+
+
+_Phase = defstruct("_Phase", [(name, float) for name in COST_KEYS])
+_Cost = defstruct("_Cost", [("phases", GenericAlias(dict, (str, _Phase)))])
 
 
 class RunState(NamedTuple):
@@ -153,11 +158,15 @@ class RunDirectory:
         Raises:
             ValueError: a file that holds anything else.
         """
-        data = read_json(self.cost, MAX_COST_BYTES) if self.cost.exists() else {"phases": {}}
+        if not self.cost.exists():
+            return {}
+        data = read_json(self.cost, MAX_COST_BYTES)
         try:
-            return convert(data["phases"], dict[str, Mapping[str, int | float]])
-        except (ValueError, TypeError, KeyError) as problem:
+            convert(data, _Cost)
+        except ValueError as problem:
             raise ValueError(f"{self.cost} holds no cost by phase: {problem}") from None
+        phases: dict[str, Mapping[str, float]] = data["phases"]
+        return phases
 
     def read_metrics(self) -> Sequence[Mapping[str, float]]:
         """Return the lines of ``metrics.jsonl``, in order of games; empty if there is no file.
