@@ -98,13 +98,6 @@ CALLS = {
 call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
-def numbers(result):
-    """All numbers of a result, in order."""
-    if isinstance(result, (tuple, list)):
-        return [number for part in result for number in numbers(part)]
-    return [] if result is None else [result]
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Plain Python
 

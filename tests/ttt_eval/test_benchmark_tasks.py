@@ -5,8 +5,9 @@ import pytest
 from documents import ROOT
 
 from baselines.exact import solve
+from learners.base import one_ply_ahead
 from ttt_envs import Boards, Game, Policy, as_policy, make_policy
-from ttt_envs.agents.policy import PolicyWrapper
+from ttt_envs.agents.policy import PolicyWrapper, best_shares
 from ttt_envs.game.boards import keys, to_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
@@ -16,7 +17,7 @@ from ttt_eval.benchmark.scoring import combine_scores, probability_of_illegal_mo
 from ttt_eval.benchmark.submission import PolicyTable, list_positions, tabulate
 from ttt_eval.benchmark.tasks import find_tasks, split_openings
 from ttt_eval.exact import evaluate_policy, exploitability, outcome
-from ttt_eval.exact.best_response_values import BestResponsePolicy
+from ttt_eval.exact.best_response_values import BestResponseValues
 
 SMALL = [task for task in TASKS if task.size == (3, 3)]
 LARGE = [task for task in TASKS if task.size != (3, 3)]
@@ -42,10 +43,25 @@ def random_policies(task):
     return random
 
 
+class BestResponse(Policy):
+    """The best response to a policy; uniform in positions that it never reaches."""
+
+    def __init__(self, game, policy):
+        self.game, self.seats = game, [BestResponseValues(game, policy, seat) for seat in (0, 1)]
+
+    def probabilities(self, boards, rng=None):
+        shares = boards.legal(self.game).astype(np.float64)
+        for seat, responder in enumerate(self.seats):
+            rows = np.flatnonzero((boards.mover == seat) & ~np.isnan(responder.values(boards)))
+            if len(rows):
+                shares[rows] = best_shares(one_ply_ahead(self.game, boards.take(rows), responder.values), 1e-9)
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
 def best_policies(task, steps):
     opponent = task.stages[task.stage(steps)][0]
     if task.measure == "value":
-        return [BestResponsePolicy(game, opponent) for game in task.games]
+        return [BestResponse(game, opponent) for game in task.games]
     optimal = [make_policy("optimal", game) for game in task.games]
     if task.measure != "critic-error":
         return optimal

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 from ttt_envs import Game
 from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.core.work import Work
-from ttt_envs.game.boards import Boards
 from ttt_eval.exact import critic_error, evaluate_policy
 
 SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
@@ -79,20 +78,3 @@ def test_what_is_no_critic_is_refused(critic):
     right = critic_error(SMALL, "random", None, lambda boards: np.zeros(len(boards.mover)))
     with pytest.raises(ValueError, match="bins=0"):
         right.calibration(0)
-
-
-@pytest.mark.needs("torch", "stable_baselines3")
-def test_stable_baselines3_critics():
-    import gymnasium
-    import stable_baselines3 as sb3
-
-    env = gymnasium.make("ttt_envs:ttt/MNK-v0", size=(2, 3), win_length=2)
-    boards = Boards.start(SMALL, 2)
-    ppo = sb3.PPO("MlpPolicy", env, seed=0, device="cpu")
-    expected = ppo.policy.predict_values(ppo.policy.obs_to_tensor(env.reset(seed=0)[0] * 0)[0]).item()
-    assert_allclose(as_value_function(ppo, SMALL)(boards), expected, rtol=1e-6)
-    dqn = sb3.DQN("MlpPolicy", env, seed=0, device="cpu")
-    q = dqn.policy.q_net(dqn.policy.obs_to_tensor(env.reset(seed=0)[0] * 0)[0]).max().item()
-    assert_allclose(as_value_function(dqn.policy, SMALL)(boards), q, rtol=1e-6)
-    with pytest.raises(ValueError, match="sees observations of shape"):
-        as_value_function(ppo, SKIP3)

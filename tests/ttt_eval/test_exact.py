@@ -15,7 +15,6 @@ from exactly import (
     Recorded,
     assert_as_plain,
     call,
-    numbers,
     play_out,
     policy_of,
     values_of,
@@ -41,7 +40,6 @@ from ttt_eval.exact.dynamic_programming import (
     regret_table,
 )
 from ttt_eval.exact.estimate import boards_by_stones
-from ttt_eval.matches.match import play_pairs
 
 pytestmark = pytest.mark.usefixtures("private_cache")
 GAMES = [T3, SKIP3, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1)]
@@ -130,28 +128,6 @@ def test_results_of_random_policies_are_those_of_plain_python(shape, skip_chance
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Against sampled matches
-
-
-@pytest.mark.parametrize(
-    ("game", "a", "b"),
-    [
-        (T3, "drawn1", "optimal:epsilon=0.5"),
-        (SKIP3, "win-or-block", "win-or-block"),
-        (Game(2, 4, 3, 0.5), "win-or-block", "drawn1"),
-    ],
-    ids=str,
-)
-def test_sampled_matches_have_the_exact_frequencies(game, a, b):
-    """Within 4 standard errors, each seat by itself: the two games of a pair share their skips."""
-    pairs, a, b = 10**4, *(policy_of(of, game) for of in (a, b))
-    table = play_pairs(game, a, b, pairs, seed=1).table
-    for counts, exact in zip(table, (outcome(game, a, b), outcome(game, b, a)[::-1]), strict=True):
-        p = np.array(exact)
-        assert (abs(counts / pairs - p) <= 4 * np.sqrt(p * (1 - p) / pairs) + 1e-12).all()
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Properties
 
 
@@ -185,15 +161,6 @@ def test_best_response_has_the_results_of_playing_it(game):
         first, second = Responder(game, opponent, 0), Responder(game, opponent, 1)
         assert_allclose(outcome(game, first, opponent), best_response(game, opponent, 0), rtol=0, atol=1e-9)
         assert_allclose(outcome(game, opponent, second)[::-1], best_response(game, opponent, 1), rtol=0, atol=1e-9)
-
-
-@call
-def test_results_do_not_depend_on_chunk(call):
-    game = Game(2, 3, 3, 0.25)
-    a, b = policy_of("drawn1", game), policy_of("drawn2", game)
-    for chunk in (7, 1):
-        found = np.array(numbers(call(a, b, game, work=Work(chunk=chunk))))
-        assert_allclose(found, numbers(call(a, b, game)), rtol=0, atol=1e-14)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -34,11 +34,6 @@ def test_results_are_those_of_the_solver(small):
     assert sum(0 < one.plies <= 2 for one in small.proven) <= SMALL.seen
 
 
-def test_file_does_not_depend_on_workers(small, tmp_path):
-    again = make_proved("small", SMALL, tmp_path, {"code": "none"}, jobs=2)
-    assert again.data == small.data
-
-
 def test_plies_to_the_quickest_win_or_slowest_loss():
     game = Game(5, 5, 4)
     for text, best, plies in (

@@ -6,8 +6,6 @@ import pytest
 from exactly import T3, Drawn, Recorded, play_out, policy_of
 from numpy.testing import assert_allclose
 
-from learners.q_learning import QLearningConfig
-from learners.training import Trainer
 from ttt_envs import Game, make_policy
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import (
@@ -18,8 +16,8 @@ from ttt_eval.exact.dynamic_programming import (
     regret,
     regret_table,
 )
-from ttt_eval.exact.policy_cache import CachedPolicy, cached
-from ttt_eval.exact.strength import strength, training_callback
+from ttt_eval.exact.policy_cache import CachedPolicy
+from ttt_eval.exact.strength import training_callback
 
 
 class Claiming(Recorded):
@@ -119,12 +117,6 @@ def test_one_position_of_each_class_is_queried(game):
         assert len(said.asked) < len(plain_one.asked) / 2
 
 
-def test_colour_blind_policy_is_queried_once_for_both_seats():
-    one, both = Claiming(Averaged(SIX), True, False), Claiming(Averaged(SIX))
-    assert exploitability(SIX, one) == pytest.approx(exploitability(SIX, both), abs=1e-12)
-    assert len(both.asked) < 0.8 * len(one.asked)
-
-
 def test_while_training_queries_each_position_once():
     game = SIX
     for said in SIDES[::3]:
@@ -150,17 +142,6 @@ def test_cached_answers_are_those_of_the_policy(said, most, monkeypatch):
     before = len(asked.asked)
     caching.probabilities(boards)
     assert (len(asked.asked) == before) == (most == 1 << 28)
-
-
-def test_quick_policies_are_not_cached_and_have_the_same_strength():
-    game = Game()
-    learner = QLearningConfig(symmetries="all").build(game, np.random.default_rng(0))
-    Trainer(learner, "self", 300).run()
-    assert cached(learner, game) is learner
-    expected = strength(game, CachedPolicy(learner, game), ["random"])
-    assert repr(strength(game, learner, ["random"])) == repr(expected)
-    measures = [training_callback(game, "random", 1, 10)(10, one) for one in (learner, CachedPolicy(learner, game))]
-    assert measures[0] == measures[1]
 
 
 def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):

@@ -6,7 +6,6 @@ from ttt_eval.audit.auditing import Audit, AuditSettings, audit
 from ttt_eval.audit.auditing import Auditor as Auditor
 from ttt_eval.audit.episodes import TooManyGroups as TooManyGroups
 from ttt_eval.audit.errors import Errors
-from ttt_eval.audit.errors import PositionErrors as PositionErrors
 from ttt_eval.audit.estimators import ESTIMATORS, Batch, make_estimator
 from ttt_eval.audit.estimators import Estimator as Estimator
 

@@ -17,32 +17,20 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, check_opening, from_text, keys, to_text
+from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.audit.episodes import Episodes, Players, enumerate_episodes, enumerate_groups, sample_episodes
-from ttt_eval.audit.errors import (
-    ROUNDING,
-    Errors,
-    PositionErrors,
-    Visits,
-    advantage_errors,
-    assign_blocks,
-    gradient_errors,
-    position_errors,
-)
+from ttt_eval.audit.errors import ROUNDING, Errors, Groups, Visits, advantage_errors, gradient_errors
 from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
+from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, query_values
 from ttt_eval.statistics import Interval
 
 Critic = Callable[[Boards], Float64Array]
 """Returns float64[B]: values of positions for the player to move."""
-EXACT, ZERO, LEARNED = "exact", "zero", "learned"
-"""Names of the critics that are no policy."""
-MAX_CELLS_UNMERGED = 9
-"""Maximum number of cells of a board on which symmetric policies are evaluated in every single position."""
-MAX_TRAINING = 10**7
-"""Maximum number of episodes of the learned critic."""
+EXACT, ZERO, LEARNED = "exact", "zero", "learned:"
+"""Names of the critics that are no policy; a number of episodes follows the last."""
 TRAINING_SEED = 0x5EED
 """Added to the seed for the episodes of the learned critic."""
 
@@ -107,9 +95,6 @@ class Audit(NamedTuple):
     """of the angle between the expected gradient and the exact one: 1 if a bias changes the length alone"""
     exact_gradient_squared: Interval
     """squared length of the exact gradient, see :mod:`ttt_eval.audit.errors`"""
-    positions: PositionErrors
-    boards: Boards
-    """the positions of ``positions``"""
 
     @property
     def biased(self) -> bool | None:
@@ -122,15 +107,14 @@ class Audit(NamedTuple):
         return _differs(self.advantage.bias_squared, self.exact)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data without the positions; docs/files.md documents the keys."""
-        numbers = ("advantage", "gradient", "cosine", "exact_gradient_squared")
-        facts = ("exact", "episodes", "coverage", "biased_advantage", "biased")
-        return {
-            "name": self.estimator.name,
-            "estimates": self.estimator.estimates,
-            **{name: getattr(self, name) for name in facts},
-            **{name: getattr(self, name).to_dict() for name in numbers},
+        """Return JSON-ready data; docs/files.md documents the keys."""
+        estimator, *values = self
+        rest = {
+            name: value.to_dict() if isinstance(value, Errors | Interval) else value
+            for name, value in zip(self._fields[1:], values, strict=True)
         }
+        verdicts = {"biased": self.biased, "biased_advantage": self.biased_advantage}
+        return {"name": estimator.name, "estimates": estimator.estimates, **rest, **verdicts}
 
 
 def _differs(square: Interval, exact: bool) -> bool | None:
@@ -176,9 +160,12 @@ class Auditor:
         settings: AuditSettings | None = None,
     ) -> None:
         self.game, self.settings = game, settings or AuditSettings()
-        self._target = make_policy(policy, game)
-        self._players = players = _make_players(game, self._target, opponent, self.settings)
-        evaluation = self._evaluate()
+        self._target = target = make_pure(policy, game)
+        self._players = players = _make_players(game, target, opponent, self.settings)
+        evaluation = evaluate_policy(
+            game, target, players.opponent, seat=self.settings.seat, discount=self.settings.discount,
+            merge_symmetries=target.symmetric and players.opponent.symmetric,
+        )  # fmt: skip
         number = self.settings.episodes
         self._episodes = (
             enumerate_episodes(players) if number is None else sample_episodes(players, number, self.settings.seed)
@@ -202,27 +189,16 @@ class Auditor:
         at = rows[:, :-1][mask], episodes.actions[mask]
         ratios, values = np.zeros(mask.shape), np.where(rows >= 0, self._critic[rows], 0.0)
         ratios[mask] = self._ratios[at]
-        ends = episodes.terminated, episodes.truncated
-        estimates = chosen.estimate(Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size))[
-            mask
-        ]
-        exact = self._action_values[at] - self._values[at[0]]
-        error = estimates - (exact if chosen.estimates == "advantage" else self._action_values[at])
-        number = np.nonzero(mask)[0]
-        visits = Visits(number // size, *at, episodes.weights[number], ratios[mask])
-        blocks = None if episodes.exact else assign_blocks(len(mask) // size)
-        positions = position_errors(visits, error, episodes.exact, len(mask))
-        advantage, coverage = advantage_errors(visits, error, self.game.cells, blocks)
-        gradient, cosine, square = gradient_errors(visits, (estimates, exact), self._probabilities, size, blocks)
-        numbers = (advantage, coverage, gradient, cosine, square)
-        return Audit(chosen, episodes.exact, len(mask), *numbers, positions, self._boards.take(positions.rows))
-
-    def _evaluate(self) -> PolicyEvaluation:
-        game, settings, opponent = self.game, self.settings, self._players.opponent
-        merge = game.cells > MAX_CELLS_UNMERGED and self._target.symmetric and opponent.symmetric
-        return evaluate_policy(
-            game, self._target, opponent, seat=settings.seat, discount=settings.discount, merge_symmetries=merge
-        )
+        ends, exact = (episodes.terminated, episodes.truncated), episodes.exact
+        batch = Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size)
+        estimates = chosen.estimate(batch)[mask]
+        advantages = self._action_values[at] - self._values[at[0]]
+        error = estimates - (advantages if chosen.estimates == "advantage" else self._action_values[at])
+        weights = episodes.weights[::size] * size if exact else np.ones(len(mask) // size)
+        groups, visits = Groups(size, weights, exact), Visits(np.nonzero(mask)[0] // size, *at, ratios[mask])
+        advantage, coverage = advantage_errors(visits, groups, error, self.game.cells)
+        gradient = gradient_errors(visits, groups, (estimates, advantages), self._probabilities)
+        return Audit(chosen, exact, len(mask), advantage, coverage, *gradient)
 
     def _in_groups(self, size: int) -> Episodes:
         """Return the episodes, in whole groups."""
@@ -234,7 +210,7 @@ class Auditor:
         whole = len(episodes.weights) // size * size
         if not whole:
             raise ValueError(f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more")
-        return episodes.take(np.arange(whole), np.full(whole, 1 / whole))
+        return episodes.take(np.arange(whole), episodes.weights[:whole])
 
     def _first(self, rows: BoolArray) -> str | None:
         """Return the first of these positions as text, None if there is none."""
@@ -267,22 +243,22 @@ class Auditor:
         """
         critic, boards = self.settings.critic, self._boards
         if isinstance(critic, str):
-            name, _, count = critic.partition(":")
-            if name == LEARNED:
-                return self._learned(count or "1000")
+            if critic.startswith(LEARNED):
+                return self._learned(critic)
             if critic in (EXACT, ZERO):
                 return self._values if critic == EXACT else np.zeros(len(boards.mover))
             if (function := make_policy(critic, self.game).values) is None:
                 raise ValueError(
-                    f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH"
+                    f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}N or a policy such as run:PATH"
                 )
             critic = function
         return query_values(critic, boards)
 
-    def _learned(self, count: str) -> Float64Array:
+    def _learned(self, critic: str) -> Float64Array:
         """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
-        if not count.isdecimal() or not 0 < int(count) <= MAX_TRAINING:
-            raise ValueError(f"critic learned:{count} has no number of episodes: write for example learned:1000")
+        count = critic.removeprefix(LEARNED)
+        if not count.isdecimal():
+            raise ValueError(f"critic {critic} has no number of episodes: write for example learned:1000")
         players = self._players._replace(behaviour=self._target, max_steps=None)
         training = sample_episodes(players, int(count), self.settings.seed + TRAINING_SEED)
         returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))
@@ -294,15 +270,9 @@ class Auditor:
 
 def _make_players(game: Game, target: Policy, opponent: str | Policy | None, settings: AuditSettings) -> Players:
     """Return the players of the episodes, ``target`` itself where no other is named."""
-    if game.cells > MAX_CELLS_BASE_3:
-        raise ValueError(f"{game} is too large for an audit: choose a board of up to {MAX_CELLS_BASE_3} cells")
-    other, behaviour = (target if spec is None else make_policy(spec, game) for spec in (opponent, settings.behaviour))
-    if not behaviour.pure:
-        raise ValueError(f"{behaviour} is not pure: the ratios of its moves are unknown, choose another behaviour")
-    start = Position(np.zeros(game.cells, np.int8), 0)
-    if settings.position:
-        start = from_text(settings.position, game)
-        check_opening(game, start, f"position {settings.position!r}")
+    other, behaviour = (target if spec is None else make_pure(spec, game) for spec in (opponent, settings.behaviour))
+    start = from_text(settings.position, game) if settings.position else Position(np.zeros(game.cells, np.int8), 0)
+    check_opening(game, start, f"position {settings.position!r}")
     return Players(game, behaviour, other, settings.seat, settings.max_steps, start)
 
 

@@ -5,18 +5,18 @@ A step is a decision of the learner: from one of its own turns to the next, or t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy, act_in_episodes
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
-from ttt_envs.core.random import draw_key
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.core.random import draw_key, splitmix64
 from ttt_envs.game.boards import Boards, from_keys, keys, play_moves
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import DRAW, NOT_OVER, begin_rows, play_rows
+from ttt_envs.game.rules import DRAW, NOT_OVER, play_rows
 
 MAX_ENUMERATED = 200_000
 """Maximum number of enumerated episodes."""
@@ -24,6 +24,15 @@ MAX_GROUPS = 250_000
 """Maximum number of enumerated groups of episodes."""
 MAX_EPISODES = 1_000_000
 """Maximum number of sampled episodes."""
+
+Games = NDArray[np.void]
+"""Records of games, each with the learner's decisions so far:
+
+``number`` of the sampled episode; ``cells`` int8[cells] and ``mover`` now; ``weight``, its probability; ``steps``, the
+number of decisions; ``boards`` uint64[cells + 1], the keys of the boards of the decisions, and of the position after
+the last if it has been reached; ``actions`` int64[cells], -1 where there is none; ``result`` of the learner, NaN of a
+game that is not over.
+"""
 
 
 class TooManyGroups(ValueError):  # noqa: N818  # a limit of one kind of estimators, which callers may leave out
@@ -44,17 +53,22 @@ class Players(NamedTuple):
     start: Position
     """first position of every episode"""
 
-    def policy(self, mover: int) -> Policy:
-        """Return the policy of the player to move."""
-        return self.behaviour if mover == self.seat else self.opponent
+    def turns(self, games: Games) -> Iterator[tuple[Int64Array, Boards, Policy]]:
+        """Yield the rows of the games in which each player is to move, their positions, and the player's policy."""
+        for mover in (0, 1):
+            rows = np.flatnonzero(games["mover"] == mover)
+            if len(rows):
+                boards = Boards(games["cells"][rows], games["mover"][rows])
+                yield rows, boards, self.behaviour if mover == self.seat else self.opponent
 
 
-@dataclass(frozen=True)
-class Episodes:
+class Episodes(NamedTuple):
     """E episodes of up to T decisions; see :mod:`ttt_eval.audit.estimators` for the arrays of estimators."""
 
     cells: Int8Array
     """int8[P, cells]: the distinct boards with the learner to move, in these episodes"""
+    exact: bool
+    """whether these are all episodes that can occur"""
     positions: Int64Array
     """int64[E, T + 1]: row in ``cells`` of each decision, then of the position that follows a truncation; else -1"""
     actions: Int64Array
@@ -65,110 +79,76 @@ class Episodes:
     mask: BoolArray
     weights: Float64Array
     """float64[E]: probabilities, which sum to 1; of sampled episodes all are 1 / E"""
-    exact: bool
-    """whether these are all episodes that can occur"""
 
     def take(self, rows: Int64Array, weights: Float64Array) -> Episodes:
         """Return the selected episodes with other weights."""
-        arrays = {name: getattr(self, name)[rows] for name in _BY_EPISODE}
-        return replace(self, **arrays, weights=weights)
+        return Episodes._make([*self[:2], *(array[rows] for array in self[2:-1]), weights])
 
 
-_BY_EPISODE = ("positions", "actions", "rewards", "terminated", "truncated", "mask")
+def _start(players: Players, count: int) -> Games:
+    cells = players.game.cells
+    fields = [
+        ("number", np.int64), ("cells", np.int8, cells), ("mover", np.int8), ("weight", np.float64),
+        ("steps", np.int64), ("boards", np.uint64, cells + 1), ("actions", np.int64, cells), ("result", np.float64),
+    ]  # fmt: skip
+    games = np.zeros(count, fields)
+    games["number"], games["cells"], games["mover"] = np.arange(count), players.start.cells, players.start.mover
+    games["weight"], games["actions"], games["result"] = 1 / count, -1, np.nan
+    return games
 
 
-class _Games(NamedTuple):
-    """Games, each with the decisions so far."""
-
-    number: Int64Array
-    """int64[B]: of the episode if it is sampled"""
-    cells: Int8Array
-    """int8[B, cells]"""
-    mover: Int8Array
-    """int8[B]"""
-    weights: Float64Array
-    steps: Int64Array
-    """int64[B]: number of decisions"""
-    boards: UInt64Array
-    """uint64[B, cells + 1]: keys of the boards of the decisions, and of the position after the last if it has been
-    reached"""
-    actions: Int64Array
-    """int64[B, cells]"""
-    results: Float64Array
-    """float64[B]: of the learner; NaN of a game that is not over"""
-
-    @classmethod
-    def start(cls, players: Players, count: int) -> _Games:
-        size, start = players.game.cells, players.start
-        cells, mover = np.tile(start.cells, (count, 1)), np.full(count, start.mover, np.int8)
-        steps, boards = np.zeros(count, np.int64), np.zeros((count, size + 1), np.uint64)
-        weights, actions = np.full(count, 1 / count), np.full((count, size), -1)
-        return cls(np.arange(count), cells, mover, weights, steps, boards, actions, np.full(count, np.nan))
-
-    def take(self, rows: Int64Array | BoolArray) -> _Games:
-        return _Games._make(array[rows] for array in self)
-
-    @classmethod
-    def join(cls, parts: Sequence[_Games]) -> _Games:
-        """Return the games of all parts."""
-        return cls._make(map(np.concatenate, zip(*parts, strict=True)))
-
-    def see(self, players: Players) -> BoolArray:
-        """Record the boards where the learner is to move, and return which games are truncated there: bool[B]."""
-        own = self.mover == players.seat
-        self.boards[own, self.steps[own]] = keys(self.cells[own])
-        return np.asarray(own & (self.steps == (players.max_steps or -1)))
-
-    def decide(self, own: BoolArray, actions: Int64Array) -> None:
-        """Record decisions of the learner, in the games ``own``."""
-        self.actions[own, self.steps[own]] = actions[own]
-        self.steps[own] += 1
-
-    def episodes(self, game: Game, *, exact: bool) -> Episodes:
-        """Return games that are over or truncated as episodes.
-
-        A game that ended before the learner's first turn is an episode without decisions.
-        """
-        cut, steps = np.isnan(self.results)[:, None], self.steps[:, None]
-        length = max(1, int(steps.max(initial=0)))
-        column = np.arange(length + 1)
-        present, last = column < steps + cut, column[:-1] == steps - 1
-        distinct, inverse = np.unique(self.boards[:, : length + 1][present], return_inverse=True)
-        positions = np.full(present.shape, -1)
-        positions[present] = inverse.reshape(-1)
-        rewards = np.where(last & ~cut, self.results[:, None], 0.0)
-        mask, actions = column[:-1] < steps, self.actions[:, :length]
-        return Episodes(
-            from_keys(distinct, game), positions, actions, rewards, last & ~cut, last & cut, mask, self.weights, exact
-        )
-
-
-def _play(players: Players, games: _Games, move: Callable[[_Games], tuple[_Games, Int8Array]], most: int) -> _Games:
+def _play(players: Players, games: Games, move: Callable[[Games], tuple[Games, Int8Array]], limit: int) -> Games:
     """Play games to their ends or truncations, and return them in the order in which these occur.
 
     Args:
         players: the players.
         games: at their start.
         move: makes moves and turns in games; returns the games and the outcomes int8[B]. There may be more of them.
-        most: maximum number of games.
+        limit: maximum number of games.
 
     Raises:
         ValueError: there are more games.
     """
-    parts, total = list[_Games](), 0
-    while len(games.number):
-        cut = games.see(players)
-        moved, outcomes = move(games.take(~cut))
+    parts = [games[:0]]
+    while len(games):
+        own = games["mover"] == players.seat
+        games["boards"][own, games["steps"][own]] = keys(games["cells"][own])
+        cut = own & (games["steps"] == (players.max_steps or -1))
+        moved, outcomes = move(games[~cut])
         over = outcomes != NOT_OVER
         results = np.where(outcomes == DRAW, 0.0, np.where(outcomes == players.seat, 1.0, -1.0))
-        parts += [games.take(cut), moved._replace(results=results).take(over)]
-        total += sum(len(part.number) for part in parts[-2:])
-        games = moved.take(~over)
-        if total + len(games.number) > most:
+        moved["result"][over] = results[over]
+        parts += [games[cut], moved[over]]
+        games = moved[~over]
+        if sum(map(len, parts)) + len(games) > limit:
             raise ValueError(
-                f"more than {most:,} episodes can occur from the start: sample them, or begin in a later position"
+                f"more than {limit:,} episodes can occur from the start: sample them, or begin in a later position"
             )
-    return _Games.join(parts)
+    return np.concatenate(parts)
+
+
+def _decide(games: Games, players: Players, actions: Int64Array) -> None:
+    """Record the actions where the learner is to move."""
+    own = games["mover"] == players.seat
+    games["actions"][own, games["steps"][own]] = actions[own]
+    games["steps"][own] += 1
+
+
+def _to_episodes(games: Games, game: Game, *, exact: bool) -> Episodes:
+    """Return games that are over or truncated as episodes.
+
+    A game that ended before the learner's first turn is an episode without decisions.
+    """
+    cut, steps = np.isnan(games["result"])[:, None], games["steps"][:, None]
+    length = max(1, int(steps.max(initial=0)))
+    column = np.arange(length + 1)
+    present, last = column < steps + cut, column[:-1] == steps - 1
+    distinct, inverse = np.unique(games["boards"][:, : length + 1][present], return_inverse=True)
+    positions = np.full(present.shape, -1)
+    positions[present] = inverse.reshape(-1)
+    rewards = np.where(last & ~cut, games["result"][:, None], 0.0)
+    arrays = positions, games["actions"][:, :length], rewards, last & ~cut, last & cut, column[:-1] < steps
+    return Episodes(from_keys(distinct, game), exact, *arrays, games["weight"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -188,26 +168,22 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
     """
     if not 1 <= count <= MAX_EPISODES:
         raise ValueError(f"episodes={count} cannot be sampled: choose 1 to {MAX_EPISODES:,}")
-    game, start = players.game, _Games.start(players, count)
-    stones, episode_keys = np.empty(count, np.int64), np.empty(count, np.uint64)
-    begin = np.empty_like(start.cells), np.empty_like(start.mover), stones, episode_keys
-    begin_rows(*begin, draw_key(np.random.default_rng(seed)), start.number)
+    game, key = players.game, draw_key(np.random.default_rng(seed))
+    streams = np.array([splitmix64(key, number) for number in range(count)], np.uint64)
 
-    def move(games: _Games) -> tuple[_Games, Int8Array]:
-        streams, num_stones = episode_keys[games.number], np.count_nonzero(games.cells, axis=1)
-        actions, outcomes = np.zeros(len(num_stones), np.int64), np.full(len(num_stones), NOT_OVER, np.int8)
-        for player in (0, 1):
-            rows = np.flatnonzero(games.mover == player)
-            if len(rows):
-                boards = Boards(games.cells[rows], games.mover[rows])
-                actions[rows] = act_in_episodes(players.policy(player), boards, streams[rows], num_stones[rows])
-        games.decide(games.mover == players.seat, actions)
-        state = games.cells, games.mover, num_stones, streams
-        play_rows(*state, np.arange(len(actions)), actions, game.parameters, outcomes)
+    def move(games: Games) -> tuple[Games, Int8Array]:
+        each, own_streams = np.arange(len(games)), streams[games["number"]]
+        cells, mover = games["cells"].copy(), games["mover"].copy()
+        stones, actions, outcomes = np.count_nonzero(cells, axis=1), np.zeros_like(each), np.zeros_like(mover)
+        for rows, boards, policy in players.turns(games):
+            actions[rows] = act_in_episodes(policy, boards, own_streams[rows], stones[rows])
+        _decide(games, players, actions)
+        play_rows(cells, mover, stones, own_streams, each, actions, game.parameters, outcomes)
+        games["cells"], games["mover"] = cells, mover
         return games, outcomes
 
-    games = _play(players, start, move, count)
-    return games.take(np.argsort(games.number)).episodes(game, exact=False)
+    games = _play(players, _start(players, count), move, count)
+    return _to_episodes(games[np.argsort(games["number"])], game, exact=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -223,30 +199,27 @@ def enumerate_episodes(players: Players) -> Episodes:
     Raises:
         ValueError: there are more than :data:`MAX_ENUMERATED` episodes.
     """
-    game = players.game
+    game, skip = players.game, players.game.skip_chance
 
-    def move(games: _Games) -> tuple[_Games, Int8Array]:
+    def move(games: Games) -> tuple[Games, Int8Array]:
         """Make all moves and turns that can occur."""
-        boards, chances = Boards(games.cells, games.mover), np.zeros(games.cells.shape)
-        for mover in (0, 1):
-            rows = np.flatnonzero(games.mover == mover)
-            if len(rows):
-                chances[rows] = players.policy(mover).probabilities(boards.take(rows))
+        chances = np.zeros(games["cells"].shape)
+        for rows, boards, policy in players.turns(games):
+            chances[rows] = policy.probabilities(boards)
         rows, actions = np.nonzero(chances)
-        cells, outcomes = play_moves(game, boards, rows, actions)
-        moved = games.take(rows)._replace(cells=cells)
-        moved.weights[:] *= chances[rows, actions]
-        moved.decide(moved.mover == players.seat, actions)
-        is_open, skip = outcomes == NOT_OVER, game.skip_chance
-        turn = moved._replace(
-            mover=(1 - moved.mover).astype(np.int8), weights=moved.weights * np.where(is_open, 1 - skip, 1.0)
-        )
-        if skip == 0:
-            return turn, outcomes
-        skipped = moved._replace(weights=moved.weights * skip).take(is_open)
-        return _Games.join([turn, skipped]), np.concatenate([outcomes, outcomes[is_open]])
+        moved = games[rows]
+        boards = Boards(moved["cells"].copy(), moved["mover"].copy())
+        moved["cells"], outcomes = play_moves(game, boards, np.arange(len(rows)), actions)
+        moved["weight"] *= chances[rows, actions]
+        _decide(moved, players, actions)
+        is_open = outcomes == NOT_OVER
+        skipped = moved[is_open & (skip > 0)]
+        skipped["weight"] *= skip
+        moved["mover"] = 1 - moved["mover"]
+        moved["weight"][is_open] *= 1 - skip
+        return np.concatenate([moved, skipped]), np.concatenate([outcomes, np.full(len(skipped), NOT_OVER, np.int8)])
 
-    episodes = _play(players, _Games.start(players, 1), move, MAX_ENUMERATED).episodes(game, exact=True)
+    episodes = _to_episodes(_play(players, _start(players, 1), move, MAX_ENUMERATED), game, exact=True)
     # episodes that are equal for the learner become one
     codes = np.concatenate([episodes.positions, episodes.actions, episodes.rewards.astype(np.int64)], axis=1)
     _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)

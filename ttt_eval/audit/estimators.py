@@ -9,7 +9,6 @@ examples/audit_rollouts.py.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -86,11 +85,6 @@ class Batch(NamedTuple):
         grouped = self.grouped(array)
         others = (grouped.sum(axis=1, keepdims=True) - grouped) / (self.group_size - 1)
         return np.asarray((grouped - others).reshape(array.shape))
-
-    @property
-    def episode_returns(self) -> Float64Array:
-        """float64[E, 1]: discounted from the first decision."""
-        return np.asarray(self.rewards @ self.discount ** np.arange(self.rewards.shape[1]))[:, None]
 
 
 def accumulate(terms: Float64Array, decay: Float64Array) -> Float64Array:
@@ -219,7 +213,7 @@ def rloo(batch: Batch) -> Float64Array:
     """Return the return of the episode minus the mean return of the other episodes of its group (Kool et al., 2019,
     equation 8; Ahmadian et al., 2024, equation 9).
     """
-    return batch.centred(batch.episode_returns) * batch.mask
+    return batch.centred(batch.returns[:, :1]) * batch.mask
 
 
 def grpo(batch: Batch, *, scale: bool = True) -> Float64Array:
@@ -230,7 +224,7 @@ def grpo(batch: Batch, *, scale: bool = True) -> Float64Array:
         batch: the episodes.
         scale: divide by the standard deviation, of a sample. Liu et al. (2025, arXiv:2503.20783) do not.
     """
-    returns = batch.grouped(batch.episode_returns)
+    returns = batch.grouped(batch.returns[:, :1])
     centred = returns - returns.mean(axis=1, keepdims=True)
     if scale:
         centred = centred / (returns.std(axis=1, ddof=1, keepdims=True) + EPSILON)
@@ -288,15 +282,10 @@ class Estimator(NamedTuple):
         return cls(name, function, uses_groups=bool(getattr(function, "uses_groups", False)))
 
     @property
-    def about(self) -> str:
-        """What it returns, in words: the first paragraph of its documentation."""
-        return " ".join((inspect.getdoc(self.function) or "").partition("\n\n")[0].split()).removeprefix("Return ")
-
-    @property
     def settings(self) -> dict[str, type]:
         """Types of the settings: of the defaults of keyword arguments."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return {each.name: type(each.default) for each in parameters if each.kind is each.KEYWORD_ONLY}
+        defaults: Mapping[str, Any] = getattr(self.function, "__kwdefaults__", None) or {}
+        return {name: type(default) for name, default in defaults.items()}
 
     def estimate(self, batch: Batch) -> Float64Array:
         """Return the estimates of advantages, float64[E, T], 0 where there is no decision.
@@ -357,8 +346,6 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
         return spec
     if callable(spec):
         return Estimator.from_function(getattr(spec, "__name__", type(spec).__name__), spec)
-    if not isinstance(spec, str):
-        raise TypeError(f"{spec!r} is no estimator: {GRAMMAR}")
     try:
         name, unkeyed, given = parse_spec(spec)
     except ValueError:

@@ -6,8 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from learners.base import one_ply_ahead
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
+from ttt_envs.agents.policy import Policy
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -75,38 +74,3 @@ class BestResponseValues:
                 f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against {self.policy}: the game "
                 f"was played against another opponent, or from another start"
             )
-
-
-class BestResponsePolicy(Policy):
-    """The best response to a pure policy, in both seats, as a policy: equal shares for the best moves.
-
-    In a position that the two players cannot reach, it plays uniformly.
-
-    Args:
-        game: the game.
-        policy: a spec string or a pure policy, which plays the other seat.
-
-    Raises:
-        ValueError, MemoryError: as :class:`BestResponseValues`.
-    """
-
-    def __init__(self, game: Game, policy: str | Policy) -> None:
-        self.game = game
-        self._seats = tuple(BestResponseValues(game, policy, seat) for seat in (0, 1))
-
-    def __str__(self) -> str:
-        return f"best response to {self._seats[0].policy}"
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return float64[B, cells]: values of moves for the mover, 0 where they are not known, NaN where illegal."""
-        values = np.full(boards.cells.shape, np.nan)
-        for seat, responder in enumerate(self._seats):
-            rows = np.flatnonzero(boards.mover == seat)
-            if len(rows):
-                values[rows] = one_ply_ahead(self.game, boards.take(rows), responder.values)
-        unknown = np.isnan(values).any(axis=1, where=boards.legal(self.game))
-        return np.where(unknown[:, None], np.where(boards.legal(self.game), 0.0, np.nan), values)
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]."""
-        return best_shares(self.action_values(boards), VALUE_TOLERANCE)

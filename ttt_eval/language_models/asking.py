@@ -1,20 +1,16 @@
-"""Questions to a model and their answers: a file of answers, and a client of an endpoint that fills it.
-
-A task is a generator that yields a :class:`Question`, receives the text of the answer, and returns a result. Tasks go
-on in rounds: all questions of a round that the file does not answer are asked together.
-"""
+"""Questions to a model and their answers: a file of answers, and a client of an endpoint that fills it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ttt_envs.core.checks import truncate
@@ -22,7 +18,6 @@ from ttt_envs.core.files import locked, open_to_write, parse_json
 from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH
 
-Result = TypeVar("Result")
 MAX_SEED = 2**31
 """Seeds are sent modulo this: some endpoints read 32 bits."""
 RETRIES = 6
@@ -47,7 +42,6 @@ class Answer(NamedTuple):
     """whether the answer was cut off at the maximum number of tokens"""
 
 
-Task = Generator[Question, str, Result]
 Ask = Callable[[Mapping[str, Question]], Iterable[tuple[str, Answer]]]
 """asks questions by id; gives each id and its answer, in any order, as they arrive"""
 

@@ -53,7 +53,7 @@ def make_rows(text: TextSettings, held_out: float = 0.2, every: bool = False) ->
             position = part.position(row)
             words = {cell: presentation.move_name(cell) for cell in np.flatnonzero(~np.isnan(values[row])).tolist()}
             yield {
-                "prompt": present(game, position, presentation, show_legal=text.show_legal),
+                "prompt": present(game, position, presentation),
                 "legal": list(words.values()),
                 "values": {word: float(values[row, cell]) + 0.0 for cell, word in words.items()},
                 "best": [word for cell, word in words.items() if best[row, cell]],

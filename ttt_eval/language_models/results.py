@@ -10,21 +10,13 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.core.jit import BoolArray
+from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
-from ttt_envs.text import TextGame
-from ttt_eval.exact.strength import strength, worst_positions
+from ttt_envs.text import TextGame, Turn
+from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Answer, Sampling
-from ttt_eval.language_models.player import (
-    Interview,
-    ModelTurn,
-    TextSettings,
-    answered_policy,
-    game_tasks,
-    position_tasks,
-    reachable_positions,
-)
+from ttt_eval.language_models.player import Interview, TextSettings, answered_policy, reachable_positions
 from ttt_eval.matches.account import account_moves
 from ttt_eval.matches.luck import OFF, LuckCorrection, PositionValues, make_correction
 from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
@@ -65,22 +57,21 @@ def evaluate_model(
     """
     game, sampling = settings.game, interview.sampling
     boards = reachable_positions(game) if positions else None
-    played = interview.run(game_tasks(settings, opponent, games))
-    turns = {} if boards is None else interview.run(position_tasks(settings, boards))
+    texts = interview.hold(settings.make_conversations(opponent, games))
+    answers = [] if boards is None else interview.hold(settings.make_turns(boards))
     if interview.missing:
         return None
-    texts = [played[number] for number in range(games)]
-    answers = [turns[row] for row in range(len(turns))]
+    turns = [text.turns[0] for text in answers]
     return {
         "format": FORMAT,
         "kind": KIND,
         "game": game.to_dict(),
         **{name: getattr(sampling, name) for name in ("model", "temperature", "max_tokens", "fields")},
-        **{name: getattr(settings, name) for name in ("presentation", "illegal", "max_asks", "show_legal", "seed")},
+        **{name: getattr(settings, name) for name in ("presentation", "illegal", "seed")},
         "opponent": str(opponent),
         "luck_correction": luck_correction,
         "games": describe_games(game, texts, opponent, luck_correction) if texts else None,
-        "positions": None if boards is None else describe_positions(game, boards, answers, sampling.deterministic),
+        "positions": None if boards is None else describe_positions(game, boards, turns, sampling.deterministic),
         "usage": count_tokens(interview.answers[key] for key in interview.used),
         "new": count_tokens(interview.answers[key] for key in interview.new),
     }
@@ -95,7 +86,7 @@ def estimate_usage(sampling: Sampling, settings: TextSettings, games: int, posit
     """
     boards = reachable_positions(settings.game) if positions else Boards.start(settings.game)
     prompts = games // 2 * settings.game.cells + positions * len(boards.mover)
-    question = next(next(position_tasks(settings, Boards.start(settings.game))))
+    question = settings.make_turns(Boards.start(settings.game))[0].question()
     tokens = prompts * len(question.messages[0]["content"].encode()) // BYTES_PER_TOKEN
     return {"prompts": prompts, "prompt_tokens": tokens, "completion_tokens": prompts * sampling.max_tokens}
 
@@ -111,10 +102,15 @@ def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
 # Turns
 
 
-def describe_turns(game: Game, turns: Sequence[ModelTurn]) -> dict[str, Any]:
+def named_cells(turns: Sequence[Turn]) -> Int64Array:
+    """Return the cells that the model named, int64[N], -1 where its last answer is no legal move."""
+    return np.array([turn.action if turn.by == "answer" else -1 for turn in turns], np.int64)
+
+
+def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
     """Return JSON-ready ``moves`` and ``blunders`` of turns; losses of value are known where the game is solved."""
     boards = Boards.from_positions([turn.position for turn in turns])
-    stones, actions = np.count_nonzero(boards.cells, axis=1), np.array([turn.action for turn in turns])
+    stones, actions = np.count_nonzero(boards.cells, axis=1), named_cells(turns)
     named, illegal = actions >= 0, np.array([len(turn.problems) for turn in turns])
     losses, solved = np.zeros(boards.cells.shape), game.cells <= MAX_SOLVER_CELLS
     if solved:
@@ -173,12 +169,7 @@ def describe_games(game: Game, texts: Sequence[TextGame], opponent: Policy, luck
         luck = [game_luck(text, number % 2, correction, known) for number, text in enumerate(texts)]
         corrected = CorrectedPairs.from_scores((2 - places - luck).reshape(-1, 2).mean(axis=1) / 2)
     score = Score(results, lengths, Forfeits(len(lost), len(ends) - len(lost), first), corrected)
-    turns = [
-        ModelTurn(turn.position, turn.action if turn.by == "answer" else -1, turn.problems)
-        for number, text in enumerate(texts)
-        for turn in text.turns
-        if turn.position.mover == number % 2
-    ]
+    turns = [turn for number, text in enumerate(texts) for turn in text.turns if turn.position.mover == number % 2]
     return {
         **score.to_dict(),
         "pairs": results.tolist(),
@@ -212,29 +203,18 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Posi
 # Positions
 
 
-def describe_positions(game: Game, boards: Boards, turns: Sequence[ModelTurn], pure: bool) -> dict[str, Any]:
+def describe_positions(game: Game, boards: Boards, turns: Sequence[Turn], pure: bool) -> dict[str, Any]:
     """Return JSON-ready results of a model's turns in the reachable positions.
 
     Exact strength is included if the model is ``pure``: it answers a question always alike, so that it is a policy.
     """
-    actions = np.array([turn.action for turn in turns])
-    counts, exact = describe_turns(game, turns), None
+    actions, exact = named_cells(turns), None
     if pure:
-        policy = answered_policy(game, boards, actions)
-        measured = strength(game, policy, EXACT_OPPONENTS)
+        measured = strength(game, answered_policy(game, boards, actions), EXACT_OPPONENTS)
         exact = {
             **measured.measures,
             "gains": dict(zip(("first", "second"), measured.gains or (), strict=True)),
             "results": {opponent: result._asdict() for opponent, result in measured.results.items()},
         }
-        counts["blunders"] = [
-            {
-                "position": to_text(choice.position, game),
-                "moves": {str(cell): float(choice.probabilities[cell]) for cell in choice.played},
-                "best": choice.best.tolist(),
-                "loss": loss,
-                "likely": likely,
-            }
-            for choice, loss, likely in worst_positions(game, policy, "random", MAX_BLUNDERS)
-        ]
-    return {"positions": len(turns), "without_move": int((actions < 0).sum()), **counts, "exact": exact}
+    head = {"positions": len(turns), "without_move": int((actions < 0).sum())}
+    return {**head, **describe_turns(game, turns), "exact": exact}
