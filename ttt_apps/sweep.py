@@ -33,7 +33,7 @@ from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.reports.sweep import write_sweep_curves
+from ttt_eval.reports.sweep import write_table
 from ttt_eval.result_store import Unit, collect_results
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 
@@ -77,7 +77,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
     sweep: Path = tyro.MISSING
     """the file"""
     out: Path | None = None
-    """folder for the table, the curves, the page and the runs; default: runs/sweep-NAME after the file"""
+    """folder for the table, the page and the runs; default: runs/sweep-NAME after the file"""
 
     def run(self) -> None:
         """Train the missing runs, write and print.
@@ -100,7 +100,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 folder,
                 provenance,
                 jobs=workers,
-                other_files=(sweeps.RESULT, sweeps.TABLE, sweeps.CURVES, REPORT),
+                other_files=(sweeps.RESULT, sweeps.TABLE, REPORT),
                 postprocess=partial(_write_files, runs),
                 progress=progress,
             )
@@ -110,13 +110,12 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             {**result._asdict(), "run": f"{RUNS}/{unit['name']}"} for result, unit in zip(results, units, strict=True)
         ]
         sweeps.write_sweep(folder, self.sweep.name, provenance, lines, folders, trust=self.trust)
-        curves = write_sweep_curves(folder)
-        names, *cells = sweeps.table_rows(lines)
-        table = [dict(zip(names, row, strict=True)) for row in cells]
+        head, *texts = write_table(folder)
+        table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(
             folder / sweeps.RESULT,
             cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
-            others=[folder / sweeps.TABLE, *([] if curves is None else [curves]), runs],
+            others=[folder / sweeps.TABLE, runs],
         )
 
 

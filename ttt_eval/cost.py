@@ -125,6 +125,5 @@ def processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))
-    name = found.get("model name", platform.machine())
-    return f"{name}, family {found['cpu family']} model {found['model']}" if "cpu family" in found else name
+    name = re.search(r"^model name\s*: (.+)$", text, re.M)
+    return name[1] if name else platform.machine()

@@ -298,7 +298,6 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
         notes.append(f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover")
     values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
     if len(measured) == 1:
-        notes.append(f"{group.name}: one run, so no band")
         return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
     low, high = median_band(values)
     return Summary(group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes)
@@ -323,9 +322,7 @@ def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[
     for name in ("game", "opponent") if y == "score" else ("game",):  # groups that cannot be compared
         values = list(dict.fromkeys(str(curve.labels.get(name)) for curve in curves))
         if len(values) > 1:
-            notes.append(
-                f"the runs are of different {name}s: {'; '.join(values[:5])}{'; ...' if len(values) > 5 else ''}"
-            )
+            notes.append(f"the runs are of different {name}s: {'; '.join(values)}")
     notes += [note for one in summaries for note in one.notes]
     return summaries, list(dict.fromkeys([*notes, *(f"{problem}: the group is left out" for problem in problems)]))
 

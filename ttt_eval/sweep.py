@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, field, toml
 
-from ttt_envs.core.files import read_bounded, write_atomically, write_json
+from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
 from ttt_eval.statistics import Interval, interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
-RESULT, TABLE, CURVES = "result.json", "table.md", "curves.csv"
+RESULT, TABLE = "result.json", "table.md"
 AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
 AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom", "opponent")
@@ -163,24 +163,6 @@ def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:
     return ", ".join(shown) or ("default settings" if options else "the only setting")
 
 
-def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
-    """Yield the table: its header, then a row for each setting."""
-    options = varied_options([line.row for line in lines])
-    names = list(dict.fromkeys(name for line in lines for name in line.numbers))
-    titles = [f"{one.label}, {one.unit}" if one.unit else one.label for one in map(metric, names)]
-    yield [*options, "runs", *titles]
-    for line in lines:
-        said = ["" if line.row.get(option) is None else str(line.row[option]) for option in options]
-        yield [*said, str(line.seeds), *(_format_number(name, line.numbers.get(name), line.seeds) for name in names)]
-
-
-def _format_number(name: str, value: Interval | None, seeds: int) -> str:
-    if value is None:
-        return ""
-    mean, low, high = map(metric(name).format, value)
-    return mean if seeds < 2 else f"{mean} ({low}-{high})"
-
-
 def write_sweep(
     folder: Path,
     source: str,
@@ -190,7 +172,7 @@ def write_sweep(
     *,
     trust: bool = False,
 ) -> None:
-    """Write ``result.json`` and ``table.md`` into a folder.
+    """Write ``result.json`` into a folder.
 
     Args:
         folder: the folder.
@@ -210,8 +192,3 @@ def write_sweep(
         "runs": list(runs),
     }
     write_json(folder / RESULT, data)
-    head, *rest = table_rows(lines)
-    text = [f"# {source}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    text += [f"| {' | '.join(cells)} |" for cells in rest]
-    text += ["", "Means over seeds; in parentheses 95% intervals by Student's t. Each run is a folder in `runs/`."]
-    write_atomically(folder / TABLE, lambda file: file.write(("\n".join(text) + "\n").encode()))

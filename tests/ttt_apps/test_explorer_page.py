@@ -14,7 +14,7 @@ from baselines.tables import Softmax
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, cell_at, from_text
 from ttt_envs.game.game import VARIANTS
-from ttt_eval.reports.links import explorer_command, play_link
+from ttt_eval.reports.links import explorer_command
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)
@@ -293,14 +293,12 @@ def test_boards_of_reports_open_with_their_rules(open_page, browser):
         (Game(torus=True, misere=True), "xo./.../... o"),
     ):
         position = from_text(text, game)
-        link = play_link(game, position).partition("#")[2]
-        pages = [open_page(shlex.split(explorer_command(game, position))[-1])]
-        for page in pages + ([open_page(link, "file")] if link else []):
-            wait_for_text(page, f"{text[-1]} to move")
-            assert page.input_value("#position") == text
-            rules = [rule for rule in VARIANTS if page.is_checked(f"#{rule}")]
-            assert rules == [rule for rule in VARIANTS if getattr(game, rule)]
-            assert not page.is_visible("#notice")
+        page = open_page(shlex.split(explorer_command(game, position))[-1])
+        wait_for_text(page, f"{text[-1]} to move")
+        assert page.input_value("#position") == text
+        rules = [rule for rule in VARIANTS if page.is_checked(f"#{rule}")]
+        assert rules == [rule for rule in VARIANTS if getattr(game, rule)]
+        assert not page.is_visible("#notice")
     with run_explorer("--open", "skip=0.25&moves=b2+&o=you&x=you") as (_, own), open_pages(browser) as open_new:
         wait_for_text(open_new(own), "o to move, again: x is skipped")
 

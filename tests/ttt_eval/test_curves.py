@@ -66,10 +66,8 @@ def test_a_training_that_starts_again_replaces_later_lines(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("config.json", "my notes"),
         ("config.json", None),  # that of another training
         ("metrics.jsonl", '{"games": 5}\n{"games": 4}\n'),
-        ("metrics.jsonl", '{"games": NaN}\n'),
     ],
 )
 def test_folders_of_anything_else_are_not_changed(tmp_path, name, content):
@@ -82,18 +80,12 @@ def test_folders_of_anything_else_are_not_changed(tmp_path, name, content):
     assert (tmp_path / name).read_bytes() == before
 
 
-def test_an_unfinished_run_is_read_with_a_note(tiny_run, tmp_path):
+def test_a_run_is_read_with_its_settings(tiny_run):
     run = tiny_run("q-learning")
-    [whole] = read_curves([run])
-    assert whole.notes == []
-    assert whole.labels["epsilon"] == json.loads((run / "config.json").read_text())["settings"]["epsilon"]
-    assert all(row["cpu_s"] >= 0 and row["steps"] >= row["games"] for row in whole.rows)
-    (tmp_path / "config.json").write_bytes((run / "config.json").read_bytes())
-    lines = (run / "metrics.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "metrics.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:5])  # a line is being written
-    [half] = read_curves([tmp_path])
-    assert half.rows == whole.rows[:2]
-    assert "is unfinished" in half.notes[0]
+    [curve] = read_curves([run])
+    assert curve.notes == []
+    assert curve.labels["epsilon"] == json.loads((run / "config.json").read_text())["settings"]["epsilon"]
+    assert all(row["cpu_s"] >= 0 and row["steps"] >= row["games"] for row in curve.rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -128,6 +120,8 @@ def test_copies_different_games_and_missing_measurements_are_noted():
     assert notes[-1].startswith("b has no measurements")
     with pytest.raises(ValueError, match="b has no measurements of exploitability by games"):
         summarize_groups(groups[1:], "games", "exploitability")
+    with pytest.raises(ValueError, match="of the score with --opponent"):
+        summarize_groups(groups[:1], "games", "score")
 
 
 def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
@@ -171,13 +165,3 @@ def test_different_marks_are_interpolated_where_all_have_measurements():
     apart = Group("mine", {}, [curve("one", (1, 1), games=(1, 2)), curve("two", (1, 1), games=(3, 4), seed=1)])
     with pytest.raises(ValueError, match="no range in common"):
         summarize(apart, "games", "exploitability")
-
-
-def test_runs_without_measurements_are_left_out():
-    empty = Curve("empty", {"learner": "mine", "seed": 1}, [])
-    found = summarize(Group("mine", {}, [curve("one", (1, 1, 1)), empty]), "games", "exploitability")
-    assert any(note.startswith("empty is left out: it has no measurements of exploitability") for note in found.notes)
-    with pytest.raises(ValueError, match="--exact-every N makes them"):
-        summarize(Group("mine", {}, [empty]), "games", "exploitability")
-    with pytest.raises(ValueError, match="of the score with --opponent"):
-        summarize(Group("mine", {}, [curve("one", (1, 1, 1), opponent="self")]), "games", "score")

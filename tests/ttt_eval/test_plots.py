@@ -6,15 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports import plots
-from ttt_eval.reports.plots import LOSS, WIN, IntervalRow, Line, as_svg, draw_curves, draw_pareto_front, save_picture
-from ttt_eval.statistics import Interval
+from ttt_eval.reports.plots import LOSS, WIN, Line, as_svg, draw_curves, save_picture
 
 LINES = [
     Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
     Line("regret <&> $\\frac{", [100, 1_000, 50_000], [0.5, 0.001, 0.0], LOSS, "--"),
 ]
 CURVES = draw_curves(LINES, "games", "value lost", distances=True)
-POINTS = [IntervalRow(f"at {n}", Interval(n, n - 1, n + 1), n == 3, 1.0 + n, n < 4) for n in range(8)]
 
 
 def texts(draw):
@@ -33,22 +31,10 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
     assert svg == as_svg(CURVES, "one", "a <picture> & one")
 
 
-def test_ids_of_two_pictures_differ_and_references_stay_within_a_picture():
-    ids = []
-    for name in ("one", "two"):
-        svg = as_svg(CURVES, name, "")
-        ids.append(set(re.findall(r'\bid="([^"]*)"', svg)))
-        used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', svg)
-        assert used
-        assert {a or b for a, b in used} <= ids[-1]
-    assert not ids[0] & ids[1]
-
-
 @pytest.mark.parametrize(
     ("draw", "words"),
     [
         (CURVES, {"0", "0.001", "0.01", "0.1", "1", "100", "1k", "10k", "games", "value lost", LINES[1].name}),
-        (draw_pareto_front(POINTS, "cost", "Elo"), {"cost", "Elo", "1", *(point.name for point in POINTS)}),
         (draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False), {"0", "1k", "LLR"}),
     ],
 )
@@ -60,12 +46,12 @@ def test_every_picture_has_its_labels(draw, words):
     ("x", "marks"),
     [([0, 10, 10_000], {"0", "10", "1k", "10k"}), ([300, 400], {"300", "400"}), ([7], {"0"}), ([0], {"0"})],
 )
-@pytest.mark.parametrize("scale", ["auto", "linear"])
-def test_games_may_be_none_few_or_alike(x, marks, scale):
+@pytest.mark.parametrize("log", [True, False])
+def test_games_may_be_none_few_or_alike(x, marks, log):
     line = Line("won", x, [0.5] * len(x), low=[0.4] * len(x), high=[0.6] * len(x))
-    shown = texts(draw_curves([line], "games", "share", distances=False, x_scale=scale, y_scale=scale))
+    shown = texts(draw_curves([line], "games", "share", distances=False, log=log))
     assert {"0", "0.25", "0.5", "0.75", "1"} <= shown
-    assert marks <= shown or scale == "linear"
+    assert marks <= shown or not log
 
 
 @pytest.mark.parametrize("letters", [5, 60])

@@ -1,17 +1,16 @@
 """Puzzles: their values are exact, their obvious moves lose, and no two of the built-in set are symmetric."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 import tiny
-from commands import error_of, json_of
+from commands import error_of, json_of, text_of
 from make_puzzles import MIN_LOSS, SHIPPED, natural_puzzles
 
 from baselines.exact import solve
 from ttt_apps import evaluate
-from ttt_envs import Game, make_policy
+from ttt_envs import Game
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.matches.games import Move, PlayedGame
@@ -45,9 +44,6 @@ def test_built_in_puzzles_have_exact_values_and_natural_moves_that_lose(game):
         np.testing.assert_array_equal(one.values, values[row])
         assert (one.tempting, one.why) == (tuple(np.flatnonzero(natural[row])), reasons[row])
         assert one.loss == np.nanmax(values[row]) - values[row][list(one.tempting)].max() >= MIN_LOSS
-        for name, share in one.wrong.items():
-            expected = make_policy(name, game).probabilities(boards.take(np.array([row])))[0]
-            assert share == pytest.approx(1 - expected[list(one.best)].sum(), abs=1e-6)
 
 
 def test_replies_are_best_for_the_other_player():
@@ -84,13 +80,12 @@ def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
 
 def test_puzzles_of_a_policy_are_its_costliest_mistakes():
     [first, *_] = from_policy(SKIPS, "random", 3)
-    assert first.position.cells.sum() == 0
     assert first.best == (4,)
     assert first.tempting == (0, 1, 2, 3, 5, 6, 7, 8)
     assert from_policy(SKIPS, "optimal", 3) == []
 
 
-def test_puzzles_of_games_are_the_moves_that_lose(tmp_path, capsys):
+def test_puzzles_of_games_are_the_moves_that_lose():
     moves = tuple(Move(cell) for cell in (0, 1, 4, 2, 8))  # x answers the corner by an edge, and then does not block
     played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
     mirrored = dataclasses.replace(played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves))
@@ -102,21 +97,16 @@ def test_puzzles_of_games_are_the_moves_that_lose(tmp_path, capsys):
 def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys):
     options = ("--size=3x4", "--win-length=3", "--games=4", "--exact-every=0")
     run = f"run:{tiny.train_run('q-learning', tmp_path / 'run', *options)}"
-    capsys.readouterr()
     for words, game in (((), Game(3, 4, 3, 0.25)), (("--skip-chance", "0.5"), Game(3, 4, 3, 0.5))):
-        data = json_of(capsys, "puzzles", run, *words, "--out", tmp_path / "p.json")
-        assert {Game.from_dict(one["game"]) for one in data["puzzles"]} == {game}
-    command = json.loads((tmp_path / "p.json").read_text())["command"]
-    assert command == f"evaluate.py puzzles {run} --size 3x4 --skip-chance 0.5"
+        capsys.readouterr()
+        puzzles = json_of(capsys, "puzzles", run, *words)["puzzles"]
+        assert {Game.from_dict(one["game"]) for one in puzzles} == {game}
     assert "play it on its own board" in error_of(capsys, evaluate.main, "puzzles", run, "--size", "3")
 
 
 def test_the_command_lists_and_writes(tmp_path, capsys):
-    evaluate.main(
-        ["puzzles", "win-or-block", "--skip-chance", "0.25", "--count", "2", "--out", str(tmp_path / "p.json")]
-    )
-    assert "win-or-block" in capsys.readouterr().out
+    words = ("puzzles", "win-or-block", "--skip-chance", "0.25", "--count", "2", "--out", str(tmp_path / "p.json"))
+    assert "win-or-block" in text_of(capsys, *words)
     assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
-    evaluate.main(["puzzles", "optimal"])
-    assert capsys.readouterr().out == "no move loses value: there are no puzzles of optimal, 3 x 3, 3 to win\n"
+    assert "there are no puzzles of optimal" in text_of(capsys, "puzzles", "optimal")
     assert len(json_of(capsys, "puzzles")["puzzles"]) == 100

@@ -4,11 +4,9 @@ import random
 import re
 from functools import cache
 
-import make_ladders
 import numpy as np
 import pytest
 from kills import Disk, KilledError
-from make_ladders import LadderPlan, measure_ladder
 from squares import Squares
 
 from studies.frame import reproduce
@@ -16,7 +14,6 @@ from ttt_envs import Game
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.submission import Submission
 from ttt_eval.matches import ladder
-from ttt_eval.matches.books import book_from_search
 from ttt_eval.matches.ladder import rate_policy, read_ladder
 from ttt_eval.matches.luck import EXACT
 from ttt_eval.matches.match import MatchSettings
@@ -29,17 +26,14 @@ GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}
 EQUALS = MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT)
 PLAYERS = MatchSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 3)
-LADDER = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 100, ("random",))
 RUNS = list_runs(("chance-25",), 2)
 WORK = {
     "study": lambda folder, jobs=1: reproduce(Squares(), "squares", folder, CODE, jobs=jobs),
     "test": lambda folder, jobs=1: run_sprt(EQUALS, SPRT(0, 20), folder, CODE, pairs=2000, jobs=jobs),
     "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, pairs=70, jobs=jobs),
-    "ladder": lambda folder, jobs=1: measure_ladder("small", LADDER, folder, CODE, jobs=jobs),
     "rating": lambda folder, jobs=1: rate_policy(
         "mcts:simulations=1", read_ladder("3x3"), CODE, games=20, seed=3, folder=folder, jobs=jobs
     ),
-    "book": lambda folder, jobs=1: book_from_search(GAME, "optimal", folder, CODE, plies=4, jobs=jobs),
     "benchmark": lambda folder, jobs=1: run_benchmark(
         "q-learning", RUNS, Submission("test", steps=200), folder, CODE, jobs=jobs
     ),
@@ -51,8 +45,7 @@ def quickly():
     """Run no processes for costs, and draw fewer samples for intervals."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ladder, "DRAWS", 100)
-        for module in (make_ladders, ladder):
-            patch.setattr(module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs))
+        patch.setattr(ladder, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs))
         yield
 
 
@@ -102,7 +95,7 @@ def whole(tmp_path_factory):
     return do
 
 
-@pytest.mark.parametrize("name", [name for name in WORK if name != "rating"])  # whose pairings are those of a ladder
+@pytest.mark.parametrize("name", WORK)
 def test_workers_make_no_difference(name, whole, tmp_path, more_workers):
     WORK[name](tmp_path, more_workers)
     found, (expected, _) = files(tmp_path), whole(name)

@@ -17,15 +17,12 @@ from baselines.exact import solve
 from learners import CONFIG
 from learners.checkpoint import CHECKPOINT, COST, METRICS, RunPolicy
 from ttt_apps import evaluate, train
-from ttt_envs.agents.policy import Policy
-from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.boards import Boards, coordinate, from_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
 from ttt_eval import exact
-from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
 from ttt_eval.reports import links, plots
-from ttt_eval.reports import runs as run_page
 from ttt_eval.reports.formats import number
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import choice_board
@@ -33,9 +30,7 @@ from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin
 from ttt_eval.run_files import FIRST, REPORT, RunDirectory
 
 SKIP = Game(skip_chance=0.25)
-SECTIONS = [
-    "Learning curves", "The first move", "A sample game", "Worst positions", "Error of its values", "Cost", "Settings"
-]  # fmt: skip
+SECTIONS = ["Learning curves", "The first move", "A sample game", "Worst positions", "Cost", "Settings"]
 
 
 def train_run(folder, *options, games=600):
@@ -71,7 +66,7 @@ def page_of(run, exact=None):
 
 
 def write_runs(path, runs, *progress):
-    return write_report(path, runs_report(read_runs(path, runs, ("random", "optimal"), *progress)))
+    return write_report(path, runs_report(read_runs(path, runs, *progress)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -127,29 +122,6 @@ def test_perfect_play_has_its_sentence(run):
     assert "It plays perfectly" in page_of(run, Strength(1e-17, 0.0, {})).text()
 
 
-@pytest.mark.parametrize(
-    ("options", "against", "settings", "words"),
-    [
-        ("", "random", {}, "without discount"),
-        ("--gamma=0.5 --seat=second", "random", {"discount": 0.5, "seat": 1}, "moving second, with the discount 0.5"),
-        ("--gamma=0.5 --opponent=self --backup=agent", None, {"discount": 0.5}, "with the discount 0.5"),
-        ("--gamma=0.5 --opponent=self --backup=negamax", None, {}, "without discount"),
-        tiny.case("sb3-ppo", "sb3-ppo", "random", {}, "without discount"),
-    ],
-)
-def test_the_error_of_values_is_exact_with_the_discount_and_seat_of_the_training(
-    tmp_path, options, against, settings, words
-):
-    learner, *options = (options if options.startswith("sb3") else f"q-learning {options}").split()
-    run = tiny.train_run(learner, tmp_path / "run", "--exact-every", "0", *options)
-    policy = RunPolicy(tiny.GAME, str(run)).learner
-    error, text = critic_error(tiny.GAME, policy.actor or policy, against, policy, **settings), page_of(run).text()
-    assert f"against {against or 'itself'}, {words}, weighted" in text
-    assert f"root mean square error {number(error.root_mean_square)}, mean error {number(error.bias)}" in text
-    row = error.by_stones()[-1]
-    assert f"{row.stones} {number(row.visits)} {number(row.bias)} {number(row.root_mean_square)}" in text
-
-
 def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
     page = html.unescape(write_run_page(run, None).read_text())
     line = next(line for line in page.splitlines() if "python train.py --learner" in line)
@@ -177,10 +149,9 @@ def test_pages_of_other_games_name_what_is_left_out(tmp_path, options, game):
     assert f"q-learning, {game}" in words
     assert "Its strength has not been computed" in words
     assert "python evaluate.py match 'run:(" in words
-    assert "up to 16 cells" in words or game.cells <= 16
     boards = page.attributes("class").count("board small")
     moves = re.search(r"after (\d+) moves", words)
-    assert boards == (0 if moves is None else int(moves[1]) if game.cells <= 36 else 1)
+    assert boards == (0 if moves is None else min(36, int(moves[1])))
 
 
 def test_the_loss_of_a_net_is_drawn_by_steps_without_the_results_of_its_teacher(run):
@@ -199,20 +170,6 @@ def test_without_matplotlib_the_page_has_its_boards_and_names_the_package(run, m
     assert "svg" not in page.names()
 
 
-def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
-    class Impure(Policy):
-        pure = False
-
-        def probabilities(self, boards, rng=None):
-            return (boards.cells == 0) / (boards.cells == 0).sum(axis=1, keepdims=True)
-
-        def act(self, boards, rng):
-            return (boards.cells == 0).argmax(axis=1)
-
-    monkeypatch.setattr(run_page, "RunPolicy", lambda game, path: Impure())
-    assert "Left out: losses of moves" in page_of(run).text()
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -229,12 +186,9 @@ def test_files_that_an_unfinished_run_lacks_are_left_out(run, name, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (METRICS, "[1, 2]\n", "line 1 of"),
         (METRICS, '{"games": 1}\n{"games": "<b>"}\n', "line 2 of"),
-        (METRICS, '{"games": 5, "wins": NaN}\n', "line 1 of"),
-        (METRICS, '{"wins": 5}\n', "line 1 of"),
         (METRICS, '{"games": 5}\n{"games": 4}\n', "line 2 of"),
-        (COST, '{"phases": {"a": {"wall_s": 1}}}', COST),
+        (COST, '{"phases": {"a": 1}}', COST),
         (CHECKPOINT, "nonsense", CHECKPOINT),
     ],
 )
@@ -242,15 +196,6 @@ def test_a_damaged_file_is_named_in_one_sentence(run, name, content, message):
     (run / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         write_run_page(run, None)
-
-
-def test_markup_in_the_config_is_escaped(run):
-    config = json.loads((run / CONFIG).read_text())
-    evil = {"opponent": "<script>alert(1)</script>", "seat": '"><b>', "revision": "</pre>"}
-    (run / CONFIG).write_text(json.dumps({**config, **evil}))
-    page = page_of(run)
-    assert "<script>alert(1)</script>" in page.text()
-    assert "b" not in page.names()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -264,7 +209,7 @@ def test_numbers_of_several_runs_are_exact(runs, tmp_path):
     policies = [RunPolicy(tiny.GAME, str(run)) for run in runs]
     table, matrix, settings = page.tables
     values = [exact.exploitability(tiny.GAME, policy) for policy in policies]
-    assert [float(value) for value in table[::8]] == pytest.approx(values, abs=1e-4)
+    assert [float(value) for value in table[::7]] == pytest.approx(values, abs=1e-4)
     against_random = exact.match_outcome(tiny.GAME, policies[0], "random")
     for cell, result in ((table[2], against_random), (matrix[1], exact.match_outcome(tiny.GAME, *policies[:2]))):
         assert float(cell[:6]) == pytest.approx(result.score, abs=1e-4)
@@ -301,50 +246,20 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
 # Parts
 
 
-def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monkeypatch):
-    monkeypatch.setattr(links, "PLAY_PAGE", run.parent / "docs" / "play" / "index.html")
-    assert page_of(run).attributes("href", "a") == []
-    links.PLAY_PAGE.parent.mkdir(parents=True)
-    links.PLAY_PAGE.write_text("")
-    page = page_of(run)
-    hrefs = page.attributes("href", "a")
-    assert "../docs/play/index.html#skip=0.25&o=you&x=optimal" in hrefs
-    assert page.text().count("python play.py --web --open") >= len(hrefs)
-
-
-@pytest.mark.parametrize(
-    ("game", "address"),
-    [
-        (SKIP, "skip=0.25"),
-        (Game(3, 3, 3, 0.25, misere=True, torus=True), "skip=0.25&misere=true&torus=true"),
-        (Game(4, 4, 4, gravity=True), "rows=4&columns=4&gravity=true"),
-        (Game(4, 4, 3), ""),
-        (Game(5, 4, 4, gravity=True), ""),
-        (Game(skip_chance=0.6), ""),
-        (PhantomGame(kind="classic"), ""),
-    ],
-    ids=str,
-)
-def test_addresses_of_positions_on_the_page_without_a_server(game, address):
-    assert links.play_link(game, Boards.start(game).position(0)) == (f"#{address}&o=you&x=optimal" if address else "")
-
-
 def test_commands_that_open_the_explorer():
     game = Game(3, 3, 3, 0.25, misere=True, torus=True)
-    command = links.explorer_command(game, None, [(4, True), (0, False)])
-    assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&moves=b2+.a1&o=you&x=you"
-    assert links.explorer_command(Game(16, 16, 5)) == links.explorer_command(Game(skip_chance=0.75)) == ""
+    command = links.explorer_command(game, from_text("o../.x./... o", game))
+    assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
+    start = Boards.start(game).position(0)
+    assert links.explorer_command(Game(16, 16, 5), start) == links.explorer_command(Game(skip_chance=0.75), start) == ""
 
 
 def test_marks_are_thinned_evenly_on_the_log_axis_with_both_ends():
     rows = [{"games": games} for games in range(0, 1_000_000, 50)]
     few = thin_out(rows)
-    games = [row["games"] for row in few]
     assert (few[0], few[-1]) == (rows[0], rows[-1])
     assert 50 < len(few) <= MAX_MARKS
-    assert games == sorted(set(games))
-    assert sum(mark < 10_000 for mark in games) > sum(mark >= 100_000 for mark in games)
-    assert thin_out(rows[:5]) == rows[:5]
+    assert sum(row["games"] < 10_000 for row in few) > sum(row["games"] >= 100_000 for row in few)
 
 
 def test_rates_are_of_the_games_between_two_marks():
@@ -356,7 +271,7 @@ def test_a_choice_lists_moves_by_probability():
     shares = np.array([0.2, 0, 0, 0, 0.7, 0, 0, 0, 0.1])
     board = choice_board(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
     assert board.words == "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2."
-    assert (board.cost, board.lines) == ("loses 0.5000 in 25.0% of games", ["o to move", "best: b2"])
+    assert board.cost == "loses 0.5000 in 25.0% of games"
 
 
 @in_browser

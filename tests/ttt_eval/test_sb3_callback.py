@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ttt_envs import Game, as_policy, make_policy
+from ttt_envs import Game, as_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
@@ -82,48 +82,33 @@ def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
         for key, value in expected.items():
             assert_allclose(line[key], value, atol=1e-12)
             assert logged[steps][f"exact/{key}"] == line[key]
-        path = tmp_path / f"rl_model_{steps}_steps.zip"
-        zipped = make_policy(f"sb3:{path},algorithm={name},trust=true", GAME)
-        assert_allclose(line["exploitability"], exploitability(GAME, zipped), atol=1e-12)
     assert len({line["exploitability"] for line in written}) > 1 or len({line["regret"] for line in written}) > 1
 
 
-def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
-    from stable_baselines3.common.callbacks import CallbackList, EvalCallback
+def test_evaluations_count_the_steps_of_parallel_games(tmp_path, capsys):
     from stable_baselines3.common.env_util import make_vec_env
-    from stable_baselines3.common.monitor import Monitor
 
     model = model_of("ppo", make_vec_env(env, 4, seed=0))
-    theirs = EvalCallback(make_vec_env(lambda: Monitor(env()), 1), eval_freq=16, log_path=str(tmp_path), warn=False)
-    ours = callback(GAME, "random", eval_freq=16, log_path=tmp_path, seat=1, verbose=1)
-    model.learn(256, CallbackList([theirs, ours]))
-    with np.load(tmp_path / "evaluations.npz") as file:
-        assert file["timesteps"].tolist() == [line["timesteps"] for line in lines(tmp_path)] == [64, 128, 192, 256]
-    expected = outcome(GAME, "random", as_policy(model, GAME)).reversed()._asdict()
-    assert_allclose([lines(tmp_path)[-1][name] for name in expected], list(expected.values()), atol=1e-12)
-    output = capsys.readouterr().out
-    assert f"Exact num_timesteps=256, exploitability={lines(tmp_path)[-1]['exploitability']:.4f}" in output
-    assert "Eval num_timesteps=256" in output
+    model.learn(128, callback(GAME, "random", eval_freq=16, log_path=tmp_path, seat=1, verbose=1))
+    first, last = lines(tmp_path)
+    assert (first["timesteps"], last["timesteps"]) == (64, 128)  # neither after the first update
+    expected = outcome(GAME, "random", as_policy(model_of("ppo"), GAME)).reversed()._asdict()
+    assert_allclose([last[name] for name in expected], list(expected.values()), atol=1e-12)
+    assert f"Exact num_timesteps=128, exploitability={last['exploitability']:.4f}" in capsys.readouterr().out
 
 
 def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.callbacks import BaseCallback, StopTrainingOnRewardThreshold
-
-    class Count(BaseCallback):
-        def _on_step(self):
-            return True
+    from stable_baselines3.common.callbacks import StopTrainingOnRewardThreshold
 
     def measuring(**settings):
         folders = {"log_path": tmp_path, "best_model_save_path": tmp_path / "best"}
         return callback(GAME, eval_freq=16, **folders, **settings)
 
-    every = Count()
-    first, second = measuring(callback_after_eval=every), measuring()
+    first, second = measuring(), measuring()
     model_of("maskable-ppo").learn(64, first).save(tmp_path / "half")
     before = lines(tmp_path)
     lowest = np.minimum.accumulate([line["exploitability"] for line in before])
-    assert every.n_calls == 4
     assert first.best_exploitability == lowest[-1] == -first.best_mean_reward
 
     MaskablePPO.load(tmp_path / "half", env=env()).learn(64, second, reset_num_timesteps=False)
@@ -133,8 +118,6 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     kept = MaskablePPO.load(tmp_path / "best" / "best_model.zip")
     assert_allclose(exploitability(GAME, as_policy(kept, GAME)), second.best_exploitability, atol=1e-12)
 
-    MaskablePPO.load(tmp_path / "half", env=env()).learn(32, measuring(), reset_num_timesteps=False)
-    assert [line["timesteps"] for line in lines(tmp_path)] == list(range(16, 97, 16))  # it goes on from there
     stopped = measuring(callback_after_eval=StopTrainingOnRewardThreshold(-2))
     assert model_of("maskable-ppo").learn(64, stopped).num_timesteps == 16
     assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # a new training starts a new file anew
@@ -169,17 +152,16 @@ def test_observations_are_normalised_as_in_training():
     [
         (GAME, {"eval_freq": -1}, None),
         (GAME, {"seat": 2}, None),
-        (GAME, {"opponent": "nobody"}, None),
         (GAME, {"opponent": "mcts"}, None),
         (Game(), {}, None),  # a model of another board
         (GAME, {"deterministic": False}, None),  # DQN has no distribution
-        *((GAME, {}, content) for content in (b"no lines", b"[]\n", b'{"timesteps": 1}\n')),
+        *((GAME, {}, content) for content in (b"no lines", b'{"timesteps": 1}\n')),
     ],
 )
 def test_invalid_settings_and_files_are_refused(tmp_path, game, settings, content):
     if content is not None:
         (tmp_path / "exact.jsonl").write_bytes(content)
-    with pytest.raises(ValueError, match=r": choose|cannot be read|there is no policy|is not pure|DQN"):
+    with pytest.raises(ValueError, match=r": choose|cannot be read|is not pure|DQN"):
         model_of("dqn").learn(8, callback(game, **{"eval_freq": 1, "log_path": tmp_path, **settings}))
 
 
@@ -189,8 +171,6 @@ def test_the_error_of_the_critic_is_logged(name, opponent, tmp_path):
     model = model_of(name)
     log_to(tmp_path, model)
     model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
-    alone = model_of(name).learn(32, callback(GAME, opponent, eval_freq=16, seat=0))
-    assert_array_equal(weights(model), weights(alone))
     seen, untrained = logged_in(model, tmp_path)[16], model_of(name)  # neither learns before step 17
     policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
     expected = critic_error(GAME, policy, opponent, untrained, seat=0, discount=model.gamma).to_dict()

@@ -14,7 +14,7 @@ from ttt_eval.curves import COLUMNS, Summary, XAxis, group_curves, read_curves, 
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import draw_summaries
-from ttt_eval.reports.plots import COLUMN_WIDTH, Scale, save_for_paper
+from ttt_eval.reports.plots import COLUMN_WIDTH, save_for_paper
 from ttt_eval.reports.runs import read_common_game, read_runs, runs_report
 from ttt_eval.run_files import RunDirectory
 
@@ -95,10 +95,8 @@ class Plot(cli.JsonOptions):
     """games, moves of the learner, or CPU seconds of its training without measurements"""
     y: YAxis = "exploitability"
     """exact measurement; score: wins and half the draws against the opponent of the training"""
-    x_scale: Scale = "auto"
-    """scale of the x axis; auto: log if it extends over more than a factor of ten"""
-    y_scale: Scale = "auto"
-    """scale of the y axis, likewise; log is linear below 0.001, so that 0 can be shown, and a score is always linear"""
+    linear: tyro.conf.FlagCreatePairsOff[bool] = False
+    """linear axes; by default an axis over more than a factor of ten is logarithmic"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.pdf|svg|png")] = None
     """write the figure into this file"""
     width: float = COLUMN_WIDTH
@@ -119,7 +117,7 @@ class Plot(cli.JsonOptions):
         for note in notes:
             cli.warn(note)
         if self.out is not None:
-            figure = draw_summaries(summaries, self.x, self.y, self.x_scale, self.y_scale)
+            figure = draw_summaries(summaries, self.x, self.y, not self.linear)
             save_for_paper(self.out, figure, self.width)
         if self.csv is not None:
             write_csv(self.csv, summaries, self.x, self.y)

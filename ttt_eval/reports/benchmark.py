@@ -1,4 +1,4 @@
-"""The page of the benchmark: leaderboard, axes, tasks, pairs of submissions, and score by cost."""
+"""The page of the benchmark: leaderboard, axes, tasks, and pairs of submissions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ttt_eval.benchmark.comparison import Comparison
 from ttt_eval.benchmark.tasks import TASKS, VERSION
-from ttt_eval.matches.ladder import pareto_front
-from ttt_eval.reports import formats, page, parts, plots
+from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 
 _score = partial(formats.format_interval, write=formats.three_digits)
@@ -29,7 +28,7 @@ def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], 
 
 
 def benchmark_report(comparison: Comparison, command: str = "") -> Report:
-    """Return the page of submissions: leaderboard, axes, tasks, pairs, and score by cost.
+    """Return the page of submissions: leaderboard, axes, tasks and pairs.
 
     Args:
         comparison: of the submissions.
@@ -50,7 +49,6 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         "Axes": [_axes(comparison)],
         "Tasks": [_task_means(comparison), left_out(page.words("task means"))],
         "Probability of improvement": [improvement] if cells else [],
-        "Score and cost": _cost(comparison),
         "Reproduction": [Text(page.words("command of the page"), [command])] if command else [],
     }
     return Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
@@ -100,15 +98,3 @@ def _task_means(comparison: Comparison) -> Table:
             )
             rows.append((task.name, *cells))
     return parts.table("tasks", rows, head=("task", *(one.name for one in comparison.entries)))
-
-
-def _cost(comparison: Comparison) -> Parts:
-    points = [
-        plots.IntervalRow(one.name, one.interquartile_mean, cost=one.cpu_s) for one in comparison.entries if one.cpu_s
-    ]
-    if not points:
-        return [left_out("The CPU time of the runs is not known.")]
-    front = pareto_front([point.value.mean for point in points], [point.cost for point in points])
-    points = [point._replace(front=bool(on)) for point, on in zip(points, front, strict=True)]
-    figure = parts.pareto_figure(points, "CPU seconds of a run", "interquartile mean", "benchmark front")
-    return [[figure], left_out(page.words("reported times"))]

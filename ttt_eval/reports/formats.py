@@ -115,12 +115,6 @@ def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:
     return describe_best([a, b], [value], int(score.low <= 0.5))
 
 
-def join_names(names: Sequence[str]) -> str:
-    """Join names in a sentence."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def game_options(game: AnyGame) -> list[str]:
     """Return a game's command options that differ from the default."""
     size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"

@@ -38,27 +38,26 @@ def language_model_report(result: LanguageModelResult) -> Report:
         first.append(parts.forfeits(score, "the model", "the opponent"))
         table = parts.seats_table("games of the model", score, ("all", "moving first", "moving second"))
         sections["Games"] = [table, *_moves(game, "in games", games)]
-        counts += _count_tiles("games", games)
+        counts.append(_illegal_tile("games", games))
     if positions is not None:
         outcomes = exact["results"] if exact else {}
-        rows = [(name, [outcome[part] for part in ("win", "draw", "loss")]) for name, outcome in outcomes.items()]
+        shares = {name: [outcome[part] for part in ("win", "draw", "loss")] for name, outcome in outcomes.items()}
+        rows = [(name, *of, of) for name, of in shares.items()]
         sections["All positions"] = [
             Text(page.words("answered", positions=positions.positions, silent=positions.without_move)),
-            parts.results_table("results of the model", rows) if rows else None,
+            parts.table("results of the model", rows) if rows else None,
             *_moves(game, "in all positions", positions),
         ]
-        counts += _count_tiles("positions", positions)
+        counts.append(_illegal_tile("positions", positions))
     if not verdicts:
         raise ValueError("there are neither games nor exact results")
-    used = (("all answers used", result.usage), ("requested by the last call", result.new))
-    sections["Cost"] = [parts.table("usage", [(name, *(numbers[key] for key in USAGE)) for name, numbers in used])]
+    sections["Cost"] = [parts.table("usage", [[result.usage[key] for key in USAGE]])]
     sections["Reproduction"] = _reproduction(result)
     return Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
 
 
-def _count_tiles(name: str, part: ModelPart) -> list[Tile]:
-    illegal = Tile(f"illegal answers, {name}", formats.percent(part.moves["illegal_share"]))
-    return [illegal, *parts.measure_tiles({"regret": part.moves["regret"]}, f", {name}")]
+def _illegal_tile(name: str, part: ModelPart) -> Tile:
+    return Tile(f"illegal answers, {name}", formats.percent(part.moves["illegal_share"]))
 
 
 def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from ttt_eval.matches.elo import likelihood_of_superiority
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import LadderResult, SprtResult, TournamentResult, read_score
@@ -15,15 +13,13 @@ from ttt_eval.statistics import Interval
 
 MAX_POINTS = 200
 """Maximum number of points of the path of a sequential test."""
-MAX_CROSSED = 20
-"""Maximum number of players in a cross table, best first."""
 _elo = partial(formats.format_interval, write=formats.format_elo)
 
 
 def sprt_report(result: SprtResult) -> Report:
     """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
     a, b, score, test = result.a, result.b, read_score(result.raw), result.test
-    elo, shares = formats.elo_interval(result.score), score.pentanomial / score.pentanomial.sum()
+    elo = formats.elo_interval(result.score)
     tiles = [
         Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
@@ -32,15 +28,9 @@ def sprt_report(result: SprtResult) -> Report:
     options = {"alpha": test.alpha, "beta": test.beta, "games": result.most_games}
     again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)
     sections: dict[str, Parts] = {
-        "": [
-            Text(f"{_describe_decision(result)} A is {a}, B is {b}."),
-            parts.forfeits(score, a, b),
-        ],
+        "": [Text(f"{_describe_decision(result)} A is {a}, B is {b}."), parts.forfeits(score, a, b)],
         "Course of the test": [[_draw_path(result)]],
-        "The games": [
-            parts.seats_table("games of A", score, ("all", "A moves first", "A moves second")),
-            parts.table("pairs", [("pairs", *score.pentanomial), ("per cent", *(100 * shares))]),
-        ],
+        "The games": [parts.seats_table("games of A", score, ("all", "A moves first", "A moves second"))],
         "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
         "Reproduction": again,
     }
@@ -67,7 +57,7 @@ def _draw_path(result: SprtResult) -> Figure:
     for elo, bound, colour in (("elo1", result.llr_high, plots.WIN), ("elo0", result.llr_low, plots.LOSS)):
         lines.append(plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--"))
     caption = page.words("path", **elos)
-    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, x_scale="linear")
+    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, log=False)
 
 
 def tournament_report(result: TournamentResult) -> Report:
@@ -77,16 +67,12 @@ def tournament_report(result: TournamentResult) -> Report:
     players, names = [result.players[i] for i in order], {i: specs[i] for i in order}
     rates = {pair: score.rate("score") for pair, score in scores.items()}
     cells = {pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}") for pair, rate in rates.items()}
-    neighbours = []
-    for i, j in pairwise(order):
-        elo, score = _elo(formats.elo_interval(rates[i, j])), scores[i, j]
-        neighbours.append((f"{names[i]} against {names[j]}", elo, likelihood_of_superiority(score), score.games))
     ratings = [
         (f"{place} {player['spec']}", player["rating"], player["score"].mean, player["games"])
         for place, player in enumerate(players, 1)
     ]
     games = f"{sum(score.games for score in scores.values()) // 2:,}"
-    pair = ("", "") if spots is None else (specs[spots.a], specs[spots.b])
+    pair, positions = (("", ""), None) if spots is None else ((specs[spots.a], specs[spots.b]), spots.positions)
     options = {"games": result.games_per_pairing, "anchor": result.anchor}
     sections: dict[str, Parts] = {
         "": [
@@ -94,14 +80,8 @@ def tournament_report(result: TournamentResult) -> Report:
             *(parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j),
         ],
         "Ratings": [parts.table("ratings", ratings)],
-        "Cross table": [
-            parts.cross_table("tournament", {i: names[i] for i in order[:MAX_CROSSED]}, cells),
-            left_out(f"The best {MAX_CROSSED} of {len(order)} are shown.") if len(order) > MAX_CROSSED else None,
-        ],
-        "Neighbours": [parts.table("neighbours", neighbours)],
-        "Largest differences of the best two": parts.differences(
-            result.game, spots.positions if spots else None, *pair
-        ),
+        "Cross table": [parts.cross_table("tournament", names, cells)],
+        "Largest differences of the best two": parts.differences(result.game, positions, *pair),
         "Reproduction": parts.reproduction(result, "evaluate.py", "match", *specs, **options),
     }
     undecided = sum(player["rating"].high >= players[0]["rating"].low for player in players[1:])
@@ -110,40 +90,51 @@ def tournament_report(result: TournamentResult) -> Report:
     return Report(f"Tournament of {len(order)}, {result.game}", verdict, [], sections)
 
 
-def _describe_place(rating: Interval, rungs: Sequence[plots.IntervalRow]) -> str:
+class Place(NamedTuple):
+    """A policy on a ladder: a rung, or the policy that is placed."""
+
+    name: str
+    rating: Interval
+    cost: float | None
+    """CPU seconds of a move on this machine; None if it was not measured"""
+    front: bool | None
+    """whether nothing is as strong for less"""
+
+
+def _describe_place(rating: Interval, rungs: Sequence[Place]) -> str:
     """Return the position between rungs of rising ratings, as far as the intervals decide it."""
-    below = [rung.name for rung in rungs if rung.value.high < rating.low]
-    above = [rung.name for rung in rungs if rung.value.low > rating.high]
+    below = [rung.name for rung in rungs if rung.rating.high < rating.low]
+    above = [rung.name for rung in rungs if rung.rating.low > rating.high]
     level = [rung.name for rung in rungs if rung.name not in (*below, *above)]
     places = [f"above {below[-1]}"] if below else []
-    places += [f"not distinguished from {formats.join_names(level)}"] if level else []
+    places += [f"not distinguished from {', '.join(level)}"] if level else []
     return ", ".join([*places, *([f"below {above[0]}"] if above else [])])
 
 
 def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
     name, rating, cost, ladder, game = result.policy, result.rating, result.cost, result.ladder, result.game
-    own_cost = cost["cpu_s_per_move"] if cost else 0.0
-    rows = [plots.IntervalRow(f"{name} (placed)", rating, True, own_cost, result.front is True)]
-    for rung in result.rungs:
-        value, rung_cost = Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here") or 0.0
-        rows.append(plots.IntervalRow(rung["spec"], value, False, rung_cost, rung.get("front") is True))
-    rows.sort(key=lambda row: -row.value.mean)
+    rungs = [
+        Place(rung["spec"], Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here"),
+              rung.get("front"))
+        for rung in result.rungs
+    ]  # fmt: skip
+    own = Place(f"{name} (placed)", rating, cost["cpu_s_per_move"] if cost else None, result.front)
     measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
-    place = _describe_place(rating, [row for row in rows[::-1] if not row.marked])
-    verdict = [f"{name} is rated {_elo(rating)}: {place}", *(f"{tile.name} {tile.value}" for tile in measures[:1])]
+    verdict = [f"{name} is rated {_elo(rating)}: {_describe_place(rating, rungs)}"]
+    verdict += [f"{tile.name} {tile.value}" for tile in measures[:1]]
     ends = "exact" if rating.low == rating.high else f"95%: {formats.format_ends(rating, formats.format_elo)}"
-    tiles, costs = [Tile("rating", formats.format_elo(rating.mean), ends), *measures], list[Figure]()
+    tiles = [Tile("rating", formats.format_elo(rating.mean), ends), *measures]
     if cost is not None:
-        move, memory = formats.duration(cost["cpu_s_per_move"]), formats.mebibytes(cost["own_bytes"])
-        tiles.append(Tile("a move takes", move, f"of CPU, one at a time, after {cost['setup_cpu_s']:,.2f} s"))
-        tiles.append(Tile("memory", memory, f"of its own; peak {formats.mebibytes(cost['peak_rss_bytes'])}"))
-        verdict += [f"{move} a move", f"{'' if result.front else 'not '}on the Pareto front"]
-        points = [row._replace(cost=1e6 * row.cost) for row in rows if row.cost]
-        costs = [parts.pareto_figure(points, "CPU of a move, us", "Elo", "ladder front")]
-    table, against = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
-    for rank, row in enumerate(rows, 1):
-        table.append((f"{rank} {row.name}", row.value, row.cost or None, "yes" if row.front else ""))
+        peak = f"of its own; peak {formats.mebibytes(cost['peak_rss_bytes'])}"
+        tiles.append(Tile("memory", formats.mebibytes(cost["own_bytes"]), peak))
+        front = f"{'' if result.front else 'not '}on the Pareto front"
+        verdict += [f"{formats.duration(cost['cpu_s_per_move'])} a move", front]
+    table = [
+        (f"{rank} {row.name}", row.rating, row.cost, "yes" if row.front else "")
+        for rank, row in enumerate(sorted([own, *rungs], key=lambda row: -row.rating.mean), 1)
+    ]
+    against = list[tuple[Any, ...]]()
     for one in result.results[::-1]:
         shares, games = (one["win"], one["draw"], one["loss"]), "exact" if result.exact else f"{one['games']:,}"
         against.append((result.rungs[one["rung"]]["spec"], *shares, one["score"], one["expected"], games, shares))
@@ -151,20 +142,15 @@ def ladder_report(result: LadderResult) -> Report:
         parts.spot_board(game, spot, spot.played, spot.loss, likely=spot.likely) for spot in result.worst_positions
     ]
     none = "It loses nothing." if result.regret == 0 else page.words("no worst positions")
-    misfit = "" if result.misfit is None else page.words("misfit", misfit=f"{result.misfit:.3f}")
-    settings = {
-        "ladder": ladder["source"],
-        "games": int(result.settings["games"]) or None,
-        "seed": int(result.settings["seed"]),
-    }
+    options = {"games": int(result.settings["games"]) or None, "seed": int(result.settings["seed"])}
     sections: dict[str, Parts] = {
-        "": [Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0. {misfit}")],
+        "": [Text(f"Elo on the ladder {ladder['name']}, on which {ladder['anchor']} is 0.")],
         "The ladder": [
-            costs or left_out(page.words("no cost of moves")),
-            parts.table("ladder", table, where=f", on {result.processor}" if costs else ""),
+            parts.table("ladder", table, where=f", on {result.processor}" if cost else ""),
+            left_out(page.words("front" if cost else "no cost of moves")),
         ],
         "Against each rung": [parts.table("rungs", against)],
         "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)] if boards else [left_out(none)],
-        "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, **settings),
+        "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, ladder=ladder["source"], **options),
     }
     return Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)

@@ -23,7 +23,6 @@ from ttt_envs.game.boards import STONES
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.reports import plots
 from ttt_eval.reports.formats import format_probability
-from ttt_eval.reports.links import play_page
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -69,8 +68,6 @@ class Table(NamedTuple):
     rows: Sequence[Row]
     parts: Sequence[int] = ()
     """rows that are a part of the one above them"""
-    folded: str = ""
-    """text that unfolds the table; "" for a table that is open"""
     kind: str = "table"
 
 
@@ -95,16 +92,14 @@ class Board(NamedTuple):
     numbers: Float64Array | None = None
     """float64[cells], shown in empty cells, which they colour; NaN for none"""
     write: Callable[[float], str] = format_probability
-    largest: float = 1.0
-    """number with the strongest colour"""
     best: Sequence[int] = ()
     """cells that are framed"""
     last: int | None = None
     """cell of the stone that is marked"""
     cost: str = ""
     """second line of the caption, in the colour of a loss"""
-    ways: tuple[str, str] = ("", "")
-    """link within the page without a server, and command that opens the explorer"""
+    explore: str = ""
+    """command that opens the explorer"""
 
 
 class Boards(NamedTuple):
@@ -172,14 +167,21 @@ def figure(draw: plots.Draw, label: str, caption: str) -> Figure:
         return Figure("", caption, f"Not drawn: {problem}. {label}")
 
 
+def table_texts(table: Table) -> list[list[str]]:
+    """Return the rows of a table as text, its head first, with notes in parentheses."""
+
+    def write(cell: str | Cell) -> str:
+        if isinstance(cell, str):
+            return cell
+        return " ".join([cell.text, *(f"({note})" for note in [cell.note] if note), *(text for text, _ in cell.links)])
+
+    return [[write(cell).strip() for cell in row] for row in (table.head, *table.rows)]
+
+
 def markdown(table: Table) -> list[str]:
-    """Return the lines of a table in Markdown, with notes in parentheses."""
-
-    def escape(cell: str | Cell) -> str:
-        note = f" ({cell.note})" if isinstance(cell, Cell) and cell.note else ""
-        return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", (cell.text if isinstance(cell, Cell) else cell) + note)
-
-    head, *lines = (f"| {' | '.join(map(escape, row))} |" for row in (table.head, *table.rows))
+    """Return the lines of a table in Markdown."""
+    rows = [[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)]
+    head, *lines = (f"| {' | '.join(row)} |" for row in rows)
     return [head, "|---" * len(table.head) + "|", *lines]
 
 
@@ -191,7 +193,7 @@ def link_to(path: Path, folder: Path) -> str:
 
 def write_report(path: Path, report: Report) -> Path:
     """Write a page atomically, and return its path."""
-    text = _template().render(report=report, play_page=play_page(path.parent)).lstrip()
+    text = _template().render(report=report).lstrip()
     # undecodable bytes in file names are shown as escapes
     write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,30 +14,19 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate, from_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import legal
-from ttt_eval.cost import COST_KEYS
 from ttt_eval.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.matches.score import Score
 from ttt_eval.metrics import LOSSES, YAxis, metric
 from ttt_eval.reports import formats, page, plots
-from ttt_eval.reports.links import explorer_command, play_link
+from ttt_eval.reports.links import explorer_command
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
 from ttt_eval.reports.results import GameResult, Result, Spot
 from ttt_eval.statistics import Interval
 from ttt_eval.sweep import to_command_line
 
 Key = TypeVar("Key")
-SETTINGS = (
-    "game", "games_per_pairing", "a", "b", "policy", "source", "endpoint", "model", "temperature", "max_tokens",
-    "presentation", "illegal", "opponent", "identity", "identities", "seed", "openings",
-    "openings_sha256", "most_games", "luck_correction", "anchor", "prior", "draws", "rated_by", "block", "clock",
-    "test", "settings", "ladder", "provenance", "processor",
-)  # fmt: skip
-"""Keys of results that determine their numbers."""
 MAX_GROUPS = 12
 """Maximum number of groups in a figure: combinations of colours and line styles."""
-LISTED = 2
-"""Maximum number of moves that are listed beside a board that shows them."""
 NAMED = 4
 """Maximum number of moves that are listed by name."""
 
@@ -103,7 +91,7 @@ def table(
     writers = [*writers, *[writers[-1]] * len(head)]
     columns = [_write_column(*pair) for pair in zip(writers, zip(*rows, strict=True), strict=False)]
     caption = fixed["caption"].format(**names)
-    return Table(caption, head, list(zip(*columns, strict=True)), parts, fixed.get("folded", ""))
+    return Table(caption, head, list(zip(*columns, strict=True)), parts)
 
 
 def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]) -> Table:
@@ -122,13 +110,6 @@ def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Ke
     return table(key, rows, head=("of the row against", *map(str, range(1, len(names) + 1))))
 
 
-def results_table(
-    key: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = (), **names: Any
-) -> Table:
-    """Return a table of the shares of wins, draws and losses, with bars; see :func:`table`."""
-    return table(key, [(name, *shares, shares) for name, shares in rows], parts, **names)
-
-
 def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
     """Return a table of numbers of games by result, for both seats and for each."""
     counts = np.array([score.table.sum(axis=0), *score.table])
@@ -137,34 +118,22 @@ def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
     return table(key, list(rows), (1, 2))
 
 
-def phases_table(key: str, phases: Mapping[str, Mapping[str, float]], **names: Any) -> Table:
-    """Return a table of costs by phase."""
-    return table(key, [(name, *(phase[cost] for cost in COST_KEYS)) for name, phase in phases.items()], (), **names)
-
-
-def pareto_figure(points: Sequence[plots.IntervalRow], x_label: str, y_label: str, key: str) -> Figure:
-    """Return a figure of value by cost with the Pareto front; ``key`` is that of its caption."""
-    best = ", ".join(point.name for point in points if point.front) or "none"
-    label = f"{y_label} by {x_label}; on the Pareto front: {best}."
-    return page.figure(plots.draw_pareto_front(points, x_label, y_label), label, page.words(key, best=best))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Learning curves
 
 
 def curves_figure(
-    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, **scales: plots.Scale
+    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, log: bool = True
 ) -> Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
     label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
-    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, **scales), label, caption)
+    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, log=log), label, caption)
 
 
-def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> Parts:
+def curve_parts(groups: Sequence[Group]) -> Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
-    figures, problem, notes = list[Figure](), "no run is here", list(notes)
+    figures, problem, notes = list[Figure](), "no run is here", list[str]()
     axes: Sequence[XAxis] = ("games", "cpu") if groups else ()
     for x in axes:
         try:
@@ -177,12 +146,10 @@ def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> Parts:
         notes += more
     if not figures:
         return [left_out(f"There are no learning curves: {problem}.")]
-    several = any(len(group.curves) > 1 for group in groups)
-    notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
     return [
         figures,
-        left_out(page.words("bands")) if several else None,
-        Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
+        left_out(page.words("bands")) if any(len(group.curves) > 1 for group in groups) else None,
+        Text("; ".join(dict.fromkeys(notes)), quiet=True, folded="Notes on the curves") if notes else None,
     ]
 
 
@@ -204,16 +171,14 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     ]
 
 
-def draw_summaries(
-    summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: plots.Scale = "auto", y_scale: plots.Scale = "auto"
-) -> plots.Draw:
+def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) -> plots.Draw:
     """Return a plot of :func:`summary_lines`; a score is on a linear scale, from 0 to 1.
 
     Raises:
         ValueError: more groups than readers can tell apart.
     """
-    lines, measure, scales = summary_lines(summaries), metric(y), {"x_scale": x_scale, "y_scale": y_scale}
-    return plots.draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", **scales)
+    lines, distances = summary_lines(summaries), metric(y).better == "lower"
+    return plots.draw_curves(lines, X_LABELS[x], metric(y).label, distances=distances, log=log)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -227,14 +192,13 @@ def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[Tile
 
 
 def score_tiles(name: str, score: Interval, match: Score, correction: str | None) -> list[Tile]:
-    """Return the score and the number of games, and where luck is corrected also the score with luck."""
+    """Return the score and the number of games, and where luck is corrected what that gains."""
     tiles = [Tile(name, formats.number(score.mean), f"95%: {formats.format_ends(score)}")]
     tiles.append(Tile("games", f"{match.games:,}", page.words("pairs")))
     if match.corrected is None:
         return tiles
-    raw, reduction = match.raw.rate("score"), match.variance_reduction
+    reduction = match.variance_reduction
     games = "leaves no variance" if reduction is None else f"as precise as {match.games * reduction:,.0f} games without"
-    tiles.append(Tile("score with luck", formats.number(raw.mean), f"95%: {formats.format_ends(raw)}"))
     return [*tiles, Tile("luck correction", correction or "on", games)]
 
 
@@ -265,59 +229,32 @@ def choice_board(
     """
     mover = STONES[position.mover + 1]
     order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares > 0)].tolist()
-    moves = [f"{coordinate(cell, game)} ({formats.format_probability(shares[cell])})" for cell in order]
-    names = [coordinate(cell, game) for cell in best]
-    words = f"{mover} is to move, plays {list_moves(moves)}{f'; best: {list_moves(names)}' if names else ''}."
+    moves = list_moves([f"{coordinate(cell, game)} ({formats.format_probability(shares[cell])})" for cell in order])
+    lines = [title or f"{mover} to move", f"plays {moves}"]
+    if len(best):
+        lines.append(f"best: {list_moves([coordinate(cell, game) for cell in best])}")
     cost = ""
     if loss is not None:
         rate = "" if likely is None else f" in {formats.percent(min(1.0, likely))} of games"
         cost = "loses nothing" if loss <= VALUE_TOLERANCE else f"loses {formats.number(loss)}{rate}"
-    lines = [
-        f"{verb} {list_moves(listed)}"
-        for verb, listed in (("plays", moves), ("best:", names))
-        if listed and (len(listed) <= LISTED or game.columns > page.MAX_COLUMNS)  # many moves are seen faster than read
-    ]
-    lines, numbers = [title or f"{mover} to move", *lines], np.where(shares > 0, shares, np.nan)
-    ways = open_position(game, position)
-    return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, ways=ways)
+    words, numbers = f"{mover} is to move, {'; '.join(lines[1:])}.", np.where(shares > 0, shares, np.nan)
+    explore = explorer_command(game, position)
+    return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, explore=explore)
 
 
-def map_board(game: AnyGame, title: str, values: Float64Array, write: Callable[[float], str] = formats.signed) -> Board:
+def map_board(game: AnyGame, key: str, values: Float64Array, write: Callable[[float], str] = formats.signed) -> Board:
     """Return the empty board with a number in each cell.
 
     Args:
         game: the game.
-        title: the caption, its first line before a colon.
+        key: of the caption in ``templates/words.toml``, its first line before a colon.
         values: float64[cells], NaN where there is none.
         write: formats a number.
     """
-    (name, about), largest = title.split(": "), 1.0
+    name, about = page.words(key).split(": ")
     known = np.flatnonzero(~np.isnan(values)).tolist()
     numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in known)
-    if write is not formats.signed and game.columns > page.MAX_COLUMNS:
-        largest = max(1e-9, float(values.max()))  # many moves share the probability, and no colour would be visible
-        about += f", {write(largest)} the darkest"
-    return Board(game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write, largest)
-
-
-def first_move_board(game: AnyGame, shares: Float64Array) -> Board:
-    """Return the empty board with the probabilities float64[cells] of first moves."""
-    return map_board(game, page.words("move probabilities"), shares, formats.format_probability)
-
-
-def open_position(
-    game: AnyGame, position: Position, moves: Sequence[tuple[int, bool]] | None = None
-) -> tuple[str, str]:
-    """Return the link to the page without a server, and the command that opens the explorer.
-
-    Args:
-        game: the game.
-        position: the position.
-        moves: the moves to it, from the empty board, as :func:`~ttt_eval.reports.links.explorer_command` takes them;
-            None if unknown.
-    """
-    command = explorer_command(game, position) if moves is None else explorer_command(game, None, moves)
-    return play_link(game, position), command
+    return Board(game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write)
 
 
 def list_moves(names: Sequence[str]) -> str:
@@ -332,12 +269,9 @@ def spot_board(
     """Return a position of a result with the moves played there; see :func:`choice_board`.
 
     Raises:
-        ValueError: no position of the game, or a move that is not legal.
+        ValueError: no position of the game.
     """
     position, shares = from_text(spot.position, game), np.zeros(game.cells)
-    playable = set(np.flatnonzero(legal(game, position.cells)).tolist())
-    if not playable >= {*moves, *(spot.best or ())}:
-        raise ValueError(f"a move of {spot.position!r} is not legal: moves are on empty cells")
     shares[list(moves)] = list(moves.values())
     return choice_board(game, position, shares, spot.best or (), loss, likely, title)
 
@@ -360,7 +294,7 @@ def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> 
 
 
 def reproduction(result: Result, *words: str, **options: Any) -> Parts:
-    """Return the command that gives the same result, and the settings that determine it.
+    """Return the command that gives the same result.
 
     Args:
         result: the result; the options that commands of games have in common are added.
@@ -373,5 +307,4 @@ def reproduction(result: Result, *words: str, **options: Any) -> Parts:
         options |= {name: getattr(result, name) for name in names}
     row = {name.replace("_", "-"): value for name, value in options.items() if value is not None}
     command = shlex.join(["python", *words, *to_command_line(row)])
-    settings = json.dumps({name: result.raw[name] for name in SETTINGS if name in result.raw}, indent=2)
-    return [Text(page.words("reproduce"), [command]), Text("", settings, folded=page.words("all settings"))]
+    return [Text(page.words("reproduce"), [command])]

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import install_command
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 Draw = Callable[["Figure"], None]
 """Draws on an empty figure, and sets its height where that depends on the content."""
-Scale = Literal["auto", "log", "linear"]
-"""``"auto"`` is logarithmic where values extend over more than a factor of ten, or down to 0."""
 Numbers = Sequence[float] | Float64Array
 
 WIN, DRAW, LOSS = "#0072B2", "#8C8C8C", "#D55E00"
@@ -37,8 +34,8 @@ RESULTS = (WIN, DRAW, LOSS)
 """Colours of wins, draws and losses."""
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of other series, in order."""
-STYLES, MARKERS = ("-", "--", ":", "-."), "osv^Dp*"
-"""Line styles and marks, in order, for readers who cannot distinguish colours."""
+STYLES = ("-", "--", ":", "-.")
+"""Line styles, in order, for readers who cannot distinguish colours."""
 FORMATS = ("pdf", "svg", "png")
 """File formats of figures."""
 COLUMN_WIDTH = 3.4
@@ -47,8 +44,6 @@ IN_PAGE = (4.8, 2.7)
 """Figure size in a page, in inches: on a narrow screen its text matches the page's small print."""
 NEAR_ZERO = 1e-3
 """Threshold below which an axis of distances is linear, so that it can show 0."""
-MAX_NAME_LENGTH = 30
-"""Maximum length of a name beside its mark, in characters."""
 
 _DARK = {
     "#000000": "#e8eaed", "#ffffff": "#15181c", "#d0d0d0": "#3b424b", "#8c8c8c": "#a5adb8", "#0072b2": "#56a8e0",
@@ -76,18 +71,6 @@ class Line(NamedTuple):
     low: Numbers | None = None
     """the lower end of its band, as long as y; None without a band"""
     high: Numbers | None = None
-
-
-class IntervalRow(NamedTuple):
-    """An estimate with its interval, drawn as a point by its cost."""
-
-    name: str
-    value: Interval
-    marked: bool = False
-    """whether it is highlighted"""
-    cost: float = 0.0
-    front: bool = False
-    """whether it is on the Pareto front"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -205,10 +188,7 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
 # Curves
 
 
-def draw_curves(
-    lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, x_scale: Scale = "auto",
-    y_scale: Scale = "auto",
-) -> Draw:  # fmt: skip
+def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, log: bool = True) -> Draw:
     """Return a plot of curves, with the legend above it.
 
     Args:
@@ -216,26 +196,30 @@ def draw_curves(
         x_label, y_label: labels of the axes.
         distances: y is a distance from 0; on a log scale it is linear below 0.001. Otherwise it is on a linear scale,
             which is from 0 to 1 for shares.
-        x_scale, y_scale: the scales.
+        log: whether an axis is logarithmic if its values extend over more than a factor of ten, or down to 0.
     """
+
+    def is_log(values: Float64Array) -> bool:
+        return log and bool(values.max() > 10 * values.min())
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
         for index, line in enumerate(lines):
             marker = "." if len(line.x) <= 40 and line.low is None else None
-            [curve] = axes.plot(line.x, line.y, label=line.name, lw=1.6, marker=marker, ms=4, **_style(index, line))
+            colour, style = line.colour or SERIES[index % len(SERIES)], line.style or STYLES[index % len(STYLES)]
+            axes.plot(line.x, line.y, style, label=line.name, lw=1.6, marker=marker, ms=4, color=colour)
             if line.low is not None and line.high is not None:
-                axes.fill_between(line.x, line.low, line.high, color=curve.get_color(), alpha=0.2, lw=0)
+                axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
         x, y = (np.concatenate([line[column] for line in lines]) for column in (1, 2))
-        _scale_x(axes, x, _is_linear(x_scale, x))
+        _scale_x(axes, x, is_log(x))
         top = max(1e-9, y.max(), *(np.max(line.high) for line in lines if line.high is not None))
         if not distances and not 0 <= y.min() <= y.max() <= 1:
             axes.axhline(0, color=DRAW, lw=0.8)
         elif not distances:
             axes.set_ylim(-0.02, 1.02)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-        elif _is_linear(y_scale, y):
+        elif not is_log(y):
             axes.set_ylim(-0.02 * top, max(1.05 * top, NEAR_ZERO))
         else:
             axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
@@ -246,20 +230,11 @@ def draw_curves(
     return draw
 
 
-def _style(index: int, line: Line) -> dict[str, Any]:
-    colour, style = line.colour or SERIES[index % len(SERIES)], line.style or STYLES[index % len(STYLES)]
-    return {"color": colour, "linestyle": style}
-
-
-def _is_linear(scale: Scale, values: Float64Array) -> bool:
-    return scale == "linear" or (scale == "auto" and bool(values.max() <= 10 * values.min()))
-
-
-def _scale_x(axes: Axes, x: Float64Array, is_linear: bool) -> None:
+def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
     """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed."""
     from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
 
-    if is_linear:
+    if not is_log:
         axes.set_xlim(0, x.max() or 1.0)
     else:
         low, high = x[x > 0].min(initial=x.max() or 1.0), x.max() or 1.0
@@ -277,46 +252,6 @@ def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
     columns = max(1, min(len(lines), 60 // (6 + max((len(line.name) for line in lines), default=1))))
     figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(lines) // columns))
     figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Value by cost
-
-
-def draw_pareto_front(points: Sequence[IntervalRow], x_label: str, y_label: str) -> Draw:
-    """Return a plot of value by cost, on a log scale, with the Pareto front.
-
-    Args:
-        points: with costs above 0.
-        x_label, y_label: labels of the axes.
-    """
-
-    def draw(figure: Figure) -> None:
-        figure.set_figheight(max(3.0, 0.6 + 0.22 * len(points)))
-        axes: Axes = figure.subplots()
-        edge = sorted((point.cost, point.value.mean) for point in points if point.front)
-        if edge:
-            axes.step(*zip(*edge, strict=True), where="post", color=DRAW, lw=1.4, ls="--")
-        for index, point in enumerate(sorted(points, key=lambda point: -point.value.mean)):
-            style: dict[str, Any] = {} if point.front or point.marked else {"mfc": "none"}
-            style |= {"fmt": MARKERS[index % len(MARKERS)], "color": SERIES[index % len(SERIES)]}
-            style |= {"ms": 9, "mec": "black"} if point.marked else {"ms": 5.5}
-            bars = error_bars([point.value])
-            axes.errorbar(point.cost, point.value.mean, yerr=bars, label=_name(point.name), lw=1.2, capsize=3, **style)
-        axes.set(xscale="log", xlabel=x_label, ylabel=y_label)
-        axes.margins(x=0.05, y=0.1)
-        axes.xaxis.set_major_formatter("{x:g}")
-        is_narrow = max(point.cost for point in points) < 10 * min(point.cost for point in points)
-        axes.xaxis.set_minor_formatter("{x:g}" if is_narrow else "")  # a decade may have no other label
-        figure.legend(loc="outside right upper", frameon=False, fontsize="small")
-
-    return draw
-
-
-def _name(text: str) -> str:
-    """Return a name for a figure: shortened, in characters that the font has."""
-    shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)
-    return truncate(shown, MAX_NAME_LENGTH)
 
 
 def error_bars(intervals: Sequence[Interval]) -> Float64Array:

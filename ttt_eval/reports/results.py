@@ -122,7 +122,6 @@ class LadderResult(GameResult, tag="ladder", kw_only=True):
     worst_positions: list[Spot] = field(default_factory=list)
     exploitability: float | None = None
     regret: float | None = None
-    misfit: float | None = None
     cost: Data | None = None
     front: bool | None = None
     exact: bool = False
@@ -148,7 +147,6 @@ class LanguageModelResult(GameResult, tag="language-model", kw_only=True):
     games: ModelPart | None
     positions: ModelPart | None
     usage: Data
-    new: Data
 
 
 class SweepResult(Result, tag="sweep", kw_only=True):

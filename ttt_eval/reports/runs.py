@@ -28,41 +28,40 @@ from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
-from ttt_eval.curves import Group, log_spaced, read_curves, varied_labels
-from ttt_eval.exact.critics import critic_error
+from ttt_eval.cost import COST_KEYS
+from ttt_eval.curves import SEATS, Curve, Group, log_spaced, read_curves, varied_labels
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES, metric
+from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
+from ttt_eval.reports.links import explorer_command
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
-from ttt_eval.run_files import FIRST, REPORT, RUN_FILES, RunDirectory
+from ttt_eval.run_files import FIRST, REPORT, RunDirectory
 from ttt_eval.sweep import to_command_line
 
 Row = Mapping[str, float]
 MAX_RUNS = parts.MAX_GROUPS
 """Maximum number of runs on a page: of curves that can be told apart."""
 OPPONENTS = ("random", "optimal")
-"""Policies that every run meets, besides the other runs."""
+"""Policies that every run meets on a page of several runs, besides the other runs."""
 MAX_MARKS, MAX_RATES, MAX_BOARDS = 200, 30, 5
 """Maximum number of marks in a plot, of marks between which results are counted (more would leave too few games between
 two), and of marks whose first move is shown."""
-MAX_CELLS_BY_MOVE = 36
-"""Maximum number of cells for showing a sample game move by move; of larger boards the last position is shown."""
-MAX_VALUE_LENGTH = 60
-"""Maximum length of the value of a setting, in characters."""
-SEATS = ("first", "second")
-"""Values of the setting ``seat`` of runs that learn in one seat."""
+MAX_PLIES = 36
+"""Maximum number of moves of a sample game that are shown, the last ones."""
 SEAT_NAMES = ("moving first", "moving second")
 QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of a run that play its sample game; others may be slow, or arbitrary."""
 OUTCOMES = ("won", "drawn", "lost")
 COUNTS = ("wins", "draws", "losses")
 UNKNOWN = "not known"
+SHARES = "share of games"
+X_LABELS = {"games": "games", "iterations": "steps of the optimizer"}
 
 
 class RunResult(NamedTuple):
@@ -87,13 +86,12 @@ class RunResult(NamedTuple):
         return f"{self.rows[-1]['games'] if self.rows else 0:,.0f}"
 
     @property
-    def cost(self) -> tuple[str, str, str]:
-        """CPU seconds, peak memory and wall time of the training."""
+    def cost(self) -> tuple[str, str]:
+        """CPU seconds and peak memory of the training."""
         phase = self.directory.read_cost().get("training")
         if phase is None:
-            return (UNKNOWN,) * 3
-        cpu = phase["cpu_user_s"] + phase["cpu_system_s"]
-        return f"{cpu:,.1f} s", formats.mebibytes(phase["peak_rss_bytes"]), f"{phase['wall_s']:,.1f} s"
+            return UNKNOWN, UNKNOWN
+        return f"{phase['cpu_user_s'] + phase['cpu_system_s']:,.1f} s", formats.mebibytes(phase["peak_rss_bytes"])
 
     @property
     def opponent(self) -> str:
@@ -129,13 +127,10 @@ class RunsResult(NamedTuple):
 
     game: AnyGame
     runs: Sequence[RunResult]
-    opponents: Sequence[str]
     outcomes: Mapping[tuple[int, int], OutcomeProbabilities]
     """of the first run against the second one, the mean over both seats"""
     folder: Path
     """folder of the page"""
-    command: str
-    """the command that writes the page"""
 
 
 def write_run_page(run: Path, strength: Strength | None) -> Path:
@@ -152,17 +147,13 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
 
 
 def read_runs(
-    out: Path,
-    paths: Sequence[Path],
-    opponents: Sequence[str] = OPPONENTS,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    out: Path, paths: Sequence[Path], progress: Callable[[int, int], None] = lambda done, total: None
 ) -> RunsResult:
     """Read runs, and compute their exact strength and results against each other.
 
     Args:
         out: path of the page; links to the runs are relative to it.
         paths: run directories of one game; unfinished runs play as their last checkpoint does.
-        opponents: spec strings of policies that every run meets.
         progress: called with the number of exact results computed, and of all.
 
     Raises:
@@ -176,15 +167,14 @@ def read_runs(
     }
     total, done = len(pure) * (len(pure) + 1) // 2, itertools.count(1)
     for i, policy in pure.items():
-        runs[i] = runs[i]._replace(strength=strength(game, policy, opponents))
+        runs[i] = runs[i]._replace(strength=strength(game, policy, OPPONENTS))
         progress(next(done), total)
     players, outcomes = {i: cached(policy, game) for i, policy in pure.items()}, {}
     for i, j in itertools.combinations(players, 2):
         outcomes[i, j] = match_outcome(game, players[i], players[j])
         outcomes[j, i] = outcomes[i, j].reversed()
         progress(next(done), total)
-    command = shlex.join(["python", "evaluate.py", "compare", *map(str, paths), "--out", str(out)])
-    return RunsResult(game, runs, opponents, outcomes, out.parent, command)
+    return RunsResult(game, runs, outcomes, out.parent)
 
 
 def read_common_game(runs: Sequence[Path]) -> AnyGame:
@@ -211,15 +201,16 @@ def read_common_game(runs: Sequence[Path]) -> AnyGame:
 
 def run_report(run: RunResult) -> Report:
     """Return the page of a run."""
-    learner, phases, (cpu, memory, _) = run.config["learner"], run.directory.read_cost(), run.cost
+    learner, phases, (cpu, memory) = run.config["learner"], run.directory.read_cost(), run.cost
     tiles = [] if run.strength is None else parts.measure_tiles(run.strength.measures)
     tiles.append(Tile("games", run.games, "played in training"))
     tiles.append(Tile("training", cpu, "" if cpu == UNKNOWN else f"of CPU, {memory} at most"))
+    costs = [(name, *(phase[key] for key in COST_KEYS)) for name, phase in phases.items()]
     sections: dict[str, Parts] = {
         "": [Text(f"{learner} learned {run.game} {_describe_training(run)}."), *_strength(run)],
         "Learning curves": _learning(run),
         **_play(run),
-        "Cost": [parts.phases_table("phases", phases) if phases else left_out(f"Not known: there is no {COST}.")],
+        "Cost": [parts.table("phases", costs) if costs else left_out(f"Not known: there is no {COST}.")],
         "Settings": _settings(run),
     }
     return Report(f"{learner}, {run.game}", _verdict(run.strength), tiles, sections)
@@ -244,71 +235,61 @@ def _strength(run: RunResult) -> Parts:
         match = left_out(page.words("a match estimates"), run.command("match", "win-or-block"))
         return [left_out(page.words("no strength"), run.command("exploitability")), match]
     names = [f"{name}, as it learned" if seat == run.seat else name for seat, name in enumerate(SEAT_NAMES)]
-    rows = list[tuple[str, Sequence[float]]]()
+    rows = list[tuple[Any, ...]]()
     for opponent, result in run.strength.results.items():
-        rows += [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
-    return [parts.results_table("strength", rows, [row for row in range(len(rows)) if row % 3])] if rows else []
+        seats = [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
+        rows += [(name, *shares, shares) for name, shares in seats]
+    return [parts.table("strength", rows, [row for row in range(len(rows)) if row % 3])] if rows else []
 
 
 def _learning(run: RunResult) -> Parts:
-    """Return the measurements, mark by mark."""
+    """Return the curves, and the first move at some marks."""
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
-    start = Position(np.zeros(run.game.cells, np.int8), 0)
     moves = [f"{FIRST}{coordinate(cell, run.game)}" for cell in range(run.game.cells)]
     marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
-    names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
-    lines = [(row["games"], *(row.get(name) for name in names)) for row in measured]
+    start = Position(np.zeros(run.game.cells, np.int8), 0)
     boards = [
         parts.choice_board(run.game, start, np.array([row[name] for name in moves]), title=f"{row['games']:,.0f} games")
         for row in marks
     ]
-    head = ("games", *(metric(name).label for name in names))
     return [
         list(_curves(run, measured)) or None,
-        parts.table("measured", lines, head=head) if measured else left_out(page.words("no measurements")),
+        None if measured else left_out(page.words("no measurements")),
         Boards(boards, "Its first move during training") if boards else None,
     ]
 
 
 def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
-    """Yield curves of exact measurements, of results during exploration, and of the loss."""
-    yield from _figure(measured, dict(zip(LOSSES, LOSSES, strict=True)), "value lost", page.words("exact losses"))
-    caption = page.words("exact rates", opponent=run.opponent)
-    yield from _figure(measured, dict(zip(RATES, OUTCOMES, strict=True)), "share of games", caption)
-    if all(name in row for row in run.rows for name in COUNTS):
-        labels = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
-        shares = rates(thin_out(run.rows, MAX_RATES))
-        yield from _figure(
-            shares, dict(zip(COUNTS, labels, strict=True)), "share of games", page.words("explored rates")
-        )
-    losses, names = [row for row in run.rows if "iterations" in row], {"loss": "loss", "held_out_loss": "held out loss"}
-    yield from _figure(losses, names, "loss", page.words("net loss"), "iterations", "steps of the optimizer")
-
-
-def _figure(
-    rows: Sequence[Row], labels: Mapping[str, str], y_label: str, caption: str, x: str = "games", x_label: str = "games"
-) -> Iterator[Figure]:
-    """Yield the figure of the columns that all rows have, with their labels, if there is a line to draw."""
-    names, at = [name for name in labels if all(name in row for row in rows)], [row[x] for row in rows]
-    shares = y_label == "share of games"
-    colours = plots.RESULTS if shares else plots.SERIES
-    if names and len(set(at)) > 1:
+    """Yield curves of exact measurements, of results during exploration, and of the loss, as far as they are known."""
+    explored = rates(thin_out(run.rows, MAX_RATES)) if all(name in row for row in run.rows for name in COUNTS) else []
+    steps = [row for row in run.rows if "iterations" in row]
+    results = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
+    exact_rates = page.words("exact rates", opponent=run.opponent)
+    for rows, x, columns, labels, y_label, caption in (
+        (measured, "games", LOSSES, LOSS_LABELS, "value lost", page.words("exact losses")),
+        (measured, "games", RATES, OUTCOMES, SHARES, exact_rates),
+        (explored, "games", COUNTS, results, SHARES, page.words("explored rates")),
+        (steps, "iterations", ("loss", "held_out_loss"), ("loss", "held out loss"), "loss", page.words("net loss")),
+    ):
+        colours = plots.RESULTS if y_label == SHARES else plots.SERIES
         lines = [
-            plots.Line(labels[name], at, [row[name] for row in rows], colour)
-            for name, colour in zip(names, colours, strict=False)
+            plots.Line(label, [row[x] for row in rows], [row[name] for row in rows], colour)
+            for name, label, colour in zip(columns, labels, colours, strict=False)
+            if all(name in row for row in rows)
         ]
-        yield parts.curves_figure(lines, x_label, y_label, caption, distances=not shares)
+        if rows and lines and rows[0][x] < rows[-1][x]:
+            yield parts.curves_figure(lines, X_LABELS[x], y_label, caption, distances=y_label != SHARES)
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
     """Return the shares of :data:`COUNTS` among the games since the previous mark, where there were any."""
-    marks = {row["games"]: row for row in reversed([{"games": 0, **dict.fromkeys(COUNTS, 0)}, *rows])}
-    pairs = itertools.pairwise([marks[games] for games in sorted(marks)])
+    pairs = itertools.pairwise([{"games": 0, **dict.fromkeys(COUNTS, 0)}, *rows])
     return [
         {"games": b["games"], **{name: (b[name] - a[name]) / (b["games"] - a["games"]) for name in COUNTS}}
         for a, b in pairs
+        if b["games"] > a["games"]
     ]
 
 
@@ -331,24 +312,18 @@ def _play(run: RunResult) -> dict[str, Parts]:
         "The first move": first_move,
         "A sample game": _sample(run, game, policy, solution),
         "Worst positions": _worst(run, game, policy, solution),
-        "Error of its values": _critic(run, game, policy.learner) if exact else [],
     }
 
 
 def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Parts:
     """Return the move probabilities on the empty board, the policy's values, and the exact values."""
     choice = first_choice(game, policy, solution=solution)
-    boards = [parts.first_move_board(game, choice.probabilities)]
+    chances = parts.map_board(game, "move probabilities", choice.probabilities, formats.format_probability)
+    boards = [chances._replace(explore=explorer_command(game, choice.position))]
     for values, key in ((choice.own, "own values"), (choice.exact, "exact values")):
         if values is not None:
-            boards.append(parts.map_board(game, page.words(key), values))
-    boards[0] = boards[0]._replace(ways=parts.open_position(game, choice.position))
-    limited = choice.exact is None and not isinstance(game, PhantomGame)
-    return [
-        Text(page.words("first move" if game.columns <= page.MAX_COLUMNS else "first move, pointed at")),
-        Boards(boards),
-        left_out(page.words("no exact values", limit=MAX_SOLVER_CELLS)) if limited else None,
-    ]
+            boards.append(parts.map_board(game, key, values))
+    return [Text(page.words("first move")), Boards(boards)]
 
 
 def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
@@ -367,25 +342,21 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     end = "the game is drawn" if games[0].result == Outcome.DRAW else f"{STONES[last.mover + 1]} wins"
     loss = f" Moves lose {formats.number(sum(losses))} in all; 0 is a best move." if losses else ""
     text = Text(f"{names}; after {len(plies)} moves {end}.{loss}")
-    if game.cells <= MAX_CELLS_BY_MOVE:
-        return [text, Boards(list(_plies(game, plies, losses, last, end)))]
-    moves = " ".join(coordinate(action, game) + "+" * skip for _, action, skip in plies)
-    return [text, Boards([Board(game, last.cells, [page.words("last position"), moves], end, last=plies[-1][1])])]
+    return [text, Boards(list(_plies(game, plies, losses, last, end))[-MAX_PLIES:])]
 
 
 def _plies(
     game: Game, plies: Sequence[tuple[Position, int, bool]], losses: Sequence[float], last: Position, end: str
 ) -> Iterator[Board]:
     """Yield a board after each move."""
-    moves = [(action, skip) for _, action, skip in plies]
-    positions = [*(position for position, _, _ in plies[1:]), last]
-    for count, ((before, action, skips), position) in enumerate(zip(plies, positions, strict=True), 1):
-        mover, cell = before.mover, coordinate(action, game)
-        skip = f"{STONES[2 - mover]}'s turn is skipped" if skips else ""
-        lines = (f"{count}. {STONES[mover + 1]} {cell}", skip, end if count == len(moves) else "")
+    for count, (position, action, skips) in enumerate(plies, 1):
+        cell, is_last = coordinate(action, game), count == len(plies)
+        reached = last if is_last else plies[count][0]
+        skip = f"{STONES[2 - position.mover]}'s turn is skipped" if skips else ""
+        lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
         cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
-        board = Board(game, position.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost)
-        yield board._replace(ways=parts.open_position(game, position, moves[:count]))
+        board = Board(game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost)
+        yield board if is_last else board._replace(explore=explorer_command(game, reached))
 
 
 def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
@@ -402,32 +373,8 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
     return [*content, left_out(page.words("puzzles"), run.command("puzzles"))]
 
 
-def _critic(run: RunResult, game: Game, policy: Policy) -> Parts:
-    """Return the error of the policy's own values, beside the exact values of its play; nothing if it has no values."""
-    if policy.values is None or (policy.action_values is None and policy.actor is None):
-        return []
-    against, settings = run.opponent if run.opponent in QUICK_OPPONENTS else None, run.config["settings"]
-    seat, actor = None if run.opponent == SELF else run.seat, policy.actor or policy
-    by_ply = against is None and settings.get("backup") != "agent"
-    discount = 1.0 if by_ply else float(settings.get("gamma", 1.0))
-    try:
-        error = critic_error(game, actor, against, policy, seat=seat, discount=discount)
-    except ValueError as problem:
-        return [left_out(f"Left out: {problem}.")]
-    about = page.words(
-        "error of values",
-        play="its play" if actor is policy else "its actor, which samples moves,",
-        against=f"{against or 'itself'}, {'' if seat is None else f'{SEAT_NAMES[seat]}, '}",
-        discount="without discount" if discount == 1 else f"with the discount {discount:g}",
-        error=formats.number(error.root_mean_square),
-        bias=formats.number(error.bias),
-    )
-    by_stones = parts.table("error by stones", error.by_stones())
-    return [Text(about), by_stones, parts.table("error by position", error.worst(MAX_BOARDS))]
-
-
 def _settings(run: RunResult) -> Parts:
-    """Return the settings, the files, and the commands that reproduce the run."""
+    """Return the settings, and the commands that reproduce the run."""
     commands = [
         "# repeat the training",
         _reproduce_command(run),
@@ -437,11 +384,9 @@ def _settings(run: RunResult) -> Parts:
         run.command("exploitability"),
         run.command("match", "win-or-block"),
     ]
-    files = [name for name in RUN_FILES if name != REPORT and (run.directory.path / name).is_file()]
     return [
         Text("", commands, folded=page.words("commands of the run")),
         Text("", json.dumps(run.config, indent=2), folded=f"All settings, as {CONFIG} has them"),
-        Text(f"Files of the run, beside this page: {', '.join(files)}."),
     ]
 
 
@@ -467,38 +412,27 @@ def _reproduce_command(run: RunResult) -> str:
 
 def runs_report(result: RunsResult) -> Report:
     """Return the page of runs: of one in detail, of several side by side."""
-    game, runs, opponents = result.game, result.runs, result.opponents
+    game, runs = result.game, result.runs
     if len(runs) == 1:
         return run_report(runs[0])
     curves = read_curves([run.directory.path for run in runs])
     groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
     ranked = sorted(runs, key=lambda run: run.strength.exploitability if run.strength else float("inf"))
     measured = [(run.name, run.strength.exploitability) for run in ranked if run.strength]
-    rows = list[page.Row]()
-    for run in runs:
-        numbers: list[str | Cell] = ["not computed"] * (len(LOSSES) + len(opponents))
-        if run.strength is not None:
-            measures = run.strength.measures
-            numbers = [formats.number(measures[name]) if name in measures else "not solved" for name in LOSSES]
-            numbers += [Cell(*_describe_result(result)) for result in run.strength.results.values()]
-        name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
-        rows.append((name, *numbers, run.games, *run.cost))
-    against = (f"score against {opponent}" for opponent in opponents)
-    head = ("run", *LOSS_LABELS, *against, "games", "CPU of training", "peak memory", "wall time")
+    head = ("run", *LOSS_LABELS, *map("score against {}".format, OPPONENTS), "games", "CPU of training", "peak memory")
     solution = solve(visible(game)) if measured and has_regret(game) else None
     choices = [(run.name, first_choice(game, run.policy, solution=solution)) for run in runs if run.policy]
-    boards = [parts.choice_board(game, *one[:2], one.best.tolist(), title=name) for name, one in choices]
-    notes = [f"{note}." for curve in curves for note in curve.notes]
+    boards = [parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name) for name, choice in choices]
     sections: dict[str, Parts] = {
-        "": [Text(page.words("runs", game=game)), *map(left_out, notes), parts.table("runs", rows, head=head)],
+        "": [
+            Text(page.words("runs", game=game)),
+            parts.table("runs", [_run_row(run, result) for run in runs], head=head),
+        ],
         "Learning curves": parts.curve_parts(groups),
         "Against each other": [_matrix(result)],
         "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
         f"Largest differences of {ranked[0].name} and {ranked[1].name}": _differences(game, *ranked[:2]),
-        "Settings": [
-            _varied_settings([run.name for run in runs], [curve.labels for curve in curves], varied_labels(curves)),
-            Text(page.words("command of the page"), [result.command]),
-        ],
+        "Settings": [_varied_settings([run.name for run in runs], curves)],
     }
     verdict = page.words("unmeasured")
     if measured:
@@ -506,6 +440,17 @@ def runs_report(result: RunsResult) -> Report:
         undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
         verdict = formats.describe_best([name for name, _ in measured], values, undecided)
     return Report(f"{len(runs)} runs side by side", verdict, [], sections)
+
+
+def _run_row(run: RunResult, result: RunsResult) -> page.Row:
+    """Return the strength and the cost of a run."""
+    numbers: list[str | Cell] = ["not computed"] * (len(LOSSES) + len(OPPONENTS))
+    if run.strength is not None:
+        measures = run.strength.measures
+        numbers = [formats.number(measures[name]) if name in measures else "not solved" for name in LOSSES]
+        numbers += [Cell(*_describe_result(outcome)) for outcome in run.strength.results.values()]
+    name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
+    return [name, *numbers, run.games, *run.cost]
 
 
 def _matrix(result: RunsResult) -> Part:
@@ -529,13 +474,12 @@ def _differences(game: AnyGame, a: RunResult, b: RunResult) -> Parts:
     return parts.differences(game, convert(spots, list[Spot] | None, str_keys=True), a.name, b.name)
 
 
-def _varied_settings(runs: Sequence[str], labels: Sequence[Mapping[str, Any]], first: Sequence[str]) -> Part:
-    """Return the settings in which the runs differ, those that make groups first."""
-    rows = []
-    for name in dict.fromkeys(["learner", "seed", *first, *(name for one in labels for name in one)]):
-        values = [one.get(name) for one in labels]
-        if len(set(values)) > 1:
-            texts = ("" if value is None else truncate(value, MAX_VALUE_LENGTH) for value in values)
-            rows.append((name.replace("_", " "), *texts))
+def _varied_settings(runs: Sequence[str], curves: Sequence[Curve]) -> Part:
+    """Return the settings in which the runs differ, the seed among them."""
+    rows = [
+        (name.replace("_", " "), *(truncate(curve.labels.get(name, "")) for curve in curves))
+        for name in dict.fromkeys(["learner", "seed", *varied_labels(curves), "games"])
+        if len({curve.labels.get(name) for curve in curves}) > 1
+    ]
     table = parts.table("varied settings", rows, head=("setting", *runs))
     return table if rows else Text("The runs have the same settings.")

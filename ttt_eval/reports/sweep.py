@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from ttt_envs.core.checks import truncate
-from ttt_eval.curves import Group, read_curves, summarize_groups, write_csv
-from ttt_eval.metrics import metric
+from ttt_envs.core.files import write_atomically
+from ttt_eval.curves import Group, read_curves
+from ttt_eval.metrics import Metric, metric
 from ttt_eval.reports import formats, page, parts
-from ttt_eval.reports.page import Cell, Part, Parts, Report, Text, Tile, left_out
+from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 from ttt_eval.reports.results import SweepResult, read_result
-from ttt_eval.run_files import REPORT
+from ttt_eval.run_files import REPORT, RunDirectory
 from ttt_eval.statistics import Interval
-from ttt_eval.sweep import AGENT, CURVES, setting_name, varied_options
+from ttt_eval.sweep import AGENT, TABLE, setting_name, varied_options
 
 MAX_SHOWN = 200
-"""Maximum number of settings in the table, best first."""
-MAX_LINKED = 10
-"""Maximum number of linked runs per setting."""
+"""Maximum number of settings in the table of the page, best first."""
 MIN_SEEDS = 3
 """Minimum number of seeds of each setting from which an order is concluded."""
 
@@ -33,29 +32,36 @@ class Setting(NamedTuple):
     """values of the options in which settings differ"""
     seeds: int
     numbers: Mapping[str, Interval]
-    runs: Mapping[str, Path | None]
-    """by seed, the folder of the run; None if it is not inside the sweep's"""
+    runs: Mapping[str, Path]
+    """by seed, the folder of the run"""
     trained: bool
     """whether it is no agent"""
 
 
 def read_settings(result: SweepResult) -> list[Setting]:
-    """Return the settings, best first by their first number."""
+    """Return the settings, best first by their first number.
+
+    Raises:
+        ValueError: the table has no numbers.
+    """
     rows = [row["options"] for row in result.table]
     options, settings = varied_options(rows), []
     for number, row in enumerate(result.table):
         numbers = {name: value for name, value in row.items() if isinstance(value, Interval)}
-        runs = {str(run["seed"]): _run_folder(run["run"], result.folder) for run in result.runs if run["row"] == number}
+        runs = {str(run["seed"]): result.folder / run["run"] for run in result.runs if run["row"] == number}
         labels, name = {name: _text(rows[number].get(name)) for name in options}, setting_name(rows[number], options)
         settings.append(Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number]))
-    first = next(iter(settings[0].numbers), "")
-    sign = 1 if metric(first).better == "lower" else -1
-    return sorted(settings, key=lambda one: sign * one.numbers[first].mean if first in one.numbers else float("inf"))
+    if not any(one.numbers for one in settings):
+        raise ValueError("the table has no numbers")
+    first = _metrics(settings)[0]
+    sign = 1 if first.better == "lower" else -1
+    return sorted(
+        settings, key=lambda one: sign * one.numbers[first.name].mean if first.name in one.numbers else float("inf")
+    )
 
 
-def _run_folder(name: str, folder: Path) -> Path | None:
-    path = PurePosixPath(name)
-    return None if path.is_absolute() or ".." in path.parts or "\0" in name else folder / path
+def _metrics(settings: Sequence[Setting]) -> list[Metric]:
+    return [metric(name) for name in dict.fromkeys(name for one in settings for name in one.numbers)]
 
 
 def _text(value: object) -> str:
@@ -63,86 +69,8 @@ def _text(value: object) -> str:
     return truncate("" if value is None else value)
 
 
-def sweep_report(result: SweepResult) -> Report:
-    """Return the page of a sweep; only runs with a page of their own are linked.
-
-    Raises:
-        ValueError: the table has no numbers.
-    """
-    settings, columns = read_settings(result), list[Sequence[str | Cell]]()
-    best, first, shown = settings[0], metric(next(iter(settings[0].numbers), "")), settings[:MAX_SHOWN]
-    metrics = [metric(name) for name in dict.fromkeys(name for one in settings for name in one.numbers)]
-    if not metrics:
-        raise ValueError("the table has no numbers")
-    for one in metrics:
-        columns.append(parts.interval_cells([each.numbers.get(one.name) for each in shown], one.format_with_unit))
-    rows = [
-        (*(one.labels.values() or [one.name]), Cell(links=_links(one, result.folder)), *cells)
-        for one, *cells in zip(shown, *columns, strict=True)
-    ]
-    head = [*(best.labels or ["setting"]), "seeds", *(one.label for one in metrics)]
-    common = [f"{name} {_text(value)}" for name, value in result.table[0]["options"].items() if name not in best.labels]
-    counts = {"settings": f"{len(settings):,}", "runs": f"{sum(one.seeds for one in settings):,}"}
-    order = page.words(
-        "order of settings", **counts, measure=first.label, common=", ".join(common) or "no other options"
-    )
-    rest = [f"The first {MAX_SHOWN} of {len(settings):,} are shown; table.md has all."] * (len(settings) > MAX_SHOWN)
-    notes = [f"Shown are the {parts.MAX_GROUPS} best of {len(settings)}."] * (len(settings) > parts.MAX_GROUPS)
-    notes += [f"The numbers are in the file {CURVES} beside this page."] * (result.folder / CURVES).is_file()
-    sections: dict[str, Parts] = {
-        "": [Text(order)],
-        "Settings": [parts.table("settings", rows, head=head), *map(left_out, rest)],
-        "Learning curves": [*parts.curve_parts(*_groups(settings[: parts.MAX_GROUPS])), *map(left_out, notes)],
-        "Cost": [_cost(settings)],
-        "Reproduction": parts.reproduction(result, "train.py", sweep=result.source, trust=result.trust),
-    }
-    tiles = [
-        Tile(metric(name).label, metric(name).format_with_unit(value.mean), "of the first setting")
-        for name, value in list(best.numbers.items())[:4]
-    ]
-    return Report(f"Sweep {result.source}", _describe(settings, first.name), tiles, sections)
-
-
-def _describe(settings: Sequence[Setting], name: str) -> str:
-    """Return the best setting, as far as intervals decide it."""
-    write, lower = partial(formats.format_interval, write=metric(name).format_with_unit), metric(name).better == "lower"
-    best, *others = known = [one.numbers[name] for one in settings if name in one.numbers]
-    undecided = sum(not (best.high < other.low if lower else best.low > other.high) for other in others)
-    if others and any(one.seeds < MIN_SEEDS and one.trained for one in settings):
-        return page.words(
-            "few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=f"{metric(name).label} {write(best)}"
-        )
-    values = [f"{metric(name).label} {write(value)}" for value in known[:2]]
-    return formats.describe_best([one.name for one in settings], values, undecided)
-
-
-def _links(setting: Setting, folder: Path) -> list[tuple[str, str]]:
-    """List the runs of a setting, linked if they have a page."""
-    links = [(seed, "" if path is None else page.link_to(path / REPORT, folder)) for seed, path in setting.runs.items()]
-    rest = [(f"and {len(links) - MAX_LINKED} more", "")] if len(links) > MAX_LINKED else []
-    return [*links[:MAX_LINKED], *rest]
-
-
-def _groups(settings: Sequence[Setting]) -> tuple[list[Group], list[str]]:
-    """Return the learning curves of settings that were trained, and the reasons why others are left out."""
-    groups, notes = [], []
-    for one in settings:
-        curves = []
-        for path in filter(None, one.runs.values()):
-            try:
-                curves += read_curves([path]) if path.is_dir() else []
-            except ValueError as problem:
-                notes.append(str(problem))
-        if curves:
-            groups.append(Group(one.name, one.labels, curves))
-    return groups, notes
-
-
-def write_sweep_curves(folder: Path) -> Path | None:
-    """Write the learning curves of a sweep beside its ``result.json``: exact exploitability by games, of all settings.
-
-    Returns:
-        The path of the CSV file; None if the runs were not measured exactly.
+def write_table(folder: Path) -> list[list[str]]:
+    """Write all settings of a sweep into ``table.md`` beside its ``result.json``, and return the rows, the head first.
 
     Raises:
         OSError: no result, or a file that cannot be written.
@@ -151,20 +79,75 @@ def write_sweep_curves(folder: Path) -> Path | None:
     result = read_result(folder)
     if not isinstance(result, SweepResult):
         raise ValueError(f"{folder} holds no sweep: train.py --sweep FILE writes one")
-    (folder / CURVES).unlink(missing_ok=True)
-    try:
-        summaries, _ = summarize_groups(_groups(read_settings(result))[0], "games", "exploitability")
-    except ValueError:
-        return None
-    write_csv(folder / CURVES, summaries, "games", "exploitability")
-    return folder / CURVES
+    table = _settings_table(read_settings(result), folder)
+    lines = [f"# {result.source}", "", *page.markdown(table), "", page.words("table of the sweep")]
+    write_atomically(folder / TABLE, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+    return page.table_texts(table)
 
 
-def _cost(settings: Sequence[Setting]) -> Part:
-    spent = [
-        (one.numbers["cpu_s"], one.numbers["peak_rss_bytes"], one.seeds) for one in settings if "cpu_s" in one.numbers
+def _settings_table(settings: Sequence[Setting], folder: Path) -> Table:
+    """Return the table of settings; runs with a page of their own are linked."""
+    metrics, labels = _metrics(settings), settings[0].labels
+    columns = [
+        parts.interval_cells([one.numbers.get(of.name) for one in settings], of.format_with_unit) for of in metrics
     ]
-    if not spent:
-        return left_out("The cost of the runs is not known.")
-    total, peak = sum(cpu.mean * seeds for cpu, _, seeds in spent), max(memory.mean for _, memory, _ in spent)
-    return Text(page.words("cost of the sweep", cpu=f"{total:,.1f}", memory=formats.mebibytes(peak)))
+    rows = [
+        (
+            *(one.labels.values() or [one.name]),
+            Cell(links=[(seed, page.link_to(run / REPORT, folder)) for seed, run in one.runs.items()]),
+            *cells,
+        )
+        for one, *cells in zip(settings, *columns, strict=True)
+    ]
+    return parts.table("settings", rows, head=[*(labels or ["setting"]), "seeds", *(of.label for of in metrics)])
+
+
+def sweep_report(result: SweepResult) -> Report:
+    """Return the page of a sweep.
+
+    Raises:
+        ValueError: the table has no numbers.
+    """
+    settings = read_settings(result)
+    labels, options = settings[0].labels, result.table[0]["options"]
+    order = page.words(
+        "order of settings",
+        settings=f"{len(settings):,}",
+        runs=f"{sum(one.seeds for one in settings):,}",
+        measure=_metrics(settings)[0].label,
+        common=", ".join(f"{name} {_text(value)}" for name, value in options.items() if name not in labels)
+        or "no other options",
+    )
+    rest = f"The first {MAX_SHOWN} of {len(settings):,} are shown; {TABLE} has all."
+    best = settings[: parts.MAX_GROUPS]
+    sections: dict[str, Parts] = {
+        "": [Text(order)],
+        "Settings": [
+            _settings_table(settings[:MAX_SHOWN], result.folder),
+            left_out(rest) if len(settings) > MAX_SHOWN else None,
+        ],
+        "Learning curves": [
+            *parts.curve_parts(_groups(best)),
+            left_out(f"Shown are the {len(best)} best of {len(settings)}.") if len(settings) > len(best) else None,
+        ],
+        "Reproduction": parts.reproduction(result, "train.py", sweep=result.source, trust=result.trust),
+    }
+    return Report(f"Sweep {result.source}", _describe(settings), [], sections)
+
+
+def _describe(settings: Sequence[Setting]) -> str:
+    """Return the best setting, as far as intervals decide it."""
+    of = _metrics(settings)[0]
+    write = partial(formats.format_interval, write=of.format_with_unit)
+    best, *others = known = [one.numbers[of.name] for one in settings if of.name in one.numbers]
+    undecided = sum(not (best.high < other.low if of.better == "lower" else best.low > other.high) for other in others)
+    values = [f"{of.label} {write(value)}" for value in known[:2]]
+    if others and any(one.seeds < MIN_SEEDS and one.trained for one in settings):
+        return page.words("few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=values[0])
+    return formats.describe_best([one.name for one in settings], values, undecided)
+
+
+def _groups(settings: Sequence[Setting]) -> list[Group]:
+    """Return the learning curves of settings that were trained, of the runs that are there."""
+    runs = [[run for run in one.runs.values() if RunDirectory(run).exists()] for one in settings]
+    return [Group(one.name, one.labels, read_curves(of)) for one, of in zip(settings, runs, strict=True) if of]
