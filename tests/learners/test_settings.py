@@ -61,7 +61,6 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
     ("alpha-zero", {}, Game(), "pool:every=5", "alpha-zero learns from games of"),
     ("exact-pg", {}, Game(), "pool:every=5", "exact-pg trains in a loop of its own"),
     ("exact-pg", {"method": "fictitious-play"}, PHANTOM, "self", "needs best responses over views"),
-    ("exact-pg", {}, PHANTOM, "optimal:peeking=true", "is no function"),
     ("exact-pg", {}, Game(2, 2, 2), "mcts:simulations=2", "is no function"),
     ("q-learning", {"backup": "negamax"}, PHANTOM, "self", 'choose backup="agent"'),
     ("q-learning", {"values": "afterstate"}, PHANTOM, "self", "needs to know what a move does"),
