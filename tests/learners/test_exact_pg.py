@@ -100,14 +100,6 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
 # Where updates lead
 
 
-def test_fictitious_play_against_a_fixed_opponent_averages_its_best_response():
-    best = np.mean([best_response(SMALL, "random", seat).value for seat in (0, 1)])
-    first = trained(SMALL, 1, "random", method="fictitious-play").logged["value"]
-    for games in (10, 40):  # the average gives 1 / games to the first policy
-        value = trained(SMALL, games, "random", method="fictitious-play").logged["value"]
-        assert value == pytest.approx(best + (first - best) / games, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("game", "method", "bound"),
     [*((SMALL, method, 0.01) for method in METHODS if method != "gradient"),

@@ -1,5 +1,5 @@
 """The contract of every registered learner. Settings are in test_settings.py; tests/ttt_apps/test_runs.py compares
-every file of killed and resumed runs."""
+every file of killed and resumed runs, whose checkpoints are in the middle of games."""
 
 import dataclasses
 import io
@@ -78,20 +78,18 @@ def learned(make):
     return cache(make.trained)
 
 
-class Between(Policy):
-    """Passes everything between a learner and its training loop, and keeps it; ``sign`` is put to rewards."""
+class Signed(Policy):
+    """A learner whose rewards have this sign."""
 
-    def __init__(self, learner, sign=1):
-        self.learner, self.sign, self.transitions, self.logged = learner, sign, [], []
+    def __init__(self, learner, sign):
+        self.learner, self.sign = learner, sign
         self.game, self.backup, self.on_policy = learner.game, learner.backup, learner.on_policy
 
     def explore(self, boards, rng):
         return self.learner.explore(boards, rng)
 
     def update(self, transition):
-        self.transitions.append(transition._replace(reward=self.sign * transition.reward))
-        self.logged.append(self.learner.update(self.transitions[-1]))
-        return self.logged[-1]
+        return self.learner.update(transition._replace(reward=self.sign * transition.reward))
 
 
 def stored(learner):
@@ -182,30 +180,6 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, phantom, opp
     assert_same(lockstep, seated)
 
 
-def test_restored_in_the_middle_of_games_it_continues_exactly(make, game):
-    recorder = Between(make(game))
-    Trainer(recorder, "self", 96, batch=24, seed=3).run()
-    half = len(recorder.transitions) // 2
-    first, second = make(game), make(game, seed=1)
-    second.state = stored(first)  # an untrained one, too
-    boards = plain.positions_of_random_play(game, 64)
-    rngs = [np.random.default_rng(4), np.random.default_rng(4)]
-    for transition in recorder.transitions[:half]:
-        first.explore(transition.boards, rngs[0])
-        first.update(transition)
-    rngs[1].bit_generator.state = rngs[0].bit_generator.state
-    second.state = stored(first)
-    for transition in recorder.transitions[half:]:
-        moves = [one.explore(transition.boards, rng) for one, rng in zip((first, second), rngs, strict=True)]
-        assert_array_equal(*moves)
-        assert first.update(transition) == second.update(transition)
-    assert_same(first, second)
-    assert_array_equal(first.probabilities(boards), second.probabilities(boards))
-    for logged in recorder.logged:
-        assert all(type(name) is str and type(value) is float for name, value in logged.items())
-        assert np.isfinite(list(logged.values())).all()
-
-
 def test_damaged_arrays_and_those_of_another_game_are_refused(make):
     learner, arrays = make(Game()), stored(make.trained(Game(), games=8))
     for name, array in arrays.items():
@@ -228,7 +202,7 @@ def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(ma
     learner, games = make(game), 4_000 if make.name == "q-net" else 10_000
     opponent = "self" if learner.backup == "negamax" else "random"
     before = match_outcome(game, learner, "random").value
-    Trainer(Between(learner, sign), opponent, games, batch=32).run()
+    Trainer(Signed(learner, sign), opponent, games, batch=32).run()
     value, perfect = (match_outcome(game, policy, "random").value for policy in (learner, "optimal"))
     gain = 0.5 if make.name in FORMS else 0.3
     assert value > max(0.0, before) + gain * perfect if sign == 1 else value < -0.2

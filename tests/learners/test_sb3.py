@@ -12,7 +12,7 @@ from tiny import fit
 from learners.mlp import planes
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, sign_buffer
 from ttt_envs import Game, PhantomGame, make_policy
-from ttt_envs.agents.adapters import as_policy, as_value_function
+from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
@@ -89,15 +89,6 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
         with torch.no_grad():
             shares = model.policy.get_distribution(observations, boards.cells == 0).distribution.probs
         assert_allclose(net.actor.probabilities(boards), shares, atol=1e-5)
-
-
-def test_with_gravity_nets_choose_columns():
-    game, config = Game(3, 4, 3, gravity=True), CONFIGS["sb3-ppo"]
-    _, net = fit(config, game, games=60, opponent="self", seat="second")
-    p, boards = net.probabilities(boards_of(game)), boards_of(game)
-    chosen = as_policy(model_of(config, game, net), game).probabilities(boards).argmax(axis=1)
-    assert (p[~boards.legal(game)] == 0).all()
-    assert (p[np.arange(64), chosen] > 0).all()
 
 
 def test_values_are_those_of_stable_baselines(trained):

@@ -1,4 +1,4 @@
-"""Settings of every learner: frozen, with the learner's name, and checked."""
+"""Settings of every learner: data, with the learner's name, and checked."""
 
 import dataclasses
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
@@ -6,22 +6,17 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from learners import LEARNERS
-from learners.config import LearnerConfig
-from ttt_apps.train_options import parse_options
 from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.specs import load_object
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_settings_are_frozen_data_with_the_name_of_their_learner(name):
+def test_settings_are_data_with_the_name_of_their_learner(name):
     kind = load_object(LEARNERS[name])
     config = kind()
     assert config.name == name
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(config, dataclasses.fields(config)[0].name, 0)
     stored = {key: list(value) if isinstance(value, tuple) else value for key, value in vars(config).items()}
     assert kind(**stored) == config  # JSON has no tuples
-    assert isinstance(config, LearnerConfig)
 
 
 def cases_of_limits():
@@ -70,10 +65,3 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
 def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, opponent, message):
     with pytest.raises(ValueError, match=message):
         load_object(LEARNERS[name])(**settings).training(game, 5, batch=1, seed=0, opponent=opponent)
-
-
-def test_settings_of_the_report_and_changes_of_them():
-    options, settings = parse_options(["--settings=report", "--epsilon-decay=0.01", "--opponent=self"], "train.py")
-    assert (options.batch, settings.gamma, settings.backup, settings.symmetries) == (1, 1.0, "agent", "none")
-    assert (settings.step_size, settings.step_size_power, settings.rewards) == (1.0, 0.0, "report")
-    assert (settings.values, settings.target, settings.epsilon_decay) == ("afterstate", "sarsa", 0.01)

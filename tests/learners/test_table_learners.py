@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain import assert_same_arrays
 
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
@@ -147,18 +146,8 @@ def test_keys_are_exact(game, data):
         assert table.size[0] == len(entries)
 
 
-def test_values_stay_when_the_table_grows():
-    learner = QLearningConfig().build(Game(4, 4, 4), np.random.default_rng(0))
-    Trainer(learner, "random", 100, batch=10).run()
-    before = learner.state
-    learner.table.reserve(100_000)
-    assert_same_arrays(before, learner.state)
-    assert len(learner.table.memory.keys) >= 200_000
-
-
-@pytest.mark.parametrize("kind", [QLearningConfig, NaiveMCConfig])
-def test_a_full_table_is_reported(kind):
-    learner = kind(memory=0.001).build(Game(5, 5, 4), np.random.default_rng(0))
+def test_a_full_table_is_reported():
+    learner = NaiveMCConfig(memory=0.001).build(Game(5, 5, 4), np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with memory="):
         Trainer(learner, "random", 4000, batch=64).run()
 

@@ -8,7 +8,7 @@ from learners.base import Transition
 from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
 from learners.training import Trainer
-from ttt_envs import Game, chance_outcomes, mnk_v0
+from ttt_envs import Game, chance_outcomes
 
 
 def build(game, **settings):
@@ -102,9 +102,6 @@ def test_invalid_trainings_are_refused(arguments, message):
     learner = build(Game(), **arguments.pop("settings", {}))
     with pytest.raises(ValueError, match=message):
         Trainer(learner, **arguments).run()
-    if "batch" not in arguments:
-        with pytest.raises(ValueError, match=message):
-            train_in(mnk_v0.env(), learner, **arguments)
 
 
 def test_moves_are_counted_also_after_a_resumption():

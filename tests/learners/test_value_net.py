@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.base import concatenate, one_ply_ahead
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes
-from learners.value_net import PRESETS, TrainingExamples, ValueNetConfig, hold_out, make_teacher, play_training_games
+from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.symmetry import symmetries
 
@@ -83,15 +83,6 @@ def test_positions_held_out_are_of_other_games_and_classes():
     assert not classes[0] & classes[1]
     dropped = np.setdiff1d(np.arange(len(examples.value)), np.concatenate([learned, held]))
     assert all(examples.obs[row].tobytes() in classes[0] for row in dropped)
-
-
-def test_games_are_held_out_until_a_new_position_is_found():
-    """Three games of which two are the same."""
-    obs = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0]], np.int8)
-    examples = TrainingExamples(obs, np.zeros(6), np.repeat(np.arange(3), 2), np.zeros(3))
-    for seed in range(5):
-        _, held = hold_out(Game(1, 3, 3), examples, 0.1, np.random.default_rng(seed))
-        assert len(held)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

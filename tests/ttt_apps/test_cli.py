@@ -17,7 +17,6 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import interrupt_on_signals, stop_requests
 from ttt_envs import Game
 from ttt_envs.game.game import VARIANTS
-from ttt_envs.version import __version__
 from ttt_eval.reports.formats import game_options
 
 
@@ -52,16 +51,6 @@ def test_quiet_prints_results_alone(tmp_path, capsys):
     output = capsys.readouterr()
     assert output.err == ""
     assert [line.startswith("exactly: exploitability") for line in output.out.splitlines()] == [True]
-    with pytest.raises(SystemExit):
-        train.main(["--version"])
-    assert capsys.readouterr().out == f"ttt_envs {__version__}\n"
-
-
-def test_command_names_of_an_installed_package(monkeypatch):
-    text = "go on with train.py --resume x, or python evaluate.py match a b"
-    assert cli.installed_names(text) == text
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/ttt-train"])
-    assert cli.installed_names(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

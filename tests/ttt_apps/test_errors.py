@@ -43,20 +43,13 @@ TRAIN = [
 ]
 PLAY = [
     ("--opponent optimall", "'optimal'"),
-    ("--web --no-browser --port 70000", "70000"),
 ]
 
 
 @pytest.mark.parametrize(
     ("command", "line", "word"),
     [
-        pytest.param(
-            module.main,
-            line,
-            word,
-            id=f"{module.__name__[9:]} {line[:60]}",
-            marks=pytest.mark.needs("fastapi", "uvicorn") if "--no-browser" in line else (),
-        )
+        pytest.param(module.main, line, word, id=f"{module.__name__[9:]} {line[:60]}")
         for module, cases in ((evaluate, EVALUATE), (train, TRAIN), (play, PLAY))
         for line, word in cases
     ],

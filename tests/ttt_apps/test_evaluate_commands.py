@@ -18,7 +18,6 @@ from processes import ROOT
 from baselines.exact import build
 from ttt_apps import evaluate
 from ttt_apps.evaluate import ladder as ladder_command
-from ttt_apps.evaluate import solve as solve_command
 from ttt_envs import Game
 from ttt_eval import exact
 from ttt_eval.curves import record
@@ -84,14 +83,6 @@ def test_solve_by_a_proof(capsys):
     assert 0 <= data["move"] < 30
     text = text_of(capsys, "solve", "--size", "5", "--win-length", "4", "--nodes", "10")
     assert "allow more with --nodes" in text
-
-
-@pytest.mark.parametrize(
-    "words", ["--size 5 --skip-chance 0.1", "--size 9", "--size 5 --misere", "--nodes 10", "--size 5 --threads 2"]
-)
-def test_solve_refuses_a_game_before_anything_is_compiled(monkeypatch, capsys, words):
-    monkeypatch.setattr(solve_command, "prove", lambda game, **limits: pytest.fail("it would compile now"))
-    fails(capsys, "solve", *words.split())
 
 
 # ---------------------------------------------------------------------------------------------------------------------

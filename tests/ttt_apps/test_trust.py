@@ -49,6 +49,11 @@ def change_config(run, **changes):
     return run
 
 
+def forget_runs():
+    for name in [name for name in sys.modules if name.split(".")[0] == "runs"]:
+        del sys.modules[name]
+
+
 @pytest.fixture
 def evil(made, tmp_path, monkeypatch):
     """A module that leaves a mark when it is imported, inside the folder of a run."""
@@ -57,8 +62,7 @@ def evil(made, tmp_path, monkeypatch):
     run = made(tmp_path / "runs" / "x")
     (run / "evil.py").write_text(EVIL)
     yield run
-    for name in [name for name in sys.modules if name.split(".")[0] == "runs"]:
-        del sys.modules[name]
+    forget_runs()
 
 
 ATTACKS = [
@@ -129,8 +133,7 @@ def test_the_command_line_and_the_trust_option_allow_code(evil):
     run = train_run(evil.parent / "y", "--opponent=runs.x.evil:Policy")
     assert isinstance(read_config(run)["opponent"], FromFile)
     (evil / "evil.ran").unlink()
-    for name in [name for name in sys.modules if name.split(".")[0] == "runs"]:
-        del sys.modules[name]
+    forget_runs()
     change_config(evil, opponent=ATTACKS[0])
     train.main(["--resume", str(evil), "--games=80", "--trust"])
     assert (evil / "evil.ran").exists()
@@ -177,21 +180,6 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
 def test_config_that_is_invalid_or_of_another_run_is_one_sentence(made, change, word, tmp_path, capsys):
     run = change_config(made(tmp_path / "run"), **change)
     assert word in error_of(capsys, train.main, "--resume", run, "--games=80")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("config.json", "[" * 100_000),
-        ("config.json", "9" * 5_000_000),
-        ("metrics.jsonl", "{\n"),
-    ],
-)
-def test_damaged_json_names_its_file(made, name, content, tmp_path, capsys):
-    run = made(tmp_path / "run")
-    size = (run / "metrics.jsonl").stat().st_size
-    (run / name).write_text(content + " " * (size - len(content)) if name == "metrics.jsonl" else content)
-    assert name in error_of(capsys, train.main, "--resume", run, "--games=80")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
