@@ -31,13 +31,13 @@ EVALUATE = [
     ("match random random --phantom classic", "--phantom"),
     ("match random random --sprt 20 0", "elo0=20"),
     # files and positions
-    ("exploitability run:runs/frist", "runs/first"),
+    ("exploitability run:runs/frist", "runs/frist"),
     ("compare runs/first runs/first --out a.pdf", ".html"),
 ]
 TRAIN = [
     ("--win-length 4", "win_length=4"),
     ("--resume runs/first --learner q-net", "--learner"),
-    ("--sweep optoin.toml", "option.toml"),
+    ("--sweep optoin.toml", "optoin.toml"),
     ("--sweep option.toml", "run 1 of option.toml"),
     ("--sweep out.toml", "'out'"),
 ]
