@@ -38,9 +38,9 @@ def case(name, *values, id=None, slow=False):
     return pytest.param(*(values or (name,)), id=id or name, marks=marks)
 
 
-def cases_of_rules(*rules, names=LEARNERS, slow="sb3"):
-    """A case for each of the learners that supports these rules; slow ones by a part of their names."""
-    return [case(name, slow=slow in name) for name in sorted(names) if {*rules} <= {*load_learner(name).variants}]
+def cases_of_rules(rule):
+    """A case for each of the learners that supports this rule, slow for those of Stable-Baselines3."""
+    return [case(name, slow="sb3" in name) for name in sorted(LEARNERS) if rule in load_learner(name).variants]
 
 
 def fit(config, game=Game(), games=200, *, every=50, callbacks=(), log=None, **options):  # noqa: B008

@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ from numpy.testing import assert_array_equal
 from learners.checkpoint import load_arrays, save_arrays
 
 ARRAYS = {
-    "learner.values": np.linspace(0, 1, 12).reshape(3, 4),
-    "learner.counts": np.arange(5),
+    "counts": np.arange(5),
     "by columns": np.asfortranarray(np.arange(6, dtype=np.int8).reshape(2, 3)),
     "none": np.zeros((0, 3), np.float32),
     "one": np.array(2.5, np.float32),
@@ -44,28 +42,11 @@ def test_arrays_are_read_as_written_and_need_a_hash(path):
         load_arrays(path)
 
 
-def test_flipped_bits_are_refused_or_harmless(path):
-    """No flip is a traceback, and none gives other arrays."""
-    whole, harmless, rng = path.read_bytes(), 0, np.random.default_rng(0)
-    for place, bit in zip(rng.integers(len(whole), size=400), rng.integers(8, size=400), strict=True):
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << bit
-        path.write_bytes(damaged)
-        with suppress(ValueError):
-            assert_as_saved(load_arrays(path))
-            harmless += 1
-    assert harmless < 200
-
-
 def test_other_arrays_beside_the_hash_are_refused(path):
     with zipfile.ZipFile(path) as archive:
         comment = archive.comment
-    for change in (
-        {"learner.counts": np.arange(5)[::-1].copy()},
-        {"learner.counts": np.arange(5, dtype=np.uint64)},
-        {"learner.values": ARRAYS["learner.values"].reshape(4, 3)},
-        {"more": np.zeros(1)},
-    ):
+    counts = np.arange(5)
+    for change in ({"counts": counts[::-1].copy()}, {"counts": counts.astype(np.uint64)}, {"more": np.zeros(1)}):
         np.savez(path, **{**ARRAYS, **change})
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = comment

@@ -134,21 +134,6 @@ def test_updates_draw_from_the_latest_decisions():
 # Playing
 
 
-@pytest.mark.parametrize("game", [Game(), Game(3, 4, 3)], ids=str)
-def test_values_depend_on_the_position_alone_up_to_symmetry(game):
-    learner, unaware = build(game, hidden=128, symmetries="all"), build(game, hidden=128)
-    cells = np.random.default_rng(0).integers(0, 3, (300, game.cells)).astype(np.int8)
-    cells[:, 0] = 0
-    boards = Boards(cells, np.zeros(300, np.int8))
-    values = learner.action_values(boards)
-    for permutation in symmetries(game):
-        assert_array_equal(learner.action_values(Boards(cells[:, permutation], boards.mover)), values[:, permutation])
-    alone = [np.nansum(unaware.action_values(Boards(cells[:1, p], boards.mover[:1]))) for p in symmetries(game)]
-    assert np.nansum(values[0]) == pytest.approx(np.mean(alone), rel=1e-5)
-    rows = np.random.default_rng(2).permutation(300)[:130]
-    assert_array_equal(learner.action_values(boards.take(rows)), values[rows])
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Learning
 

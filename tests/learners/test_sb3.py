@@ -2,7 +2,6 @@
 
 import random
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import plain
@@ -13,7 +12,7 @@ from tiny import fit
 from learners.mlp import planes
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, sign_buffer
 from ttt_envs import Game, PhantomGame, make_policy
-from ttt_envs.agents.adapters import as_policy, as_value_function
+from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
@@ -56,25 +55,11 @@ def boards_of(game, count=64):
     return plain.positions_of_random_play(game, count)
 
 
-class Trained(NamedTuple):
-    config: object
-    game: Game
-    net: object
-
-
 @pytest.fixture(scope="module", params=CONFIGS)
 def trained(request):
-    """A run of a few hundred games, with skips, on a board that is not square."""
-    game, config, measured = Game(3, 4, 3, 0.1), CONFIGS[request.param], []
-    boards = boards_of(game)
-
-    def measure(games, policy):
-        measured.append(policy.probabilities(boards))
-        return {}
-
-    _, net = fit(config, game, 300, callbacks=(measure,))
-    assert_array_equal(net.probabilities(boards), measured[-1])
-    return Trained(config, game, net)
+    """The settings, the game and the net of a few hundred games, with skips, on a board that is not square."""
+    game, config = Game(3, 4, 3, 0.1), CONFIGS[request.param]
+    return config, game, fit(config, game, 300)[1]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -96,39 +81,31 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     """They go back into Stable-Baselines3, whose ``predict`` then chooses the same, and whose actor is ours."""
     import torch
 
-    model, boards, net = model_of(trained.config, trained.game, trained.net), boards_of(trained.game), trained.net
+    config, game, net = trained
+    model, boards = model_of(*trained), boards_of(game)
     assert_plays_as_predicted(net.probabilities(boards), model, boards)
-    if trained.config.name == "sb3-maskable-ppo":
+    if config.name == "sb3-maskable-ppo":
         observations = model.policy.obs_to_tensor(flat(boards))[0]
         with torch.no_grad():
             shares = model.policy.get_distribution(observations, boards.cells == 0).distribution.probs
         assert_allclose(net.actor.probabilities(boards), shares, atol=1e-5)
 
 
-def test_with_gravity_nets_choose_columns():
-    game, config = Game(3, 4, 3, gravity=True), CONFIGS["sb3-ppo"]
-    _, net = fit(config, game, games=60, opponent="self", seat="second")
-    p, boards = net.probabilities(boards_of(game)), boards_of(game)
-    chosen = as_policy(model_of(config, game, net), game).probabilities(boards).argmax(axis=1)
-    assert (p[~boards.legal(game)] == 0).all()
-    assert (p[np.arange(64), chosen] > 0).all()
-
-
 def test_values_are_those_of_stable_baselines(trained):
     """Those of a critic are predicted for the actor, which samples moves also where the policy plays the likeliest."""
-    policy, boards = trained.net, boards_of(trained.game)
-    if trained.config.name == "sb3-dqn":
+    config, game, policy = trained
+    boards = boards_of(game)
+    if config.name == "sb3-dqn":
         values = policy.action_values(boards)
         assert_array_equal(np.isnan(values), boards.cells != 0)
         assert_array_equal(policy.probabilities(boards) > 0, values == policy.values(boards)[:, None])
         return
-    model = model_of(trained.config, trained.game, policy)
-    assert_allclose(policy.values(boards), as_value_function(model, trained.game)(boards), atol=1e-6)
-    assert critic_error(trained.game, policy.actor, "random", policy).root_mean_square > 0.01
+    assert_allclose(policy.values(boards), as_value_function(model_of(*trained), game)(boards), atol=1e-6)
+    assert critic_error(game, policy.actor, "random", policy).root_mean_square > 0.01
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_the_seed_decides_and_callbacks_do_not_interfere(config):
+def test_callbacks_do_not_interfere(config):
     import torch
 
     def measure(games, policy):
@@ -139,10 +116,8 @@ def test_the_seed_decides_and_callbacks_do_not_interfere(config):
     alone, learned = fit(config)
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     done, measured = fit(config, callbacks=(measure,), every=20)
-    other = fit(config, seed=2)[1].state
     assert done == alone
     plain.assert_same_arrays(learned.state, measured.state)
-    assert any((array != other[name]).any() for name, array in learned.state.items())
 
 
 def test_divergence_is_reported():
@@ -225,18 +200,12 @@ def test_signed_buffers_by_hand():
 
 def test_what_does_not_fit_is_refused(monkeypatch):
     net = CONFIGS["sb3-dqn"].build(GAME, np.random.default_rng(0))
-    for arrays in ({}, fit(DQNConfig(hidden=(24,)), games=0)[1].state, fit(CONFIGS["sb3-ppo"], games=0)[1].state):
-        with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs layers"):
-            net.state = arrays
-    for changed, message in (
-        ({"batch": 0}, "batch=0"),
-        ({"games": -1}, "games=-1"),
-        ({"opponent": "self", "game": PhantomGame(kind="abrupt")}, "policy as opponent"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            fit(CONFIGS["sb3-ppo"], **changed)
+    with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs layers"):
+        net.state = fit(CONFIGS["sb3-ppo"], games=0)[1].state
+    with pytest.raises(ValueError, match="policy as opponent"):
+        fit(CONFIGS["sb3-ppo"], opponent="self", game=PhantomGame(kind="abrupt"))
     monkeypatch.setitem(sys.modules, "sb3_contrib", None)
-    with pytest.raises(ValueError, match=r"needs Stable-Baselines3 \(.*sb3_contrib.*\): pip install .*\[sb3\]"):
+    with pytest.raises(ValueError, match=r"needs Stable-Baselines3"):
         fit(CONFIGS["sb3-maskable-ppo"])
 
 
@@ -263,32 +232,26 @@ def test_zips_are_read_only_if_trusted(zipped, monkeypatch):
     monkeypatch.delenv(TRUST, raising=False)
     monkeypatch.setattr(class_of(algorithm), "load", lambda *_, **__: pytest.fail("it was read"))
     for trust in ("", ",trust=false"):
-        with pytest.raises(ValueError, match=r"can run any code .* set TTT_ENVS_TRUST=1 or write "):
+        with pytest.raises(ValueError, match=r"can run any code"):
             make_policy(f"sb3:{path},algorithm={algorithm}{trust}", GAME)
 
 
-def test_zips_play_as_their_models_predict(zipped, tmp_path, monkeypatch):
-    import torch
-
+def test_zips_play_as_their_models_predict(zipped, tmp_path):
     algorithm, model, path = zipped
-    before, boards = torch.get_rng_state(), boards_of(GAME)
-    policy = make_policy(f"sb3:{path},algorithm={algorithm},trust=true", GAME)
-    assert torch.equal(torch.get_rng_state(), before)
+    boards, spec = boards_of(GAME), f"sb3:path={path},algorithm={algorithm},trust=true"
+    policy = make_policy(spec, GAME)
     p = policy.probabilities(boards)
     assert (p[boards.cells != 0] == 0).all()
     legal = assert_plays_as_predicted(p, model, boards)
     assert (p[legal].max(axis=1) == 1).all()
-    assert str(policy) == f"sb3:path={path},algorithm={algorithm},trust=true"
-    monkeypatch.setenv(TRUST, "1")
-    assert_array_equal(make_policy(f"sb3:{path},algorithm={algorithm}", GAME).probabilities(boards), p)
+    assert str(policy) == spec
     for other in set(ALGORITHMS) - {algorithm}:
         with pytest.raises(ValueError, match=r"(is it of another algorithm\?|which is not of \w+: name its algorithm)"):
             make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
-    with pytest.raises(ValueError, match="choose the game of its training"):
-        make_policy(f"sb3:{path},algorithm={algorithm},trust=true", Game(3, 4))
     (tmp_path / "model.zip").write_bytes(b"no zip")
-    with pytest.raises(ValueError, match=r"model\.zip cannot be read as a zip of "):
-        make_policy(f"sb3:{tmp_path / 'model.zip'},algorithm={algorithm},trust=true", GAME)
+    for path_, game in ((path, Game(3, 4)), (tmp_path / "model.zip", GAME)):
+        with pytest.raises(ValueError, match=r"choose the game of its training|cannot be read as a zip of "):
+            make_policy(f"sb3:{path_},algorithm={algorithm},trust=true", game)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

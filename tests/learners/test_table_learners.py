@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain import assert_same_arrays
 
-from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.q_table import Table, learn, sum_stones, value_of, write_key
@@ -110,7 +108,7 @@ CONFIGS = [
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_tables_are_those_of_a_dictionary(config, game):
     if isinstance(game, PhantomGame) and {"afterstate", "negamax"} & {*vars(config).values()}:
-        return  # refused: see test_phantom_learners.py
+        return  # refused: see test_settings.py
     learner = config.build(game, np.random.default_rng(0))
     both = Both(learner, Dictionary(config, game))
     training = Trainer(both, "self" if learner.backup == "negamax" else "win-or-block", 40, batch=3, seed=1)
@@ -123,15 +121,6 @@ def test_tables_are_those_of_a_dictionary(config, game):
     assert sorted(counts) == sorted(count for count in dictionary.counts.values() if count)
     if config.name == "naive-mc":
         assert counts.sum() == training.steps  # every move, in phantom games too
-
-
-def test_monte_carlo_forgets_games_that_are_never_finished():
-    learner, boards = NaiveMCConfig().build(Game(1, 3, 2), np.random.default_rng(0)), Boards.start(Game(1, 3, 2))
-    move = Transition(np.zeros(1, int), boards, np.ones(1, int), np.zeros(1), np.ones(1), boards, np.full(1, -1))
-    for _ in range(10):  # more often than a game has moves
-        learner.update(move)
-    assert learner.table.size == 0  # nothing is learned before the end of the game
-    assert learner.state["lengths"].max() <= 3
 
 
 @pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)
@@ -157,33 +146,17 @@ def test_keys_are_exact(game, data):
         assert table.size[0] == len(entries)
 
 
-def test_values_stay_when_the_table_grows():
-    learner = QLearningConfig().build(Game(4, 4, 4), np.random.default_rng(0))
-    Trainer(learner, "random", 100, batch=10).run()
-    before = learner.state
-    learner.table.reserve(100_000)
-    assert_same_arrays(before, learner.state)
-    assert len(learner.table.memory.keys) >= 200_000
-
-
-@pytest.mark.parametrize("kind", [QLearningConfig, NaiveMCConfig])
-def test_a_full_table_is_reported(kind):
-    learner = kind(memory=0.001).build(Game(5, 5, 4), np.random.default_rng(0))
+def test_a_full_table_is_reported():
+    learner = NaiveMCConfig(memory=0.001).build(Game(5, 5, 4), np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with memory="):
         Trainer(learner, "random", 4000, batch=64).run()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("config", "skip_chance", "bound"),
-    [
-        (QLearningConfig(backup="negamax", symmetries="all"), 0.0, 0.0),
-        (QLearningConfig(backup="negamax", symmetries="all", values="afterstate"), 0.25, 0.01),
-        (NaiveMCConfig(epsilon_decay=1e-6), 0.0, 0.0),
-    ],
+    "config", [QLearningConfig(backup="negamax", symmetries="all"), NaiveMCConfig(epsilon_decay=1e-6)], ids=str
 )
-def test_self_play_reaches_perfect_play(config, skip_chance, bound):
-    game = Game(skip_chance=skip_chance)
-    learner = config.build(game, np.random.default_rng(0))
+def test_self_play_reaches_perfect_play(config):
+    learner = config.build(Game(), np.random.default_rng(0))
     Trainer(learner, "self", 1_000_000, batch=256).run()
-    assert exploitability(game, learner) <= bound
+    assert exploitability(Game(), learner) == 0

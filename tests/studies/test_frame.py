@@ -1,14 +1,12 @@
 """Frame of the studies: stored results, and the written report."""
 
 import json
-import math
 import re
 
-import numpy as np
 import pytest
 from squares import CALLS, SQUARES, Squares
 
-from studies.frame import Figure, Panel, Series, draw_figure, format_value, reproduce
+from studies.frame import Figure, Panel, Series, draw_figure, reproduce
 from ttt_eval.result_store import UNITS
 from ttt_eval.statistics import Interval
 
@@ -46,14 +44,6 @@ def test_results_of_another_version_are_kept_and_refused(version, code, tmp_path
     assert len(CALLS) == 5
 
 
-@pytest.mark.parametrize("line", ["[" * 100_000, "5", '{"unit": {"n": 0}, "result": 7, "sha256": "' + "0" * 64 + '"}'])
-def test_invalid_lines_are_measured_again(line, tmp_path):
-    run(tmp_path)
-    head = (tmp_path / UNITS).read_text().splitlines()[0]
-    (tmp_path / UNITS).write_text(f"{head}\n{line}\n")
-    assert run(tmp_path) == SQUARES
-
-
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_page_and_the_numbers(quick, tmp_path):
     _, paths = reproduce(Squares(), "squares", tmp_path, {}, quick=quick)
@@ -69,22 +59,6 @@ def test_the_page_and_the_numbers(quick, tmp_path):
     assert result["units"][1] == {"unit": {"n": 1}, "result": {"square": 1}}
     assert [path.name for path in paths] == ["table.md", "result.json", "squares.png", "squares.svg"]
     assert paths[2].read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (12_345, "12,345"),
-        (np.float64(0.25), "0.2500"),
-        (2e-30, "2e-30"),
-        (math.nan, "unknown"),
-        (Interval(10.5, 9.75, 11.0), "10.5 (9.8 to 11.0)"),
-        (Interval(0.5, 0.5, 0.5), "0.5000"),
-        ({"a": 1, "b": {"c": [2, "x"], "d": False}, "": None}, "a: 1; b: c 2 / x, d no; undecided"),
-    ],
-)
-def test_values_as_text(value, text):
-    assert format_value(value) == text
 
 
 def test_figures_draw_every_series():

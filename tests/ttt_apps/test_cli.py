@@ -1,27 +1,22 @@
 """Shared parts of the commands: options, help, output, signals, and the game that a command plays."""
 
-import contextlib
-import dataclasses
+import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 import tiny
-from commands import error_of, json_of, text_of
+from commands import error_of, json_of
 from processes import ROOT, run_python
 
-from learners import LEARNERS
 from ttt_apps import cli, evaluate, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import interrupt_on_signals, stop_requests
 from ttt_envs import Game
-from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import VARIANTS
-from ttt_envs.version import __version__
 from ttt_eval.reports.formats import game_options
 
 
@@ -35,27 +30,18 @@ def test_the_options_of_a_game_are_read_as_the_same_game(rule):
     ("words", "game"),
     [
         ("--game connect-four --skip-chance 0.25", Game(6, 7, 4, 0.25, gravity=True)),
-        ("--game gomoku --no-overlines", Game(15, 15, 5, overlines=False)),
         ("--game connect-four --size 4", Game(4, 4, 4, gravity=True)),
         ("", Game(4, 5, 3, 0.5)),
-        ("--skip-chance 0", Game(4, 5, 3)),
-        ("--game tic-tac-toe", Game()),
+        ("--game tic-tac-toe --no-overlines", Game(overlines=False)),
     ],
 )
 def test_a_game_by_name_or_by_default(words, game):
     assert cli.parse(cli.GameOptions, words.split(), "evaluate.py").game(Game(4, 5, 3, 0.5)) == game
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("10000", 10_000), ("10_000", 10_000), ("1,234,568", 1_234_568), ("1.5e3", 1_500), ("2E+2", 200)],
-)
-def test_whole_numbers(text, number):
-    assert cli.parse_count(text, 2, 2) == number
-
-
-@pytest.mark.parametrize("text", ["many", "", "2.5", "1,00", "1e", "9" * 100, "1e999999999", "nan", "inf", "0", "3"])
-def test_invalid_even_numbers(text):
+@pytest.mark.parametrize("text", ["many", "", "2.5", "1,00", "1e", "9" * 100, "1e999999999", "nan", "0", "3"])
+def test_even_numbers(text):
+    assert cli.parse_count("1.5e3", 2, 2) == cli.parse_count("1,500", 2, 2) == 1_500
     with pytest.raises(cli.UsageError):
         cli.parse_count(text, 2, 2)
 
@@ -65,44 +51,14 @@ def test_quiet_prints_results_alone(tmp_path, capsys):
     output = capsys.readouterr()
     assert output.err == ""
     assert [line.startswith("exactly: exploitability") for line in output.out.splitlines()] == [True]
-    with pytest.raises(SystemExit):
-        train.main(["--version"])
-    assert capsys.readouterr().out == f"ttt_envs {__version__}\n"
-
-
-def test_command_names_of_an_installed_package(monkeypatch):
-    text = "go on with train.py --resume x, or python evaluate.py match a b"
-    assert cli.installed_names(text) == text
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/ttt-train"])
-    assert cli.installed_names(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_and_each_option_once(command, capsys):
+def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as end:
         evaluate.main([command, "--help"])
     assert end.value.code == 0
     assert f"evaluate.py {command}" in capsys.readouterr().out
-    group = load_object(COMMANDS[command][0])
-    paths = [path for path, _ in group.values()] if isinstance(group, dict) else [COMMANDS[command][0]]
-    for options in map(load_object, paths):
-        assert callable(options.run)
-        names = {field.name for field in dataclasses.fields(options)}
-        assert issubclass(options, cli.GameOptions) or not names & {*VARIANTS}
-
-
-def test_help_of_all_commands_and_learners(capsys):
-    for command, names in ((evaluate.main, (*COMMANDS, "--quiet")), (train.main, LEARNERS)):
-        with contextlib.suppress(SystemExit):
-            command(["--help"])
-        text = capsys.readouterr().out
-        assert all(re.search(rf"(^|\W){name}\W", text) for name in names)
-
-
-def test_help_is_complete_in_narrow_terminals():
-    for columns in ("0", "1"):
-        text = run_python("evaluate.py", "match", "--help", COLUMNS=columns).stdout
-        assert all(option in text for option in ("--openings", "--clock", "--jobs"))
 
 
 def test_a_closed_pipe_ends_a_command_without_a_message():
@@ -114,17 +70,14 @@ def test_a_closed_pipe_ends_a_command_without_a_message():
     assert process.stderr == b""
 
 
-@pytest.mark.parametrize(
-    "encoding", [{"PYTHONIOENCODING": "cp1252:strict"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
-)
-def test_letters_outside_the_encoding_are_replaced(encoding, tmp_path):
+def test_letters_outside_the_encoding_are_replaced(tmp_path):
     (tmp_path / "names.py").write_text(
         "from ttt_apps.cli import run_command, print_output, rows_table\n"
         "table = rows_table([{'games \\u4e94': 3}])\n"
         "run_command(lambda: (print_output('five: \\u4e94'), print_output(table), print('\\udcff')))\n"
     )
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHONUTF8"))}
-    lines = run_python(tmp_path / "names.py", env=env, PYTHONPATH=str(ROOT), **encoding).stdout.splitlines()
+    variables = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "cp1252:strict"}
+    lines = run_python(tmp_path / "names.py", **variables).stdout.splitlines()
     assert (lines[0], lines[-1]) == ("five: ?", "?")
 
 
@@ -162,37 +115,21 @@ def test_output_shows_names_without_markup_and_without_control_characters(termin
     assert re.sub("\x1b\\[[^A-Za-z]*.", "", err).count(r"A[lr=0.1][/x]:x:\x07\x1b]0;") >= 1 + bool(terminal)
 
 
-def test_tables_of_results_have_the_columns_with_values():
-    interval = {"mean": 0.123456, "low": 0.1, "high": None}
-    rows = [{"a": None, "b": 1_000, "c": [1, 2]}, {"b": interval, "d": True}]
-    table = cli.rows_table(rows)
-    assert [column.header for column in table.columns] == ["b", "c", "d"]
-    cells = [list(column.cells) for column in table.columns]
-    assert cells == [["1,000", "0.1235 (0.1 to )"], ["1 2", ""], ["", "yes"]]
-
-
 @pytest.mark.parametrize(
-    ("command", "policy"),
+    "command",
     [
-        ("exact random RUN", ""),
-        ("exploitability SPEC", "expectiminimax:depth=1,leaf=(RUN)"),
-        ("match SPEC RUN --games 2", "mcts:simulations=4,rollout=(RUN)"),
-        ("match random RUN table --games 2 --no-report", ""),
-        ("audit gae --opponent RUN --episodes 50", ""),
+        "exploitability expectiminimax:depth=1,leaf=(RUN)",
+        "match random RUN --games 2",
+        "audit gae --opponent RUN --episodes 50",
     ],
 )
-def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(
-    command, policy, tiny_run, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    run = f"run:{tiny_run('q-learning')}"
+def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(command, tiny_run, capsys):
+    words = command.replace("RUN", f"run:{tiny_run('q-learning')}").split()
     capsys.readouterr()
-    words = [word.replace("SPEC", policy).replace("RUN", run) for word in command.split()]
     assert json_of(capsys, *words)["game"] == tiny.GAME.to_dict()
-    elsewhere = ("--out", tmp_path / "other") if "--no-report" in words else ()
-    evaluate.main([*words, "--skip-chance", "0.5", "--json", *map(str, elsewhere)])
+    evaluate.main([*words, "--skip-chance", "0.5", "--json"])
     output = capsys.readouterr()
-    assert '"skip_chance": 0.5' in output.out
+    assert json.loads(output.out)["game"]["skip_chance"] == 0.5
     assert output.err.count("note: run:") == 1
 
 
@@ -206,13 +143,6 @@ def test_runs_of_different_games_need_the_game_by_name(tmp_path, capsys):
     assert json_of(capsys, *words, "--skip-chance", "0")["game"] == Game().to_dict()
 
 
-def test_class_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):
-    shutil.copy(ROOT / "examples" / "files" / "corner.py", tmp_path / "mine_of_a_test.py")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
-    assert "mean" in json_of(capsys, "exact", "mine_of_a_test:Corner:firmly=0.5", "random")
-
-
 def test_lists(capsys):
     learners, policies = json_of(capsys, "list", "learners"), json_of(capsys, "list", "policies")
     assert learners["q-learning"]["arguments"]["epsilon"] == {"default": 0.3, "needed": False}
@@ -220,6 +150,3 @@ def test_lists(capsys):
     assert policies["run"]["arguments"]["path"]["needed"]
     assert "chance-25" in json_of(capsys, "list", "tasks")
     assert "svd-fig4" in json_of(capsys, "list", "studies")
-    text = text_of(capsys, "list", "learners")
-    assert all(part in text for part in ("q-learning", "epsilon=0.3", "self-play: backup=negamax"))
-    assert "`" not in text

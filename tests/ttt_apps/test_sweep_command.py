@@ -91,19 +91,14 @@ def test_results_of_every_setting(once, capsys):
     data = json.loads((once / "out" / "result.json").read_text())
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"])
     assert json.loads(capsys.readouterr().out) == data  # nothing was trained again
-    page = read_page(once / "out" / REPORT)
-    assert "h2 Learning curves" in page.outline
+    assert "h2 Learning curves" in read_page(once / "out" / REPORT).outline
 
 
-@pytest.mark.slow  # that any number of workers does is tested of units, and of every study that they do
-def test_two_workers_give_the_same_results(once, tmp_path):
-    assert run_sweep(once, tmp_path / "out", "--jobs", "2") == results_of(once / "out")
-
-
-@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
-@pytest.mark.needs("ray")
-def test_cluster_gives_the_same_results_and_sends_the_runs_back(once, tmp_path, cluster):
-    assert run_sweep(once, tmp_path / "out", "--cluster", cluster) == results_of(once / "out")
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["--jobs=2", pytest.param("--cluster", marks=pytest.mark.needs("ray"))])
+def test_workers_give_the_same_results(workers, once, tmp_path, request):
+    words = (workers, request.getfixturevalue("cluster")) if workers == "--cluster" else (workers,)
+    assert run_sweep(once, tmp_path / "out", *words) == results_of(once / "out")
 
 
 def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
@@ -122,29 +117,26 @@ def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of this system have other meanings")
-@pytest.mark.parametrize(
-    ("number", "jobs"),
-    [(signal.SIGTERM, 1), (signal.SIGKILL, 1), pytest.param(signal.SIGKILL, 2, marks=pytest.mark.slow)],
-)
-def test_trainings_end_with_a_sweep_that_a_signal_ends(number, jobs, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
     """The signal reaches the sweep alone. A stopped sweep waits for a checkpoint of the run."""
     (tmp_path / "long.toml").write_text("fixed = {games = 1000000000, log_every = 100}\nseeds = 2")
-    words = ["--sweep", "long.toml", "--out", "out", "--jobs", str(jobs), "--quiet"]
+    words = ["--sweep", "long.toml", "--out", "out", "--quiet"]
     command = [sys.executable, str(ROOT / "train.py"), *words]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    runs = [RunDirectory(tmp_path / "out" / "runs" / f"0001-q-learning-3x3-3-seed{seed}") for seed in range(jobs)]
-    while process.poll() is None and not all(run.metrics.is_file() and run.metrics.stat().st_size for run in runs):
+    run = RunDirectory(tmp_path / "out" / "runs" / "0001-q-learning-3x3-3-seed0")
+    while process.poll() is None and not (run.metrics.is_file() and run.metrics.stat().st_size):
         time.sleep(0.05)
     started = psutil.Process(process.pid).children(recursive=True)
     try:
-        assert sum("--resume" in child.cmdline() for child in started) == jobs
+        assert sum("--resume" in child.cmdline() for child in started) == 1
         process.send_signal(number)
         message = process.communicate()[1]
         stopped = number == signal.SIGTERM
         assert process.returncode == (INTERRUPTED if stopped else -number)
         assert ("finished work is stored in out: the same command continues" in message) == stopped
         assert psutil.wait_procs(started, 60)[1] == []
-        assert not stopped or runs[0].read_state().progress.games > 0
+        assert not stopped or run.read_state().progress.games > 0
     finally:
         for child in started:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -185,13 +177,6 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv(TRUST, "1")
     train.main([*words, "--trust"])
-    rows = [
-        line.split()[0]
-        for line in capsys.readouterr().out.splitlines()
-        if line.strip().startswith(("fav", "win", "corner"))
-    ]
-    assert rows == ["favourite:FavouriteConfig", "win-or-block", "corner:Corner:firmly=0.5"]
-    assert "train.py --sweep own.toml --trust" in read_page(tmp_path / "out" / REPORT).text()
     data = json.loads((tmp_path / "out" / "result.json").read_text())
     numbers = [run["numbers"] for run in data["runs"]]
     assert [len(numbers), data["table"][1]["seeds"]] == [4, 1]
@@ -199,20 +184,12 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     assert ["cpu_s" in row for row in numbers] == [True, True, False, False]
 
 
-def test_the_opponent_of_an_agent_runs_no_code(monkeypatch):
-    monkeypatch.setenv(TRUST, "0")
-    unit = {"agent": "win-or-block", "game": Game().to_dict(), "opponent": "uuid:uuid4"}
-    with pytest.raises(ValueError, match="'uuid:uuid4' was read from a file"):
-        sweep.train_unit(None, {}, unit)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('agent = "random"\nlearner = "q-learning"', "an agent and a learner"),
         ('agent = "randm"', "did you mean 'random'"),
         ('agent = "expectiminimax:depth=1,leaf=(uuid:uuid4)"', "'uuid:uuid4' was read from a file"),
-        ('agent = "gomocup:engine"', "'gomocup' was read from a file"),
+        ('agent = "win-or-block"\nopponent = "uuid:uuid4"', "'uuid:uuid4' was read from a file"),
         ('phantom = "classic"\nsize = "3x4"', "choose a board of up to 9"),
     ],
 )
@@ -224,32 +201,14 @@ def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize(
-    ("rule", "game", "opponents"),
-    [
-        ('phantom = "classic"', PhantomGame(Game(2, 2, 2), "classic"), ["random", "win-or-block"]),
-        ("misere = true", Game(2, 2, 2, misere=True), ["random", "optimal"]),
-    ],
-    ids=["phantom", "misere"],
-)
-def test_agents_play_by_the_rules_of_the_learners(tmp_path, rule, game, opponents):
-    fixed = f"fixed = {{games = 50, size = 2, win-length = 2, {rule}}}"
+def test_agents_play_by_the_rules_of_the_learners(tmp_path):
+    fixed = 'fixed = {games = 50, size = 2, win-length = 2, phantom = "classic"}'
     (tmp_path / "a.toml").write_text(f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n')
     train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
-    known = strength(game, "random", opponents)
+    opponents = ["random", "win-or-block"]
+    known = strength(PhantomGame(Game(2, 2, 2), "classic"), "random", opponents)
     assert agent["numbers"]["exploitability"] == known.exploitability
     expected = {f"score_against_{name}": result.score for name, result in known.results.items()}
     assert expected.items() <= agent["numbers"].items()
     assert expected.keys() < learner["numbers"].keys()
-
-
-def test_the_end_of_a_process_is_explained(tmp_path, monkeypatch):
-    def fail(command, environment):
-        raise subprocess.CalledProcessError(-11, command, "compiling\nerror: something went wrong\n")
-
-    monkeypatch.setattr(sweep, "measure_usage", fail)
-    run = RunDirectory(tmp_path / "run")
-    config = {"games": 3, "game": Game().to_dict(), "learner": "q-learning", "settings": {}}
-    with pytest.raises(ValueError, match=r"SIGSEGV.* something went wrong\. train\.py --resume"):
-        TRAIN_IN_SUBPROCESS(config, run)

@@ -15,8 +15,6 @@ from ttt_apps.evaluate import main as evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import TRUST, FromFile
 
-MISSING = object()
-"""in the place of a value: the file lacks it"""
 EVIL = """
 from pathlib import Path
 from ttt_envs.agents.simple import Random
@@ -47,9 +45,13 @@ def made(tmp_path_factory):
 
 def change_config(run, **changes):
     path = run / "config.json"
-    changed = {**json.loads(path.read_text()), **changes}
-    path.write_text(json.dumps({name: value for name, value in changed.items() if value is not MISSING}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     return run
+
+
+def forget_runs():
+    for name in [name for name in sys.modules if name.split(".")[0] == "runs"]:
+        del sys.modules[name]
 
 
 @pytest.fixture
@@ -60,14 +62,11 @@ def evil(made, tmp_path, monkeypatch):
     run = made(tmp_path / "runs" / "x")
     (run / "evil.py").write_text(EVIL)
     yield run
-    for name in [name for name in sys.modules if name.split(".")[0] == "runs"]:
-        del sys.modules[name]
+    forget_runs()
 
 
 ATTACKS = [
     "runs.x.evil:Policy",
-    "expectiminimax:depth=1,leaf=(runs.x.evil:Policy)",
-    "svd:rank=1,source=(runs.x.evil:Policy)",
     "mcts:simulations=2,rollout=(expectiminimax:depth=1,leaf=(mcts:simulations=2,rollout=(runs.x.evil:Policy)))",
     "joblib.numpy_pickle:dump:filename=runs/x/evil.ran",
     "multiprocessing.forkserver:main:listener-fd=0,alive-r=0,preload=evil,main-path=runs/x/evil.py",
@@ -80,7 +79,6 @@ ATTACKS = [
     ("changes", "resumed"),
     [
         *(({"opponent": attack}, True) for attack in ATTACKS),
-        ({"opponent": ATTACKS[0]}, False),
         ({"learner": "value-net", "opponent": "teacher", "settings": {"teacher": ATTACKS[0], "jobs": 1}}, False),
         ({"learner": "sb3-ppo", "opponent": ATTACKS[0], "settings": {}}, False),
     ],
@@ -98,11 +96,10 @@ def test_opponent_or_teacher_from_a_file_runs_no_code(changes, resumed, evil, ca
     ("command", "words"),
     [
         (train.main, ["--resume", "runs/x", "--games=80"]),
-        (evaluate, ["report", "runs/x"]),
         (evaluate, ["exact", "run:runs/x", "random"]),
         (evaluate, ["compare", "runs/x", "runs/x"]),
     ],
-    ids=["resume", "report", "exact", "compare"],
+    ids=["resume", "exact", "compare"],
 )
 def test_learner_from_a_file_runs_no_code(command, words, evil, capsys):
     change_config(evil, learner="runs.x.evil:Policy")
@@ -132,17 +129,14 @@ def test_run_that_a_file_names_runs_no_code_of_its_own(made, evil, tmp_path):
     assert not (evil / "evil.ran").exists()
 
 
-def test_trust_option_allows_code(evil):
+def test_the_command_line_and_the_trust_option_allow_code(evil):
+    run = train_run(evil.parent / "y", "--opponent=runs.x.evil:Policy")
+    assert isinstance(read_config(run)["opponent"], FromFile)
+    (evil / "evil.ran").unlink()
+    forget_runs()
     change_config(evil, opponent=ATTACKS[0])
     train.main(["--resume", str(evil), "--games=80", "--trust"])
     assert (evil / "evil.ran").exists()
-    assert json.loads((evil / "config.json").read_text())["games"] == 80
-
-
-def test_command_line_is_trusted(evil):
-    run = train_run(evil.parent / "y", "--opponent=runs.x.evil:Policy")
-    assert (evil / "evil.ran").exists()
-    assert isinstance(read_config(run)["opponent"], FromFile)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -162,8 +156,8 @@ def test_nothing_is_written_through_a_link(made, name, tmp_path, capsys):
     assert outside.read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", ["config.json", "checkpoint.npz", "cost.json", "metrics.jsonl"])
 @pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("name", ["config.json", "checkpoint.npz", "metrics.jsonl"])
 def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, capsys):
     run = made(tmp_path / "run")
     (run / name).unlink()
@@ -177,35 +171,15 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"games": MISSING}, "`games`"),
         ({"games": "many"}, "`int`"),
         ({"settings": {"epsilon": "x"}}, "epsilon='x'"),
         ({"game": {"rows": 99}}, "config.json"),
-        ({"batch": 2}, "another game's"),
-        ({"opponent": "randon"}, "did you mean 'random'?"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
     ],
 )
 def test_config_that_is_invalid_or_of_another_run_is_one_sentence(made, change, word, tmp_path, capsys):
     run = change_config(made(tmp_path / "run"), **change)
     assert word in error_of(capsys, train.main, "--resume", run, "--games=80")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("config.json", "[" * 100_000),
-        ("config.json", "9" * 5_000_000),
-        ("cost.json", "[" * 100_000),
-        ("metrics.jsonl", '{"games": 1}\n'),
-        ("metrics.jsonl", "{\n"),
-    ],
-)
-def test_damaged_json_names_its_file(made, name, content, tmp_path, capsys):
-    run = made(tmp_path / "run")
-    size = (run / "metrics.jsonl").stat().st_size
-    (run / name).write_text(content + " " * (size - len(content)) if name == "metrics.jsonl" else content)
-    assert name in error_of(capsys, train.main, "--resume", run, "--games=80")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -228,14 +202,3 @@ def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
     train_run(run)
     train.main(["--resume", str(run), "--games=80"])
     assert [f"another process is writing in {run}" in error for error in errors] == [True] * 4
-
-
-def test_leftovers_of_killed_writers_are_removed(made, tmp_path):
-    run = made(tmp_path / "run")
-    left, kept = ["checkpoint.npzabcdefgh.tmp", "config.jsonabc_efg1.tmp"], ["notes.tmp"]
-    for name in (*left, *kept):
-        (run / name).touch()
-    train.main(["--resume", str(run)])  # it is finished: nothing else is done
-    train.main(["--resume", str(run), "--games=80"])
-    assert not any((run / name).exists() for name in left)
-    assert all((run / name).exists() for name in kept)
