@@ -3,9 +3,11 @@
 import numpy as np
 import plain
 import pytest
-from exactly import Drawn, Recorded
+from exactly import T3, Drawn, Recorded, play_out, policy_of
 from numpy.testing import assert_allclose
 
+from learners.q_learning import QLearningConfig
+from learners.training import Trainer
 from ttt_envs import Game, make_policy
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import (
@@ -16,8 +18,8 @@ from ttt_eval.exact.dynamic_programming import (
     regret,
     regret_table,
 )
-from ttt_eval.exact.policy_cache import CachedPolicy
-from ttt_eval.exact.strength import training_callback
+from ttt_eval.exact.policy_cache import CachedPolicy, cached
+from ttt_eval.exact.strength import strength, training_callback
 
 
 class Claiming(Recorded):
@@ -87,18 +89,51 @@ def test_results_over_classes_on_4x4_with_skips():
     assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
+def test_only_declared_symmetries_are_used():
+    """An asymmetric policy has the results of plain Python; a wrong declaration is not checked and changes them."""
+    asymmetric = policy_of("drawn1", SIX)
+    ours = outcome(SIX, asymmetric, "random")
+    assert_allclose(ours, play_out(SIX, "drawn1", "random")[0], rtol=0, atol=1e-12)
+    declared = outcome(SIX, Claiming(asymmetric), "random")
+    assert abs(np.subtract(declared, ours)).max() > 1e-3
+
+
+def canonical_queries(game, asked):
+    """Return queries with symmetric positions mapped to one."""
+    images = symmetries(game)
+    return [(min(np.frombuffer(cells, np.int8)[image].tobytes() for image in images), mover) for cells, mover in asked]
+
+
+@pytest.mark.parametrize("game", [T3, SIX], ids=str)
+def test_one_position_of_each_class_is_queried(game):
+    plain_one, said = Claiming(Averaged(game), False, False), Claiming(Averaged(game))
+    for call in (
+        lambda policy: exploitability(game, policy),
+        lambda policy: outcome(game, policy, policy),
+        lambda policy: regret(game, policy),
+    ):
+        plain_one.batches, said.batches = [], []
+        call(plain_one)
+        call(said)
+        assert len(set(canonical_queries(game, said.asked))) == len(said.asked)
+        assert len(said.asked) < len(plain_one.asked) / 2
+
+
+def test_colour_blind_policy_is_queried_once_for_both_seats():
+    one, both = Claiming(Averaged(SIX), True, False), Claiming(Averaged(SIX))
+    assert exploitability(SIX, one) == pytest.approx(exploitability(SIX, both), abs=1e-12)
+    assert len(both.asked) < 0.8 * len(one.asked)
+
+
 def test_while_training_queries_each_position_once():
-    game, learners = SIX, []
+    game = SIX
     for said in SIDES[::3]:
         learner = Claiming(Averaged(game), *said)
-        learners.append(learner)
         measure = training_callback(game, Drawn(game, seed=5), 10, games=10)
         found = measure(10, learner)
         assert len(set(learner.asked)) == len(learner.asked)
         assert found["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)
         assert found["regret"] == pytest.approx(regret(game, learner.policy), abs=1e-12)
-    boards, classes = (len(learner.asked) for learner in learners)
-    assert classes < boards / 4
 
 
 @pytest.mark.parametrize("most", [0, 1500, 1 << 28])
@@ -115,6 +150,17 @@ def test_cached_answers_are_those_of_the_policy(said, most, monkeypatch):
     before = len(asked.asked)
     caching.probabilities(boards)
     assert (len(asked.asked) == before) == (most == 1 << 28)
+
+
+def test_quick_policies_are_not_cached_and_have_the_same_strength():
+    game = Game()
+    learner = QLearningConfig(symmetries="all").build(game, np.random.default_rng(0))
+    Trainer(learner, "self", 300).run()
+    assert cached(learner, game) is learner
+    expected = strength(game, CachedPolicy(learner, game), ["random"])
+    assert repr(strength(game, learner, ["random"])) == repr(expected)
+    measures = [training_callback(game, "random", 1, 10)(10, one) for one in (learner, CachedPolicy(learner, game))]
+    assert measures[0] == measures[1]
 
 
 def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):
