@@ -28,7 +28,6 @@ from ttt_eval.benchmark.scores import score_submission
 from ttt_eval.benchmark.submission import (
     FILE,
     PolicyTable,
-    Run,
     Submission,
     encode_record,
     list_positions,
@@ -309,13 +308,11 @@ def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, capsys)
 # Scores
 
 
-def write_table(folder, task, probabilities, steps=None):
-    """Write a submission of one table, or add it to the one in the folder."""
-    [name] = Run(task, 0, ()).tables(steps or task.steps)
+def write_tables(folder, task, tables):
+    """Write a submission of one run from its probabilities by steps."""
     folder.mkdir(exist_ok=True)
-    arrays = arrays_of(folder) if (folder / FILE).exists() else {"submission": encode_record(Submission("table"))}
-    arrays[f"{name}/probabilities"] = probabilities
-    np.savez_compressed(folder / FILE, **arrays)
+    arrays = {f"{task.name}/seed-0/steps-{steps:06d}/probabilities": table for steps, table in tables.items()}
+    np.savez_compressed(folder / FILE, submission=encode_record(Submission("table")), **arrays)
 
 
 class ColourBlind(Drawn):
@@ -337,8 +334,8 @@ def test_submissions_score_what_a_plain_recursion_gives(name, tmp_path):
     win, loss = results("random", task.opponent)
     worst, best = win - loss, sum(best_value(game, task.opponent, seat) for seat in (0, 1)) / 2
     policies = {steps: ColourBlind(game, steps) for steps in (1000, task.steps)}
-    for steps, policy in policies.items():
-        write_table(tmp_path, task, policy.probabilities(list_positions(game)), steps)
+    boards = list_positions(game)
+    write_tables(tmp_path, task, {steps: policy.probabilities(boards) for steps, policy in policies.items()})
     [run] = score_submission(tmp_path).runs
     for row, policy in zip(run.checkpoints, policies.values(), strict=True):
         win, loss = results(policy, task.opponent)
@@ -350,18 +347,16 @@ def test_the_last_tables_are_those_that_determine_the_score(tmp_path):
     """Equal tables are scored against the opponents of their steps, all of which count; otherwise the last one does."""
     task = find_task("opponents")
     table = tabulate(task.games[0], "random")["probabilities"]
-    for steps in (20_000, 40_000):
-        write_table(tmp_path / "all", task, table, steps)
+    write_tables(tmp_path / "all", task, {20_000: table, 40_000: table})
     every = score_submission(tmp_path / "all")
     assert every == score_submission(tmp_path / "all", last=True)
     random, win_or_block = every.runs[0].checkpoints
     assert random.score == pytest.approx(win_or_block.score, abs=TOLERANCE) == pytest.approx(0, abs=TOLERANCE)
     assert random.value > win_or_block.value + 0.5
     task = find_task("half-random")
-    for steps in task.checkpoints[::-1]:
-        assert steps == task.steps or not score_submission(tmp_path / "last", last=True).runs[0].complete
-        write_table(tmp_path / "last", task, table, steps)
-    assert score_submission(tmp_path / "last", last=True).runs[0].complete
+    for first, complete in ((0, True), (1, False)):
+        write_tables(tmp_path / "last", task, dict.fromkeys(task.checkpoints[first:], table))
+        assert score_submission(tmp_path / "last", last=True).runs[0].complete == complete
 
 
 def test_tables_of_large_boards_round_probabilities(monkeypatch):
@@ -429,7 +424,7 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
     "bomb": ({P: np.zeros((1 << 22, 9))}, "unpacks to 301,"),
     "other array": ({f"{TABLE}more": np.zeros(3)}, "no array of a submission"),
     "no probabilities": ({P: None}, "lacks chance-25/seed-0"),
-    "many arrays": (many("{}", 20_001), "more than 20,000 arrays"),
+    "many arrays": (many("{}", 101), "more than 100 arrays"),
     "many checkpoints": (many("chance-25/seed-0/steps-{:06d}/values", 21), "22 checkpoints"),
     "scored from others": ({"critic/seed-0/steps-000200/probabilities": np.zeros(0)}, "from those of chance-25"),
     "cost": ({RUN: text(cost={"cpu_s": -1})}, "cpu_s"),
@@ -444,7 +439,8 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_files_get_one_sentence(kind, submission, tmp_path, capsys):
+def test_hostile_files_get_one_sentence(kind, submission, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("ttt_eval.benchmark.submission.MAX_ARRAYS", 100)
     damage, message = HOSTILE[kind]
     arrays = {name: array for name, array in arrays_of(submission).items() if name in (P, V, RUN, "submission")}
     for name, other in () if callable(damage) else damage.items():
