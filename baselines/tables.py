@@ -114,9 +114,8 @@ def source_values(game: Game, source: str, terminal: Terminal = "equation") -> F
     table = _alive.get(key)
     if table is None:
         content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
-        shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
         name = f"{source}-play-{game.slug}"
-        table = _alive[key] = load_or_compute(name, content, shape, lambda: _fill(game, source, terminal))
+        table = _alive[key] = load_or_compute(name, content, lambda: _fill(game, source, terminal))
     return table
 
 

@@ -1,53 +1,7 @@
 """Learners: policies that are trained."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ttt_envs.core.names import public_names
-
-if TYPE_CHECKING:
-    from learners.alpha_zero import AlphaZeroConfig as AlphaZeroConfig
-    from learners.base import Learner as Learner
-    from learners.base import Transition as Transition
-    from learners.config import Fraction as Fraction
-    from learners.config import LearnerConfig as LearnerConfig
-    from learners.exact_pg import ExactPGConfig as ExactPGConfig
-    from learners.naive_mc import NaiveMCConfig as NaiveMCConfig
-    from learners.pettingzoo_loop import train_in as train_in
-    from learners.q_learning import QLearningConfig as QLearningConfig
-    from learners.q_net import QNetConfig as QNetConfig
-    from learners.training import Trainer as Trainer
-    from learners.training import TrainingLoop as TrainingLoop
-    from learners.training import make_initial_rng as make_initial_rng
-    from learners.value_net import ValueNetConfig as ValueNetConfig
+import lazy_loader
 
 __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/packages.py
 
-__getattr__, __dir__, __all__ = public_names(__name__, __file__)
-__all__ += ["LEARNERS", "OtherGameWarning", "is_run"]
-
-CONFIG = "config.json"
-"""File of a run with its game and settings."""
-LEARNERS: dict[str, str] = {
-    "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",
-    "exact-pg": "learners.exact_pg:ExactPGConfig",
-    "naive-mc": "learners.naive_mc:NaiveMCConfig",
-    "q-learning": "learners.q_learning:QLearningConfig",
-    "q-net": "learners.q_net:QNetConfig",
-    "sb3-dqn": "learners.sb3:DQNConfig",
-    "sb3-maskable-ppo": "learners.sb3:MaskablePPOConfig",
-    "sb3-ppo": "learners.sb3:PPOConfig",
-    "value-net": "learners.value_net:ValueNetConfig",
-}
-"""Maps a learner's name to "module:Config", the frozen dataclass of its settings, imported on demand."""
-
-
-class OtherGameWarning(UserWarning):
-    """A run plays a game on its own board that it was not trained on."""
-
-
-def is_run(folder: Path) -> bool:
-    """Return whether a folder is a run."""
-    return (folder / CONFIG).is_file()
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

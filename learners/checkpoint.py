@@ -18,15 +18,14 @@ from typing import IO, Any
 import numpy as np
 from msgspec import convert, defstruct
 
-from learners import CONFIG as CONFIG
-from learners import OtherGameWarning, is_run
 from learners.base import Arrays
 from learners.config import LearnerConfig, load_learner
+from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import from_file
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
@@ -145,8 +144,7 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     """
     path = run / CONFIG
     if not os.path.lexists(path):
-        near = run.parent if is_run(run.parent) else closest_path(run, is_run)
-        hint = f"Did you mean {near}?" if near else f"Make one with train.py --out {run}"
+        hint = f"Did you mean {run.parent}?" if is_run(run.parent) else f"Make one with train.py --out {run}"
         raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {hint}")
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:

@@ -153,7 +153,7 @@ class ExactTraining(TrainingLoop):
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
             policy = make_policy(opponent, game)
-            if policy.peeks or not policy.pure:
+            if not policy.pure:
                 why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
                 raise ValueError(f"{learner} evaluates its opponent exactly, but {why}: choose another opponent")
             self._opponent = np.concatenate([policy.probabilities(part) for part in boards.chunks(QUERY_SIZE)])

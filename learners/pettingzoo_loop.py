@@ -39,14 +39,12 @@ def train_in(
         seat: the learner's.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent or one that peeks, a learner that cannot learn so.
+        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn so.
     """
     check_counts(games, 1)
     check_choice("seat", seat, get_args(Seat))
     check_backup(learner, self_play=opponent == SELF)
     other = None if opponent == SELF else make_policy(opponent, learner.game)
-    if other is not None and other.peeks:
-        raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
     key, progress = training_key(seed), Progress()
     decisions = Decisions(learner, 1, make_rng(seed, SPAWN_EXPLORATION))
     for number in range(games):

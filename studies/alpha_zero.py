@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from learners import CONFIG
 from learners.base import Checkpointable
-from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
+from learners.checkpoint import build_config, new_config, save_checkpoint
 from learners.training import TrainingLoop
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
 from ttt_apps.runs import WARM_UP_GAMES

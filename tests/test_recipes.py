@@ -46,7 +46,7 @@ def checkout(tmp_path_factory):
     (folder / "docs" / "learners" / "favourite.md").write_text("# Favourite\n\nPrefers cells that ended games well.\n")
     insert(folder / "mkdocs.yml", "          - learners/index.md", "          - learners/favourite.md")
     for entry, registry, file in ENTRY.findall(PAGE.read_text()):
-        insert(folder / file, f"{registry}:", f"    {entry},")
+        insert(folder / file, f"{registry}:", f"    {' '.join(entry.split())},")
     return folder
 
 

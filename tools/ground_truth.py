@@ -24,7 +24,6 @@ from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
 from ttt_apps.board import values_text
 from ttt_apps.versions import make_provenance
-from ttt_envs.core.files import subfolder
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -120,7 +119,7 @@ def measure_unit(folder: Path, unit: Unit) -> Any:
     game = Game.from_dict(unit["solve"])
     if game.cells <= MAX_SOLVER_CELLS:
         return _facts(solve(game), Optimal(game))
-    place = subfolder(folder, f"layers-{game.slug}")
+    place = folder / f"layers-{game.slug}"
     facts = _facts(build(game, place), Optimal(game, database=str(place)))
     shutil.rmtree(place)
     return facts

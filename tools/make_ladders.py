@@ -19,7 +19,7 @@ from msgspec import convert
 
 from ttt_apps.evaluate.ladder import rung_row
 from ttt_apps.versions import make_provenance
-from ttt_envs.core.files import subfolder, write_json
+from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
@@ -102,7 +102,7 @@ def measure_ladder(
     units += [{"game": game, "graded": spec} for spec in plan.graded]
     found = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
     costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
-    costs = collect_results(_measure, costed, subfolder(folder, "costs"), provenance)
+    costs = collect_results(_measure, costed, folder / "costs", provenance)
     results, graded = found[: len(pairings)], dict(zip(plan.graded, found[len(pairings) :], strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
     ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))

@@ -29,7 +29,6 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.files import closest_path
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
@@ -480,8 +479,7 @@ def describe_os_error(problem: OSError) -> str:
         return str(problem)
     path = Path(str(problem.filename))
     if isinstance(problem, FileNotFoundError):
-        near = closest_path(path)
-        return f"there is no file or folder {path}: {f'did you mean {near}?' if near else 'name another'}"
+        return f"there is no file or folder {path}: name another"
     return f"{path} cannot be used ({problem.strerror}): choose another place"
 
 

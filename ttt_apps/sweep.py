@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,8 @@ from ttt_apps.train_options import MEASURED, Options, batch_note, folder_name, p
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
-from ttt_envs.core.files import read_bounded, subfolder, write_atomically
-from ttt_envs.core.packages import subprocess_environment
+from ttt_envs.core.files import read_bounded, write_atomically
+from ttt_envs.core.packages import ROOT
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
@@ -47,7 +48,10 @@ REFUSED = (
     "tyro-print-completion", "tyro-write-completion",
 )  # fmt: skip
 """Options that the file of a sweep cannot have: they are those of the command, or write files."""
-TRAIN = "from ttt_envs.core.packages import end_with_stdin; end_with_stdin(); from ttt_apps.train import main; main()"
+TRAIN = (
+    "import os; from ttt_envs.core.packages import end_with_process; end_with_process(os.getppid()); "
+    "from ttt_apps.train import main; main()"
+)
 """Code of a process that trains: a killed command leaves no process behind that holds the lock of a run."""
 
 
@@ -87,7 +91,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
-        runs = subfolder(folder, RUNS)
+        runs = folder / RUNS
         work = partial(train_unit, None if isinstance(workers, str) else str(runs.absolute()), provenance)
         with cli.report_interrupt(folder), cli.bar("training runs") as progress:
             numbers = collect_results(
@@ -180,7 +184,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
             "numbers": measure_policy(game, make_policy(FromFile(unit[sweeps.AGENT]), game), FromFile(unit["opponent"]))
         }
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
-        run = RunDirectory(subfolder(Path(folder), unit["name"]))
+        run = RunDirectory(Path(folder, unit["name"]))
         packages = {name: version for name, version in provenance.items() if name != "code"}
         config = {**unit["config"], "versions": packages}
         train_in_subprocess(config, run)
@@ -249,7 +253,8 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     # a crash in machine code prints where it happened
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:
-        usage = measure_usage(command, subprocess_environment())
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # of these packages, also in a checkout
+        usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except subprocess.CalledProcessError as problem:
         problem.cmd, last = (
             f"train.py --resume {run}",

@@ -81,8 +81,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     Peak memory is at least that of this process where children inherit it. Windows keeps no usage of ended processes:
     there all but the wall time is 0.
 
-    An interrupt of this process stops the new one. If this process is killed, the standard input of the new one ends:
-    see :func:`ttt_envs.core.packages.end_with_stdin`.
+    An interrupt of this process stops the new one.
 
     Raises:
         subprocess.CalledProcessError: the process failed; it has the output.
@@ -90,7 +89,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     began, used = time.perf_counter(), (0.0, 0.0, 0)
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
         ) as process:
             try:
                 if hasattr(os, "wait4"):

@@ -23,7 +23,7 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core import files
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import path_hint, write_atomically
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.exact.strength import measure
@@ -166,7 +166,7 @@ def _expand_path(path: Path) -> list[Path]:
     inside = [each for folder in (path, path / "runs") if folder.is_dir() for each in sorted(folder.iterdir())]
     runs = [each for each in inside if RunDirectory(each).exists()]
     if not runs:
-        raise ValueError(f"there is no run in {path}: {path_hint(path, 'name run directories')}")
+        raise ValueError(f"there is no run in {path}: name run directories")
     return runs
 
 

@@ -173,10 +173,10 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     kept = {}
     for line in lines:
         try:
-            data = parse_json(line, nan=True)
+            data = json.loads(line)
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
             if line == _line(name, result):
                 kept[name] = result
-        except (ValueError, KeyError, TypeError):  # an incomplete line of a killed writer
+        except (ValueError, KeyError, TypeError, RecursionError):  # an incomplete line of a killed writer
             continue
     return kept

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import convert, defstruct
 
-from learners import is_run
+from learners import CONFIG, is_run
 from learners.base import Arrays, check_shapes
 from learners.checkpoint import (
     CHECKPOINT,
-    CONFIG,
     COST,
     METRICS,
     TrainingConfig,

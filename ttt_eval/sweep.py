@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, field, toml
 
-from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
+from ttt_envs.core.files import read_bounded, write_atomically, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
 from ttt_eval.statistics import Interval, interval_from_seeds
@@ -64,7 +64,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
     try:
         parts = toml.decode(read_bounded(path, MAX_FILE_BYTES), type=_Parts)
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}: {path_hint(path, 'write one as docs/scale.md tells')}") from None
+        raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
     except (ValueError, RecursionError) as problem:
         raise ValueError(f"{path} is no sweep as docs/scale.md describes it: {problem}") from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds

@@ -235,13 +235,12 @@ def decomposition(
     grouping = make_grouping(game, method, split, of_moves=is_policy(source))
     if is_policy(source):  # not cached, because its files may change
         return decompose(method, source_values(game, source, terminal), grouping, most=most)
-    tensor_groups, axes, shapes = _shapes(method, grouping, most)
+    tensor_groups, axes, _ = _shapes(method, grouping, most)
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
     content |= {"groups": str(tensor_groups), "axes": axes, "most": most}
     parts = load_or_compute(
         f"{source}-factors-{game.slug}",
         content,
-        (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
         lambda: _project(method, grouping, most, source_values(game, source, terminal)),
     )
     return Decomposition(method, grouping, most, parts)

@@ -19,6 +19,7 @@ import psutil
 import pytest
 from numpy.testing import assert_array_equal
 from players import FirstEmpty
+from processes import ROOT, python_path
 
 from baselines.gomocup.program import MAX_LINE_LENGTH, Program
 from baselines.timed import Clock
@@ -26,7 +27,6 @@ from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import TRUST, FromFile
-from ttt_envs.core.packages import subprocess_environment
 from ttt_envs.game.game import Position
 from ttt_eval.matches.games import read_games
 from ttt_eval.matches.match import play_pairs
@@ -413,7 +413,8 @@ def test_no_engine_outlives_python(engine, how):
     ]
     pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     python = [sys.executable, "-c", "\n".join(lines)]
-    with subprocess.Popen(python, text=True, env=subprocess_environment(), **pipes) as python:
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT)}
+    with subprocess.Popen(python, text=True, env=environment, **pipes) as python:
         number = int(python.stdout.readline())
         if how == "an interrupt":
             time.sleep(0.3)

@@ -37,12 +37,6 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
     with pytest.raises(ValueError, match="fictitious-play needs best responses over views"):
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
-    with pytest.raises(ValueError, match="optimal:peeking=true is no function"):
-        ExactPGConfig().training(SMALL, 10, batch=1, seed=0, opponent="optimal:peeking=true")
-    learner = QLearningConfig().build(SMALL, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="needs to see hidden stones"):
-        train_in(mnk_v0.env(size=(2, 3), win_length=2, phantom="classic"), learner, "optimal:peeking=true", 1)
-    Trainer(learner, "optimal:peeking=true", 20).run()
 
 
 def test_regularized_updates_lower_exploitability(hidden):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 
 import pytest
 
@@ -50,17 +49,19 @@ def test_reading_is_bounded(tmp_path):
         open_to_read(tmp_path / "none")
 
 
-def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
-    for content in (b"one", b" two"):
-        with open_to_write(tmp_path / "file") as file:
-            file.read()
-            file.write(content)
-    assert (tmp_path / "file").read_bytes() == b"one two"
-
-
 @pytest.mark.parametrize(
     "text",
-    [b"{", b"\xff", "[" * 100_000, "[" * 100_000 + "]" * 100_000, "9" * 10_000, "[NaN]", "-Infinity", "[-1e999]"],
+    [
+        b"{",
+        b"\xff",
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        "9" * 10_000,
+        "[NaN]",
+        "-Infinity",
+        "[-1e999]",
+        '"\\ud800"',
+    ],
     ids=lambda text: str(text[:9]),
 )
 def test_invalid_json_is_refused(text, tmp_path):
@@ -76,31 +77,18 @@ def test_json_is_read_as_it_was_written(tmp_path):
     data = {"a": [1.5, -2, None, True, "[[[" * 99], "b": [[[[[[]]]]]] * 999, "c": 10**50}
     write_json(tmp_path / "file", data)
     assert read_json(tmp_path / "file") == data == json.loads((tmp_path / "file").read_text())
-    assert parse_json("[Infinity, -1e999]", nan=True) == [float("inf"), -float("inf")]
 
 
 def test_only_temporary_files_of_these_names_are_removed(fresh, tmp_path):
     """As a killed writer leaves them."""
-    keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp", "a.jsonabcdefgh.tmp.txt", "a.svgabcdefgh.tmp"]
-    for name in (*keep, "a.jsonabc_ef9h.tmp", "a figure.png01234567.tmp"):
+    keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp"]
+    for name in (*keep, "a figure.png01234567.tmp"):
         (tmp_path / name).touch()
     write = f"write_atomically(Path({str(tmp_path)!r}) / 'x.npz', lambda file: os._exit(0))"
     fresh("import os", "from pathlib import Path", "from ttt_envs.core.files import write_atomically", write)
     assert len(list(tmp_path.glob("x.npz*"))) == 1
     delete_temporary_files(tmp_path, ("a.json", "x.npz", "*.png"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(keep)
-    delete_temporary_files(tmp_path / "nowhere", ("a",))
-
-
-@pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_permissions_follow_the_umask(umask, tmp_path):
-    before = os.umask(umask)
-    try:
-        write_atomically(tmp_path / "new", lambda file: file.write(b"1"))
-        (tmp_path / "other").write_bytes(b"1")
-    finally:
-        os.umask(before)
-    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("new", "other")] == [0o666 & ~umask] * 2
 
 
 def test_files_are_synced_before_renaming(tmp_path, monkeypatch):

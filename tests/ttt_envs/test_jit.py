@@ -133,16 +133,6 @@ def test_a_first_game_compiles_nothing_and_is_that_of_machine_code(run, tmp_path
     assert run(*game, TTT_ENVS_INTERPRET="0", **of_all_tests) == interpreted
 
 
-def test_the_folder_of_machine_code(monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
-    assert jit.kernel_folder() == tmp_path / "named"
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    assert jit.kernel_folder() == ROOT / ".cache" / "numba"
-    monkeypatch.setattr(jit, "ROOT", tmp_path / "site-packages")
-    monkeypatch.setattr(jit.platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    assert jit.kernel_folder() == tmp_path / "ttt_envs" / "numba"
-
-
 def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run):
     printed = run(
         "import mine, numba",

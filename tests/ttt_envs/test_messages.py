@@ -9,7 +9,7 @@ import pytest
 
 from ttt_envs import Game, as_policy
 from ttt_envs.core import packages
-from ttt_envs.core.checks import closest_name
+from ttt_envs.core.checks import closest_names
 from ttt_eval.exact import exploitability
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,15 +29,10 @@ def test_a_function_in_the_place_of_a_policy_or_game_is_refused_with_the_way_to_
             call()
 
 
-def test_closest_name():
-    names = {
-        "Q_Learning": "q-learning",
-        "q-lerning": "q-learning",
-        "OPTIMAL": "optimal",
-        "zzz": None,
-        "opti": "optimal",
-    }
-    assert {name: closest_name(name, ["optimal", "q-learning"]) for name in names} == names
+def test_the_closest_name_or_all():
+    names = {"Q_Learning": ["q-learning"], "q-lerning": ["q-learning"], "OPTIMAL": ["optimal"]}
+    for name, near in {**names, "zzz": ["optimal", "q-learning"]}.items():
+        assert re.findall("'(.+?)'", closest_names(name, ["q-learning", "optimal"])) == near
 
 
 def test_commands_that_install_extras(tmp_path, monkeypatch):

@@ -53,21 +53,6 @@ def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, m
     check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path)
 
 
-def test_other_folders_are_ignored(tmp_path):
-    for name in ("runs", "baseline", "tests"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "baselines").mkdir()  # no package: Python prefers ours, which comes later
-    done = run(tmp_path, command("ttt_apps.evaluate", "exact", "random", "random", "--json"))
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_default_environment_needs_no_package_with_a_generic_name(tmp_path):
-    (tmp_path / "baselines.py").touch()
-    make = "import gymnasium; print(gymnasium.make('ttt_envs:ttt/TicTacToe-v0').reset(seed=0)[1]['mover'])"
-    done = run(tmp_path, make)
-    assert (done.stdout, done.stderr) == ("0\n", "")
-
-
 def test_a_package_that_others_have_overwritten_is_refused(tmp_path):
     site = tmp_path / "site-packages"
     for package in PACKAGES:

@@ -1,8 +1,6 @@
 """Work on threads: the same results with any number, order, exceptions, nesting, interrupts, and forks."""
 
-import os
 import sys
-import threading
 import time
 
 import numpy as np
@@ -46,16 +44,6 @@ def test_results_are_in_the_order_of_blocks_and_the_first_exception_stops_the_wo
     assert len(done) < 500
 
 
-def test_several_threads_work_at_the_same_time_and_calls_may_be_nested():
-    barrier = threading.Barrier(3)
-    map_threads(lambda block: barrier.wait(timeout=60), range(3), 3)
-
-    def inner(number):
-        return sum(map_threads(square, range(number), 3))
-
-    assert map_threads(inner, range(12), 4) == [sum(i * i for i in range(number)) for number in range(12)]
-
-
 def test_number_of_threads(monkeypatch):
     import joblib
 
@@ -69,10 +57,7 @@ def test_number_of_threads(monkeypatch):
 @pytest.mark.parametrize("threads", [0, MAX_THREADS + 1, True, 1.5, "two"])
 def test_numbers_of_threads_that_cannot_work_are_refused(threads):
     for call in (
-        lambda: count_threads(threads),
-        lambda: MCTS(SKIPS, 5, threads=threads),
         lambda: solve(SKIPS, cache=False, work=Work(threads)),
-        lambda: build(SKIPS, work=Work(threads)),
         lambda: AlphaZeroConfig(threads=threads),
         lambda: make_policy(f"mcts:threads={threads}", SKIPS),
     ):
@@ -137,47 +122,23 @@ def test_results_do_not_depend_on_threads(work, monkeypatch):
 # ---------------------------------------------------------------------------------------------------------------------
 # Processes
 
-USES_THREADS = """
-import os, signal, sys, threading, time
-from baselines.exact.layers import Work, start_value
-from ttt_envs import Game
-from ttt_envs.core.work import map_threads
-
-GAME = Game(3, 4, 3, 0.25)
-
-def work(threads=3):
-    return start_value(GAME, work=Work(threads))
-
-before = work()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_has_threads_of_its_own():
-    code = """
-child = os.fork()
-if child == 0:
-    os._exit(0 if work() == before else 3)
-until = time.monotonic() + 120
-while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
-    time.sleep(0.01)
-if done[0] == 0:
-    os.kill(child, signal.SIGKILL)
-    sys.exit("the child hangs")
-assert os.waitstatus_to_exitcode(done[1]) == 0 and work() == before
-"""
-    run_python("-c", USES_THREADS + code)
-
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 def test_an_interrupt_stops_the_work():
     code = """
+import os, signal, sys, threading
+from baselines.exact.layers import Work, start_value
+from ttt_envs import Game
+from ttt_envs.core.work import map_threads
+
+game = Game(3, 4, 3, 0.25)
+before = start_value(game, work=Work(3))
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
-    map_threads(start_value, [GAME] * 400, 3)
+    map_threads(start_value, [game] * 400, 3)
 except KeyboardInterrupt:
-    assert work() == work(1)
+    assert start_value(game) == before
     sys.exit(0)
 sys.exit("not interrupted")
 """
-    run_python("-c", USES_THREADS + code)
+    run_python("-c", code)

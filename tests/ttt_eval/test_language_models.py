@@ -331,8 +331,9 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
             pass
     line = path.read_bytes()
     bad = [b"[" * 10**5, b"\xff\xfe", b"", b"9" * 5000, b"{}", b'{"custom_id": 3}', b'{"custom_id": "two", "text": 1}']
-    surrogate = b'{"custom_id": "three", "text": "\\ud800", "prompt_tokens": -1, "truncated": 3}'
-    path.write_bytes(b"\n".join([*bad, surrogate, line, line[: len(line) // 2]]))
+    surrogate = b'{"custom_id": "two", "text": "\\ud800"}'
+    odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "truncated": 3}'
+    path.write_bytes(b"\n".join([*bad, surrogate, odd, line, line[: len(line) // 2]]))
     with open_answers(path) as answers:
         assert answers == {"one": good, "three": Answer("?")}
         answers.add("four", answers["three"])

@@ -7,8 +7,7 @@ import phantoms
 import pytest
 from numpy.testing import assert_allclose
 
-from ttt_envs import Game, PhantomGame, Policy, make_policy
-from ttt_envs.game.boards import Boards
+from ttt_envs import Game, PhantomGame, Policy
 from ttt_envs.graph.kept import KeptGraph
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, exploitation, outcome
 
@@ -89,29 +88,3 @@ def test_policies_that_break_the_rules_are_refused():
             exploitability(game, Wrong(answer))
     with pytest.raises(MemoryError, match="too many for exact results"):
         exploitability(PhantomGame(Game(4, 4, 4), "abrupt"), "random")
-
-
-class Sees:
-    """Perfect play by all stones, in plain states."""
-
-    def __init__(self, game):
-        self.policy = make_policy("optimal", game.game)
-
-    def of(self, state):
-        boards = Boards(np.array([state.cells], np.int8), np.array([state.mover], np.int8))
-        return self.policy.probabilities(boards)[0].tolist()
-
-
-def test_a_peeking_policy_sees_all_stones(hidden):
-    """Its results, and those of its best responder, are those of all histories; it has no policy over views."""
-    game, name = PhantomGame(Game(2, 2, 2, 0.3), hidden), "optimal:peeking=true"
-    state, views = phantoms.start(game), phantoms.ViewPolicy(game, 0)
-    expected = phantoms.play_out(game, state, (Sees(game), views))
-    assert_allclose(outcome(game, name, views), expected, rtol=0, atol=1e-12)
-    expected = phantoms.play_out(game, state, (views, Sees(game)))
-    assert_allclose(outcome(game, views, name), expected, rtol=0, atol=1e-12)
-    for responder in (0, 1):
-        value, _, _ = phantoms.best_response(game, state, responder, Sees(game))
-        assert abs(best_response(game, name, responder).value - value) < 1e-12
-    with pytest.raises(ValueError, match="no policy over views"):
-        evaluate_policy(game, name, "random")

@@ -14,7 +14,8 @@ from commands import error_of, text_of
 from pages import check_in_browser, in_browser, read_page
 
 from baselines.exact import solve
-from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, RunPolicy
+from learners import CONFIG
+from learners.checkpoint import CHECKPOINT, COST, METRICS, RunPolicy
 from ttt_apps import evaluate, train
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards, coordinate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from learners.checkpoint import CONFIG
+from learners.registry import CONFIG
 from ttt_envs.core.checks import closest_names
 from ttt_eval.run_files import RunDirectory
 

@@ -112,7 +112,7 @@ def as_policy(
     observation: Observation | None = None,
     returns: Returns = "actions",
     *,
-    batch: bool | None = None,
+    batch: bool = False,
     dtype: DType = "float32",
     observe_skip_chance: bool | None = None,
 ) -> Policy:
@@ -128,8 +128,6 @@ def as_policy(
             - a Keras model, called with ``training=False`` and the observation;
             - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whether or
               not it was trained with masks, and sees observations as normalised by its VecNormalize;
-            - any other model with ``predict(observations)``, which must return actions (``deterministic=True`` and
-              ``action_masks`` are passed if it accepts them);
             - a policy of this package, which is returned unchanged, or an object with ``pure`` and ``probabilities``.
         game: the game to play.
         observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
@@ -137,8 +135,7 @@ def as_policy(
         returns: ``"actions"`` legal actions, of cells, or with gravity of columns; ``"values"`` [actions], of which the
             best legal one is played, with equal shares for ties; ``"logits"`` or ``"probabilities"`` [actions], which
             are masked. For a Stable-Baselines3 model the last two use its action distribution.
-        batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
-            functions do not.
+        batch: whether a function takes and returns batches, [B, ...] each; networks and models always do.
         observe_skip_chance: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a
             model with an ``observation_space`` was trained, else False.
 
@@ -147,7 +144,6 @@ def as_policy(
         ValueError: an option is unknown, or the model needs another observation, or its space fits several.
     """
     check_choice("returns", returns, get_args(Returns))
-    check_choice("batch", batch, (None, False, True))
     if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
         raise TypeError("as_policy takes the function first and the game second: write as_policy(function, game)")
     if hasattr(function, "probabilities"):
@@ -155,20 +151,15 @@ def as_policy(
     name = _name(function)
     builder = _make_observation_builder(function, name, game, observation, dtype, observe_skip_chance)
     call = _adapt_net(function, name, "actions" if returns in ("actions", "values") else "logits")
-    if call is not None and _sb3_policy(function, name) is not None:
+    if call is None:
+        if not callable(function):
+            raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model that is known here")
+        takes_mask = _takes_mask(function, name, star=True)
+        call = function if takes_mask else lambda observations, masks: function(observations)
+        return CallableAgent(game, call, builder, returns, batch, name)
+    if _sb3_policy(function, name) is not None:
         returns = "values" if returns in ("actions", "values") else "logits"
-    if call is None and hasattr(function, "predict"):
-        if returns != "actions":
-            raise ValueError(f"{name} is a model whose predict gives actions: omit returns")
-        call = partial(_call_predict, function)
-    if call is not None:
-        if batch is False:
-            raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
-        return CallableAgent(game, call, builder, returns, True, name)
-    if not callable(function):
-        raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
-    call = function if _takes_mask(function, name, star=True) else lambda observations, masks: function(observations)
-    return CallableAgent(game, call, builder, returns, bool(batch), name)
+    return CallableAgent(game, call, builder, returns, True, name)
 
 
 def as_value_function(
@@ -299,14 +290,6 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
     if last.kind is last.VAR_POSITIONAL:
         return star
     return len(places) == 2 and (last in required or "mask" in last.name.lower())
-
-
-def _call_predict(model: Any, observations: Any, masks: Int8Array) -> Any:
-    """Call a model with ``predict``, as in Stable-Baselines3 or scikit-learn."""
-    offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
-    parameters = inspect.signature(model.predict).parameters
-    output = model.predict(observations, **{key: offered[key] for key in offered if key in parameters})
-    return output[0] if isinstance(output, tuple) else output  # without the recurrent state, which is None
 
 
 def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any, masks: Int8Array) -> Any:

@@ -32,7 +32,6 @@ class ObservationBuilder:
     ) -> None:
         check_choice("observation", observation, get_args(Observation))
         check_choice("dtype", dtype, get_args(DType))
-        check_choice("observe_skip_chance", observe_skip_chance, (False, True))
         self.game, self.kind, self.dtype = game, observation, np.dtype(dtype)
         self.observe_skip_chance = observe_skip_chance
         self._appends = observe_skip_chance and observation != "dict"  # to the stones, as further numbers

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
@@ -18,16 +18,6 @@ from ttt_envs.game.rules import STREAM_OPPONENT
 
 ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
 """``Policy.variants`` of those that support all: a new rule is refused until it is added here, or to a class"""
-PEEKING = "peeking"
-"""key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game; in others it has no effect"""
-
-
-class Uniforms(Protocol):
-    """The part of ``numpy.random.Generator`` needed for sampling; every generator has it."""
-
-    def random(self, size: int, /) -> Float64Array:
-        """Return float64[size], uniform in [0, 1)."""
-        ...
 
 
 class Policy:
@@ -49,8 +39,6 @@ class Policy:
     :data:`SHARE_TOLERANCE`; ``wrappers.check_colour_blind`` tests it."""
     quick: ClassVar[bool] = False
     """Whether a cache would take as long as its answers."""
-    peeks: ClassVar[bool] = False
-    """Whether it is asked about positions with all stones in phantom games, and not about views."""
     runs_program: ClassVar[bool] = False
     """Whether it runs a program named by an argument, which a file may not do."""
 
@@ -86,15 +74,15 @@ class Policy:
         """
         raise NotImplementedError
 
-    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
+    def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Sample int64[B] from the distribution of ``probabilities``, with exactly one ``rng.random(B)``.
 
         Args:
             boards: positions that are not over.
-            rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
+            rng: of a pure policy perhaps an :class:`EpisodeStreams` in its place.
         """
-        needed = () if self.pure else (typing.cast(np.random.Generator, rng),)
-        return sample(self.probabilities(boards, *needed), rng.random(len(boards.mover)))
+        p = self.probabilities(boards) if self.pure else self.probabilities(boards, rng)
+        return sample(p, rng.random(len(boards.mover)))
 
     def act_in_games(
         self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
@@ -120,8 +108,7 @@ def check_game(name: str, kind: Any, game: AnyGame) -> None:
     undeclared = "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
     reasons = {**dict.fromkeys((*VARIANTS, HIDING), undeclared), **getattr(kind, "refusals", {})}
     supported = (*getattr(kind, "variants", ()), *[HIDING] * getattr(kind, "plays_hidden", False))
-    hint = f"; or let it see hidden stones, which is cheating, with {PEEKING}=true"
-    check_variants(name, game, supported, reasons=reasons, hint=hint)
+    check_variants(name, game, supported, reasons=reasons)
 
 
 class PolicyWrapper(Policy):
@@ -190,13 +177,9 @@ class Forfeit(ValueError):  # noqa: N818  # the end of a game, which a match cou
     """
 
     def __init__(self, reason: str, actions: Int64Array | None = None) -> None:
-        words = " ".join(reason.split())[:MAX_REASON_LENGTH] or "no reason was given"
+        words = truncate(" ".join(reason.split()), 1000) or "no reason was given"
         super().__init__(words if words.isprintable() else ascii(words)[1:-1])
         self.actions = np.zeros(0, np.int64) if actions is None else actions
-
-
-MAX_REASON_LENGTH = 1000
-"""Maximum number of characters of a reason; the rest is cut."""
 
 
 class Player:
@@ -269,7 +252,7 @@ def sample(probabilities: Float64Array, u: Float64Array) -> Int64Array:
     return out
 
 
-def act(policy: Policy, boards: Boards, rng: Uniforms) -> Int64Array:
+def act(policy: Policy, boards: Boards, rng: np.random.Generator) -> Int64Array:
     """Return a move int64[B] of any policy: see :meth:`Policy.act`."""
     return to_policy(policy).act(boards, rng)
 
@@ -315,7 +298,7 @@ def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, p
     """
     if policy.pure:
         try:
-            actions = policy.act(boards, EpisodeStreams(episode_keys, plies))
+            actions = policy.act(boards, cast(np.random.Generator, EpisodeStreams(episode_keys, plies)))
         except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
             raise ValueError(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
     else:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.agents.policy import ALL_VARIANTS, Uniforms
+from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int8, int64, kernel
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits
@@ -34,7 +34,7 @@ class Random(Named):
         shares: Float64Array = legal / legal.sum(axis=1, keepdims=True)
         return shares
 
-    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
+    def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
         _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.parameters, out)
@@ -72,13 +72,12 @@ class WinOrBlock(Named):
         shares: Float64Array = candidates / candidates.sum(axis=1, keepdims=True)
         return shares
 
-    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
+    def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]."""
         if self.game.cells > MAX_CELLS_IN_BITS:
             return super().act(boards, rng)
         out = np.empty(len(boards.mover), np.int64)
-        cells = np.ascontiguousarray(boards.cells)
-        _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.parameters, out)
+        _win_or_block(np.ascontiguousarray(boards.cells), boards.mover, rng.random(len(out)), self.game.parameters, out)
         return out
 
 

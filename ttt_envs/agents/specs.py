@@ -16,21 +16,19 @@ A spec string read from a file is a :class:`FromFile`, which names built-in poli
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import importlib.util
 import inspect
 import os
 import re
 import sys
 import types
-import typing
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, get_origin
 
-from ttt_envs.agents.policy import PEEKING, Policy, Values, check_game, to_policy
+from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
 from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
+from ttt_envs.game.phantom import AnyGame, visible
 
 POLICIES: dict[str, str] = {
     "random": "ttt_envs.agents.simple:Random",
@@ -171,11 +169,11 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     Raises:
         ValueError: it has another type; the message begins with ``name``.
     """
-    is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)  # as in int | None
+    is_union = get_origin(kind) in (types.UnionType, Union)  # as in int | None
     rules = []
-    for arm in sorted(typing.get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
-        is_literal = typing.get_origin(arm) is typing.Literal
-        words: dict[str, Any] = {word: word for word in typing.get_args(arm)} if is_literal else _WORDS.get(arm, {})
+    for arm in sorted(get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
+        is_literal = get_origin(arm) is Literal
+        words: dict[str, Any] = {word: word for word in get_args(arm)} if is_literal else _WORDS.get(arm, {})
         if (word := value if is_literal else value.lower()) in words:
             return words[word]
         if not is_literal and arm not in _KINDS:
@@ -203,15 +201,10 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
             value does not fit; a rule of the game is not supported; in an untrusted :class:`FromFile`, the name is
             not a built-in one.
     """
-    from ttt_envs.agents.wrappers import Peeking
-
     if not isinstance(spec, str):
         return to_policy(spec)
     parsed = parse_spec(spec)
-    kind = _resolve(parsed)
-    if convert_value(parsed.name, PEEKING, parsed.keyed.pop(PEEKING, "false"), bool) and isinstance(game, PhantomGame):
-        return Peeking(_build(parsed, kind, game.game))
-    return _build(parsed, kind, game)
+    return _build(parsed, _resolve(parsed), game)
 
 
 def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
@@ -223,7 +216,7 @@ def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
     policy = make_policy(spec, game)
     if policy.action_values is None:
         raise ValueError(f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH")
-    return typing.cast("Values", policy)
+    return cast("Values", policy)
 
 
 def _resolve(spec: Spec) -> Any:
@@ -279,9 +272,7 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
             arguments.arguments[p.name] = convert_value(spec.name, key, value, p.annotation)
     try:
         return to_policy(kind(*arguments.args, **arguments.kwargs))
-    except (ValueError, OSError, MemoryError, ImportError):
-        raise
-    except Exception as problem:
+    except (TypeError, AttributeError) as problem:
         raise ValueError(f"{spec.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
 
 

@@ -1,4 +1,4 @@
-"""Policies made of other policies: peeking and symmetrised; and checks of declared symmetry and colour-blindness."""
+"""Policies made symmetric, and checks of declared symmetry and colour-blindness."""
 
 from __future__ import annotations
 
@@ -9,28 +9,6 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
-
-
-class Peeking(Policy):
-    """A policy of the game with visible stones in a phantom game: it is asked about positions and not about views.
-
-    It sees all stones, and so it never attempts an occupied cell. Environments and exact evaluation hand it the
-    position; what it plays is no strategy of the phantom game.
-
-    Args:
-        policy: of the game with visible stones.
-    """
-
-    peeks = True
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        for name in ("pure", "probabilities", "act"):
-            setattr(self, name, getattr(policy, name))
-
-    def __str__(self) -> str:
-        spec = str(self.policy)
-        return f"{spec}{',' if ':' in spec else ':'}peeking=true"
 
 
 class SymmetrizedPolicy(Policy):
@@ -47,7 +25,6 @@ class SymmetrizedPolicy(Policy):
     """
 
     symmetric = True
-    colour_blind: bool
 
     def __init__(self, policy: Policy, game: Game) -> None:
         if not policy.pure or policy.action_values is None:
@@ -90,7 +67,7 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
     """
     for permutation in symmetries(game):
         symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-        _check_same(policy, game, boards, symmetric, permutation, "symmetric")
+        _check_same(policy, game, boards, symmetric, permutation)
 
 
 def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
@@ -106,18 +83,12 @@ def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
         ValueError: it is not colour-blind; the message names a position.
     """
     exchanged = Boards(np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8), 1 - boards.mover)
-    _check_same(policy, game, boards, exchanged, np.arange(game.cells), "colour-blind")
+    _check_same(policy, game, boards, exchanged, np.arange(game.cells))
 
 
-def _check_same(
-    policy: Policy, game: Game, boards: Boards, others: Boards, permutation: Int64Array, declaration: str
-) -> None:
+def _check_same(policy: Policy, game: Game, boards: Boards, others: Boards, permutation: Int64Array) -> None:
     """Check that permuted probabilities in ``boards`` are those in ``others``."""
-    differences = np.abs(policy.probabilities(others) - policy.probabilities(boards)[:, permutation])
-    wrong = np.flatnonzero(~(differences <= SHARE_TOLERANCE).all(axis=1))
-    if len(wrong):
-        row = int(wrong[0])
-        raise ValueError(
-            f"{policy} is not {declaration}: it answers {to_text(boards.position(row), game)!r} and "
-            f"{to_text(others.position(row), game)!r} differently, by {differences[row].max():.2g}"
-        )
+    difference = np.abs(policy.probabilities(others) - policy.probabilities(boards)[:, permutation]).max(axis=1)
+    for row in np.flatnonzero(~(difference <= SHARE_TOLERANCE))[:1]:
+        texts = [repr(to_text(positions.position(int(row)), game)) for positions in (boards, others)]
+        raise ValueError(f"{policy} answers {' and '.join(texts)} differently, by {difference[row]:.2g}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import shutil
 import sys
@@ -43,29 +42,25 @@ def cache_path(name: str, content: Mapping[str, Any]) -> Path:
 def load_or_compute(
     name: str,
     content: Mapping[str, Any],
-    shape: tuple[int, ...],
     compute: Callable[[], NDArray[np.float64]],
     *,
     min_bytes: int = MIN_CACHED_BYTES,
 ) -> NDArray[np.float64]:
-    """Return an array float64[shape], read-only: loaded from the disk cache, or else computed, and stored if it fits.
+    """Return an array, read-only: loaded from the disk cache, or else computed, and stored if it fits.
 
     Only this user can write to the cache, so an array is not checked further.
 
     Args:
         name, content: as for :func:`cache_path`.
-        shape: the shape.
         compute: makes the array.
         min_bytes: minimum size of an array that is stored.
     """
     path = cache_path(name, content).with_suffix(".npy")
-    is_stored = 8 * math.prod(shape) >= min_bytes and max_cache_bytes() > 0
     with suppress(OSError, ValueError, EOFError):  # missing, or damaged
-        if is_stored:
-            os.utime(path)  # eviction removes the least recently used first
-            return np.asarray(np.load(path, mmap_mode="r"))
+        os.utime(path)  # eviction removes the least recently used first
+        return np.asarray(np.load(path, mmap_mode="r"))
     array = compute()
-    if is_stored and make_room(path, array.nbytes):
+    if array.nbytes >= min_bytes and make_room(path, array.nbytes):
         with suppress(OSError):  # such as a full disk
             write_atomically(path, lambda file: np.save(file, array, allow_pickle=False))
     array.flags.writeable = False
@@ -79,7 +74,7 @@ def cache_root() -> Path:
 
 
 def max_cache_bytes() -> int:
-    """Return the maximum total size of cached arrays in bytes; 0 disables the cache.
+    """Return the maximum total size of cached arrays in bytes; 0 stores nothing.
 
     Raises:
         ValueError: ``TTT_ENVS_CACHE_BYTES`` is not a number of bytes.

@@ -9,18 +9,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from ttt_envs.core.checks import closest_name, truncate
+import msgspec
 
 MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a file that is read, in bytes."""
@@ -30,17 +29,15 @@ MAX_FILE_BYTES = 1 << 30
 # Writing
 
 
-def write_atomically(path: Path, write: Any, *, durable: bool = True) -> None:
+def write_atomically(path: Path, write: Any) -> None:
     """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces ``path``.
 
-    If ``path`` is a link, the link is replaced and its target left alone. The umask of the process sets the
-    permissions, as for any new file.
+    The content is on disk before it replaces the old one. If ``path`` is a link, the link is replaced and its target
+    left alone. The umask of the process sets the permissions, as for any new file.
 
     Args:
         path: the file.
         write: takes the open temporary file.
-        durable: whether the content is on disk before it replaces the old one; without it a crash of the whole machine
-            can leave an empty file.
 
     Raises:
         OSError: the file cannot be written; the error names ``path``.
@@ -49,18 +46,16 @@ def write_atomically(path: Path, write: Any, *, durable: bool = True) -> None:
     unfinished = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with unfinished.open("x+b") as file:  # a file from tempfile would be readable by its owner only
-                write(file)
-                file.flush()
-                if durable:
-                    os.fsync(file.fileno())
-            os.replace(unfinished, target)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        with unfinished.open("x+b") as file:  # a file from tempfile would be readable by its owner only
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, target)
     except OSError as problem:
         raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
+    finally:
+        with suppress(OSError):  # it has become the file
+            unfinished.unlink()
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -75,17 +70,17 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
     write_atomically(path, lambda file: file.write(text.getvalue().encode()))
 
 
-def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes, *, durable: bool = True) -> None:
+def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
     """Replace everything after the first ``size`` bytes of a file.
 
-    A crash leaves a part of ``content`` at most. A failure leaves nothing of it.
+    A crash leaves a part of ``content`` at most, a failure nothing of it. The system brings the content to the disk
+    within seconds: what was written outlives this process, but perhaps no power cut.
 
     Args:
         file: open for writing, and locked if others write to it.
         path: its path, for messages.
         size: number of bytes to keep.
         content: the new end of the file.
-        durable: whether to return when it is on disk.
 
     Raises:
         OSError: the content cannot be written, for example because the disk is full; the error names ``path``.
@@ -96,8 +91,6 @@ def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes, *, dura
     try:
         while rest:  # unbuffered: a buffer would retry when closed, after what was cut off
             rest = rest[os.write(descriptor, rest) :]
-        if durable:
-            os.fsync(descriptor)
     except OSError as problem:
         with suppress(OSError):
             file.truncate(size)
@@ -204,35 +197,6 @@ def _open_regular_file(path: Path, flags: int, most: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
-def subfolder(folder: Path, name: str) -> Path:
-    """Return the path of a folder to write into, such as ``TASK/seed-0``, below another one.
-
-    Raises:
-        ValueError: a part of it is a link.
-    """
-    path = folder
-    for part in Path(name).parts:
-        path /= part
-        if path.is_symlink():
-            raise ValueError(f"{path} is a link, and nothing is written through it: put a folder there")
-    return path
-
-
-def closest_path(path: Path, kind: Callable[[Path], bool] = Path.exists) -> Path | None:
-    """Return the path of this kind in the same folder with the closest name, None if there is none."""
-    names = list[str]()
-    with suppress(OSError):
-        names = [name for name in os.listdir(path.parent) if name != path.name and kind(path.parent / name)]
-    near = closest_name(path.name, names, 0.6)
-    return None if near is None else path.parent / near
-
-
-def path_hint(path: Path, otherwise: str) -> str:
-    """Return the advice for a path that does not exist: the closest one that does, or ``otherwise``."""
-    near = closest_path(path)
-    return otherwise if near is None else f"did you mean {near}?"
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # JSON
 
@@ -251,31 +215,21 @@ def read_json(path: Path, most: int = MAX_FILE_BYTES) -> Any:
         raise ValueError(f"{path} cannot be read: {problem}") from None
 
 
-def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES, *, nan: bool = False) -> Any:
-    """Parse JSON from an untrusted source.
+def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES) -> Any:
+    """Parse JSON from an untrusted source; NaN, infinity and halves of surrogate pairs are refused.
 
     Args:
         text: the JSON.
         most: maximum length, in bytes or, for a string, in characters.
-        nan: whether NaN and Infinity count as numbers, as Python writes them.
 
     Raises:
         ValueError: the text is too long, or no JSON that Python can read.
     """
     if len(text) > most:
         raise ValueError(f"it has more than {most:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
-    number = float if nan else _finite_number
     try:
-        words = text.decode() if isinstance(text, bytes) else text
-        return json.loads(words, parse_float=number, parse_constant=number)
+        return msgspec.json.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError as problem:
         raise ValueError(f"it is not JSON: {problem}") from None
-
-
-def _finite_number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{truncate(text)} is no number that fits")
-    return number

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.random import splitmix64
 
 
@@ -55,7 +55,7 @@ class KeyIndex:
     def find(self, wanted: UInt64Array) -> Int64Array:
         """Return int64[B]: the rows of keys uint64[B, words], -1 for unknown keys."""
         out = np.empty(len(wanted), np.int64)
-        _find(wanted, self.keys, self._slots, out)
+        _look_up(wanted, self.keys, self._slots, self.size, False, out)
         return out
 
     def rows(self, wanted: UInt64Array) -> Int64Array:
@@ -64,43 +64,34 @@ class KeyIndex:
         if needed > capacity:
             self.keys = extend_rows(self.keys[: self.size], max(needed, 2 * capacity, 64))
             self._slots = np.full(1 << (2 * len(self.keys) - 1).bit_length(), -1)
-            _insert(self.keys[: self.size], self.keys, self._slots, 0, np.empty(self.size, np.int64))
+            _look_up(self.keys[: self.size], self.keys, self._slots, 0, True, np.empty(self.size, np.int64))
         out = np.empty(len(wanted), np.int64)
-        self.size = _insert(wanted, self.keys, self._slots, self.size, out)
+        self.size = _look_up(wanted, self.keys, self._slots, self.size, True, out)
         return out
 
 
-@inlined
-def _find_slot(key: UInt64Array, row_keys: UInt64Array, slots: Int64Array) -> int:
-    """Return the slot of a key, or the empty one where it belongs."""
-    mixed = key[0]
-    for word in range(1, len(key)):
-        mixed = splitmix64(mixed, 0) ^ key[word]
-    slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
-    while slots[slot] >= 0:
-        num_equal = 0
-        while num_equal < len(key) and row_keys[slots[slot], num_equal] == key[num_equal]:
-            num_equal += 1
-        if num_equal == len(key):
-            break
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
 @kernel(nogil=True)
-def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
+def _look_up(
+    wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, inserts: bool, out: Int64Array
+) -> int:
+    """Write the rows of keys uint64[B, words] to ``out``, and return the number of rows; unknown keys are inserted."""
     for b in range(len(wanted)):
-        out[b] = slots[_find_slot(wanted[b], row_keys, slots)]
-
-
-@kernel(nogil=True)
-def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
-    for b in range(len(wanted)):
-        slot = _find_slot(wanted[b], row_keys, slots)
-        if slots[slot] < 0:
+        key = wanted[b]
+        mixed = key[0]
+        for word in range(1, len(key)):
+            mixed = splitmix64(mixed, 0) ^ key[word]
+        slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+        while slots[slot] >= 0:
+            num_equal = 0
+            while num_equal < len(key) and row_keys[slots[slot], num_equal] == key[num_equal]:
+                num_equal += 1
+            if num_equal == len(key):
+                break
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] < 0 and inserts:
             slots[slot] = size
-            for word in range(wanted.shape[1]):
-                row_keys[size, word] = wanted[b, word]
+            for word in range(len(key)):
+                row_keys[size, word] = key[word]
             size += 1
         out[b] = slots[slot]
     return size

@@ -222,10 +222,7 @@ _namespaces: dict[str, dict[str, Any]] = {}
 
 def count_elements(args: tuple[Any, ...]) -> int:
     """Count the elements of all arrays among the arguments, including arrays in tuples."""
-    return sum(
-        arg.size if isinstance(arg, np.ndarray) else count_elements(arg) if isinstance(arg, tuple) else 0
-        for arg in args
-    )
+    return sum(count_elements(arg) if isinstance(arg, tuple) else getattr(arg, "size", 0) for arg in args)
 
 
 def interpret(source: types.FunctionType, args: tuple[Any, ...]) -> Any:

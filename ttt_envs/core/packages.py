@@ -6,17 +6,16 @@ files of the same name without a warning. So each package of this project marks 
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
-MARKER = b"__ttt_envs__ = True"
 ROOT = Path(__file__).resolve().parents[2]
 """Folder of the imported packages: a checkout, or ``site-packages``."""
 
@@ -26,7 +25,7 @@ def find_conflict() -> str | None:
     for package in PACKAGES:
         spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
         place = own if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
-        if Path(place).resolve() != own or MARKER not in own.read_bytes():
+        if Path(place).resolve() != own or b"__ttt_envs__ = True" not in own.read_bytes():
             return (
                 f"{place} is not the package {package} of ttt_envs: run from another folder, or install ttt_envs in an "
                 f"environment of its own"
@@ -37,11 +36,6 @@ def find_conflict() -> str | None:
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: from the checkout, if the packages are imported from one."""
     return f'pip install -e "{ROOT}[{extra}]"' if (ROOT / "setup.cfg").is_file() else f'pip install "ttt_envs[{extra}]"'
-
-
-def subprocess_environment() -> dict[str, str]:
-    """Return the environment of a process of Python that imports the same packages, installed or in a checkout."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
 @contextmanager
@@ -58,18 +52,17 @@ def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def end_with_stdin() -> None:
-    """From now on, end this process when its standard input ends.
+def end_with_process(parent: int) -> None:
+    """From now on, end this process within half a second when the parent process of this id has ended in any way.
 
-    A process whose input is a pipe from its parent does not outlive it, however the parent ends.
+    Windows, which gives a process without a parent no other, lets it go on.
     """
-    threading.Thread(target=_exit_after_stdin, name="stdin", daemon=True).start()
+    threading.Thread(target=_exit_after, args=(parent,), name="parent", daemon=True).start()
 
 
-def _exit_after_stdin() -> None:
-    with suppress(OSError):
-        while os.read(0, 1 << 16):  # sys.stdin has a lock, and Python aborts at its end if a thread still holds it
-            pass
+def _exit_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
     os._exit(1)
 
 
@@ -78,14 +71,9 @@ def avoid_triton_crash() -> None:
 
     torch's packages for Linux bring triton, which torch imports when it makes the first optimizer. TensorFlow and
     triton each contain LLVM. A process that loads triton after TensorFlow ends by a segmentation fault (TensorFlow
-    2.21, triton 3.7); the other order works. So triton is imported here. If TensorFlow is loaded already, triton is
-    instead marked as not installed: torch needs it only to compile code for GPUs.
+    2.21, triton 3.7). So triton counts as not installed where TensorFlow is, unless it is loaded already: torch needs
+    it only to compile code for GPUs.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if "triton" in sys.modules or importlib.util.find_spec("tensorflow") is None:
-        return
-    if "tensorflow" in sys.modules:
-        sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
-    else:
-        with suppress(ImportError):  # torch's CPU builds have no triton, and nothing crashes
-            importlib.import_module("triton")
+    if importlib.util.find_spec("tensorflow") is not None:
+        sys.modules.setdefault("triton", None)  # type: ignore[arg-type]  # an import of it raises ImportError

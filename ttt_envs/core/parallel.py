@@ -11,8 +11,6 @@ import logging
 import os
 import signal
 import socket
-import threading
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +23,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ttt_envs.core.packages import environment_variables, install_command
+from ttt_envs.core.packages import end_with_process, environment_variables, install_command
 from ttt_envs.core.work import count_threads
 
 Result = TypeVar("Result")
@@ -38,9 +36,6 @@ MAX_ATTEMPTS = 3
 Two blocks that each kill their worker once may do so one after the other."""
 MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
-PARENT_CHECK_S = 0.5
-"""Interval in seconds at which a worker checks whether its parent is alive."""
-
 
 Jobs = int | str
 """workers: a number of local processes, -1 for one per core, 1 for this process itself; or a cluster of machines that
@@ -132,7 +127,7 @@ def _on_cores(
 
 
 def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
-    """Run a block in a worker of a process."""
+    """Run a block in a worker of a process, or, if that is 0, of Ray."""
     if parent != os.getpid():
         _prepare_worker(parent, workers)
     return number, function(*block)
@@ -143,13 +138,8 @@ def _prepare_worker(parent: int, workers: int) -> None:
     """Make this process a worker: it leaves Ctrl-C to its parent, and exits when it exits in any way."""
     os.environ["LOKY_MAX_CPU_COUNT"] = str(count_threads("auto", workers))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_with_parent, args=(parent,), name="parent", daemon=True).start()
-
-
-def _exit_with_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_S)
-    os._exit(1)
+    if parent:
+        end_with_process(parent)
 
 
 def _start_workers(jobs: int) -> None:
@@ -182,8 +172,8 @@ def connect(address: str) -> Any:
     """
     try:
         # Ray reads these when it is imported: its threads print on standard output, which is reserved for results
-        with environment_variables({"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}):
-            import ray
+        os.environ.update(RAY_DEDUP_LOGS="1", RAY_DEDUP_LOGS_SKIP_REGEX="^")
+        import ray
     except ImportError:
         raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
     try:
@@ -205,14 +195,14 @@ def _on_cluster(
 ) -> Generator[tuple[int, Result], None, None]:
     """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers."""
     ray = connect(address)
-    task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run_on_one_core)
+    task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run)
     under_way: list[Any] = []
     try:
         shared = ray.put(function)
         at_once = max(2, int(2 * ray.cluster_resources().get("CPU", 1)))
         while True:
             blocks = itertools.islice(numbered, at_once - len(under_way))
-            under_way += [task.remote(shared, number, block) for number, block in blocks]
+            under_way += [task.remote(0, -1, shared, number, block) for number, block in blocks]
             if not under_way:
                 return
             [done], under_way = ray.wait(under_way)
@@ -227,8 +217,3 @@ def _on_cluster(
     finally:
         for future in under_way:
             ray.cancel(future, force=True)
-
-
-def _run_on_one_core(function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
-    os.environ["LOKY_MAX_CPU_COUNT"] = "1"
-    return number, function(*block)

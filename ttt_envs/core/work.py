@@ -58,8 +58,7 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
     if threads == "auto":
         import joblib
 
-        cores = int(joblib.cpu_count())
-        return max(1, cores // (cores if jobs == -1 else jobs))
+        return 1 if jobs == -1 else max(1, int(joblib.cpu_count()) // jobs)
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
         raise ValueError(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
     return threads

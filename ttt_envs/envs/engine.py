@@ -291,7 +291,6 @@ class GameBatch:
         boards, keys, plies = self.views(rows), self.column("episode_key", rows), self.column("stones", rows)
         if isinstance(self.game, PhantomGame):  # failed attempts need random numbers of their own
             plies = np.count_nonzero(boards.cells, axis=1)
-            boards = self.boards(rows) if opponent.peeks else boards
         actions = opponent.act_in_games(boards, self.column("episode", rows), keys, plies)
         if kernels.play_replies(rows, actions, self._memory, self._lines, self._boards) >= 0:
             raise ValueError(f"the opponent {opponent} moved to a cell that is illegal: choose another, or correct it")

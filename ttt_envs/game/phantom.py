@@ -121,7 +121,6 @@ def check_variants(
     *,
     reasons: str | Mapping[str, str] = NOT_ADAPTED,
     instead: str = "random or optimal",
-    hint: str = "",
 ) -> None:
     """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
 
@@ -132,7 +131,6 @@ def check_variants(
             opponent's stones.
         reasons: why it does not support the others, after the word "because": for all, or by rule.
         instead: what supports them.
-        hint: further advice where stones are hidden.
     """
     rules = [*game.variants, *[HIDING] * isinstance(game, PhantomGame)]
     refused = [rule for rule in rules if rule not in supported]
@@ -146,7 +144,7 @@ def check_variants(
     known = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
         advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/rules.md"
-        advice = f"{advice}, or the visible game, PhantomGame.game{hint}"
+        advice = f"{advice}, or the visible game, PhantomGame.game"
     else:
         advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
         advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"

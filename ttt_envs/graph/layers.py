@@ -203,12 +203,10 @@ class Traversal:
         return self._expand(layer, following, nodes.mover, nodes.rows)
 
     def boards(self, layer: Layer, nodes: Nodes) -> Boards:
-        """Return the positions as the policy sees them: in a phantom game the mover's views, unless it peeks."""
+        """Return the positions as the policy sees them: in a phantom game the mover's views."""
         boards = Boards(np.empty((len(nodes.rows), self.game.cells), np.int8), np.empty(len(nodes.rows), np.int8))
-        policy = self.players[nodes.mover]
-        views = self.kind > 0 and not (policy is not None and policy.peeks)
         keys = layer.index.keys[nodes.rows, 0]
-        _write_boards(keys, nodes.mover, self.shift, views, self.roles, self.game.skip_chance > 0, *boards)
+        _write_boards(keys, nodes.mover, self.shift, self.kind > 0, self.roles, self.game.skip_chance > 0, *boards)
         return boards
 
     def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int32Array) -> Nodes:
@@ -243,7 +241,7 @@ class Traversal:
 
     def _query(self, policy: Policy, boards: Boards) -> Float64Array:
         """Return a policy's probabilities; views, which several nodes share, are asked about once."""
-        if self.kind == 0 or policy.peeks:
+        if self.kind == 0:
             return query_policy(policy, boards)
         _, first, view = np.unique(position_keys(boards), return_index=True, return_inverse=True)
         return query_policy(policy, boards.take(first))[view.reshape(-1)]

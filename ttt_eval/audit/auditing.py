@@ -14,8 +14,7 @@ import numpy as np
 
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import POLICIES, make_policy
-from ttt_envs.core.checks import closest_name
+from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, check_opening, from_text, keys, to_text
@@ -273,8 +272,6 @@ class Auditor:
                 return self._learned(count or "1000")
             if critic in (EXACT, ZERO):
                 return self._values if critic == EXACT else np.zeros(len(boards.mover))
-            if name not in POLICIES and (near := closest_name(name, (EXACT, ZERO, LEARNED))):
-                raise ValueError(f"there is no critic {critic!r}: did you mean {near!r}?")
             if (function := make_policy(critic, self.game).values) is None:
                 raise ValueError(
                     f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH"

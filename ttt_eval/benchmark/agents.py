@@ -41,8 +41,8 @@ ROW = np.zeros(1, np.int64)
 class Agent(Protocol):
     """What the benchmark trains.
 
-    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a model with
-    ``predict``, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
+    An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a network or
+    model, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
     ``policy_for(game)`` returns the policy in a game. It may have these attributes:
 
     - ``env_options``: arguments of the environment, see ``ttt_eval.benchmark.tasks.AGENT_CHOICES``;
@@ -103,7 +103,7 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     shown: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
     shown |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
-    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), **shown)
+    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", False), **shown)
     policy = Unmasked(policy) if task.hides_masks else policy
     critic = getattr(agent, "critic", None)
     if critic is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import subfolder, write_atomically
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.submission import FILE, Cost, Run, Submission, encode_record, join_runs, tabulate
@@ -112,7 +112,7 @@ def run_benchmark(
 
     Raises:
         ValueError: a number of steps that is too small, another process works in the folder, it has the submission of
-            another agent or runs of other steps or provenance, or a link, a finished run is missing, or the agent fails
+            another agent or runs of other steps or provenance, a finished run is missing, or the agent fails
             to be one.
     """
     if submission.steps and submission.steps < MIN_STEPS:
@@ -120,12 +120,12 @@ def run_benchmark(
     encode_record(submission)  # refuses what cannot be read again before the first run
 
     def file_of(unit: Unit) -> Path:
-        return subfolder(folder, f"{unit['task']}/seed-{unit['seed']}.npz")
+        return folder / f"{unit['task']}/seed-{unit['seed']}.npz"
 
     def write(unit: Unit, arrays: dict[str, Any]) -> None:
-        write_atomically(file_of(unit), lambda file: np.savez_compressed(file, **arrays), durable=False)
+        write_atomically(file_of(unit), lambda file: np.savez_compressed(file, **arrays))
 
-    files = [file_of(unit) for unit in runs]  # refuses links before the first run
+    files = [file_of(unit) for unit in runs]
     settings: dict[str, Any] = {"agent": agent, "max_steps": submission.steps, "every": every}
     collect_results(
         partial(run_unit, **settings),

@@ -90,7 +90,7 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
         random = [make(game) for game in task.games]
         return np.array([measure_task(task, random, stage), _best(task, stage)])
 
-    random, best = load_or_compute(name, content, (2,), measure, min_bytes=0).tolist()
+    random, best = load_or_compute(name, content, measure, min_bytes=0).tolist()
     return random, best
 
 

@@ -163,8 +163,6 @@ def evaluate_policy(
             f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, in a game "
             f"with visible stones"
         )
-    if own.peeks:
-        raise ValueError(f"{own} sees hidden stones, so that it is no policy over views: choose one that is")
     seats = (0, 1) if seat is None else (seat,)
     games = [seats] if opponent is None else [(one,) for one in seats]
     parts, results = [], []

@@ -23,7 +23,7 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from ttt_envs.core.checks import quote, truncate
-from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
+from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, replace_tail, write_atomically
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
 from ttt_envs.game.rules import Outcome, action_index, place, winner
@@ -225,7 +225,7 @@ def read_games(
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path} with games: {path_hint(path, 'name a log of games')}")
+        raise ValueError(f"there is no file {path} with games: name a log of games")
     with open_to_read(path, limit) as file:
         if file.peek(1)[:1] not in (b"{", b""):
             content = read_bounded(path, MAX_TEXT_BYTES).decode(errors="replace")

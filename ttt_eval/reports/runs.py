@@ -17,7 +17,8 @@ import numpy as np
 from msgspec import convert
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from learners.checkpoint import CONFIG, COST, METRICS, RunPolicy, build_config
+from learners import CONFIG
+from learners.checkpoint import COST, METRICS, RunPolicy, build_config
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate

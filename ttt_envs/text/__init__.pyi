@@ -1,0 +1,14 @@
+from .answers import MAX_ANSWER_LENGTH as MAX_ANSWER_LENGTH
+from .answers import Problem as Problem
+from .answers import parse_answer as parse_answer
+from .presentations import PRESENTATIONS as PRESENTATIONS
+from .presentations import Presentation as Presentation
+from .presentations import make_presentation as make_presentation
+from .presentations import present as present
+from .text_env import TextEnv as TextEnv
+from .text_game import SELF as SELF
+from .text_game import Illegal as Illegal
+from .text_game import Reward as Reward
+from .text_game import TextGame as TextGame
+from .text_game import Turn as Turn
+from .text_game import result_reward as result_reward

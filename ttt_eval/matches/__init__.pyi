@@ -1,0 +1,11 @@
+from .games import append_games as append_games
+from .games import from_notation as from_notation
+from .games import read_games as read_games
+from .games import to_notation as to_notation
+from .ladder import rate_policy as rate_policy
+from .ladder import read_ladder as read_ladder
+from .match import play_pairs as play_pairs
+from .score import Score as Score
+from .sprt import SPRT as SPRT
+from .sprt import run_sprt as run_sprt
+from .tournament import run_tournament as run_tournament
