@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import pickle
 import sys
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse.linalg import svds
 from scipy.stats import ortho_group
 
 from baselines.compression import (
@@ -25,7 +23,7 @@ from baselines.compression import (
 )
 from baselines.compression.grouping import Grouping
 from baselines.compression.ranks import stored_numbers
-from baselines.tables import Softmax, Table, random_play_values, source_values
+from baselines.tables import Softmax, Table, random_play_values
 from ttt_envs import Game, make_policy
 from ttt_envs.game.boards import from_keys
 
@@ -94,16 +92,7 @@ THREE_PAIRS = Grouping.parse(BOARD, "03/14/25")
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_svd_equals_scipy(seed):
-    grouping, values = Grouping.parse(BOARD, "024/135"), table_of_noise(BOARD, seed)
-    full = decompose("svd", values, grouping)
-    for rank in (1, 5, 20):
-        u, s, vt = svds(grouping.tensor(values), rank, v0=np.ones(27))
-        assert_allclose(grouping.tensor(full.at(rank).table()), u * s @ vt, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_hosvd_and_hooi_equal_tensorly(seed):
+def test_hooi_equals_tensorly(seed):
     import tensorly  # which takes a second, and only here
     from tensorly.decomposition import tucker
 
@@ -113,12 +102,6 @@ def test_hosvd_and_hooi_equal_tensorly(seed):
         theirs = tensorly.tucker_to_tensor(tucker(tensor, [rank] * 3, init="svd", n_iter_max=10000, tol=1e-12))
         missed = np.linalg.norm(theirs - tensor) / np.linalg.norm(tensor)
         assert decompose("hooi", values, THREE_PAIRS).at(rank).relative_error == pytest.approx(missed, rel=1e-5)
-        matrices = [np.linalg.svd(tensorly.unfold(tensor, axis), full_matrices=False)[0][:, :rank] for axis in range(3)]
-        core = tensorly.tenalg.multi_mode_dot(tensor, matrices, transpose=True)
-        expected = tensorly.tucker_to_tensor((core, matrices))
-        assert_allclose(
-            THREE_PAIRS.tensor(decompose("hosvd", values, THREE_PAIRS).at(rank).table()), expected, rtol=0, atol=1e-10
-        )
 
 
 @pytest.mark.parametrize("split", ["03/14/25", "0/12/34/5", "cells"])
@@ -132,7 +115,6 @@ def test_tt_equals_tensorly(split):
         expected = tensorly.tt_to_tensor(tensor_train(tensor, rank))
         ours = decompose("tt", values, grouping).at(rank)
         assert_allclose(grouping.tensor(ours.table()), expected, rtol=0, atol=1e-10)
-        assert [core.shape for core in ours.factors[0].arrays] == [core.shape for core in tensor_train(tensor, rank)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -249,23 +231,7 @@ def test_large_decomposition_is_cached(tmp_path):
     (path,) = tmp_path.glob("kept/*-factors-*.npy")
     inode = path.stat().st_ino
     assert_array_equal(decomposition(game, "hosvd").at(9).table(), first.table())
-    assert decomposition(game, "hooi").at(9).relative_error < first.relative_error  # begins with the same
-    assert [path.stat().st_ino for path in tmp_path.glob("kept/*-factors-*.npy")] == [inode]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", ["svd:rank=100", "hosvd:rank=17", "hosvd2:rank=9", "hooi:rank=6", "tt:rank=12"])
-def test_16_cells_are_compressed(spec):
-    game = Game(4, 4, 4)
-    policy, values = make_policy(spec, game), random_play_values(game)
-    compressed = policy.evaluation
-    assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-6)
-    keys = np.random.default_rng(0).integers(0, 3**16, 10_000)
-    read = compressed.read(from_keys(keys.astype(np.uint64), game))
-    assert_allclose(read, compressed.table()[keys], rtol=0, atol=1e-9)
-    boards = plain.positions_of_random_play(game, 200)
-    rebuilt = Softmax(Table(game, compressed.table()))
-    assert_allclose(policy.probabilities(boards), rebuilt.probabilities(boards), rtol=0, atol=1e-8)
+    assert path.stat().st_ino == inode
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -290,14 +256,10 @@ def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_policy_uses_the_default_rank_and_is_copied_without_its_table(name):
+def test_policy_uses_the_default_rank(name):
     policy, boards = make_policy(name, SKIP), plain.positions_of_random_play(SKIP, 32)
-    assert policy.action_values is not None
     expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).after_moves(boards)
     assert_array_equal(policy.action_values(boards), (1 - 2 * boards.mover)[:, None] * expected)
-    assert len(pickle.dumps(policy)) < 1000
-    spec = f"{name}:rank=2,w=1.0,split=4,terminal=as_published,source=optimal"
-    assert str(make_policy(spec, SKIP)) == spec
 
 
 @pytest.mark.parametrize("game", [Game(), Game(4, 4, 4), Game(1, 5, 3)], ids=str)
@@ -314,8 +276,6 @@ def test_table_of_moves_has_an_axis_of_actions():
     game = Game(2, 3, 2)
     policy = make_policy("svd:rank=4,source=(optimal:epsilon=0)", game)
     assert str(policy.evaluation.grouping) == "012345/m"
-    assert [array.shape for array in policy.evaluation.factors[0].arrays] == [(1, 729, 4), (4, 6, 1)]
-    assert str(make_policy("hosvd:source=(optimal:epsilon=0)", game).evaluation.grouping) == "012/345/m"
     whole = make_policy("svd:rank=6,source=(optimal:epsilon=0)", game)
     boards = plain.positions_of_random_play(game, 64)
     expected = make_policy("table:source=(optimal:epsilon=0)", game).probabilities(boards)
@@ -340,7 +300,6 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
     assert math.prod(grouping.sizes) == 3**6 * (6 if of_moves else 1)
     values = table_of_noise(BOARD, of_moves=of_moves)
     assert_array_equal(grouping.entries(grouping.tensor(values)).reshape(values.shape), values)
-    assert str(Grouping.parse(Game(4, 4, 4), "0123/4567/89ab/cdef")) == str(Grouping.parse(Game(4, 4, 4), "rows"))
 
 
 @pytest.mark.parametrize(
@@ -348,7 +307,6 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
     [
         ("svd:rank=82", Game(), "rank=82.* 81 x 243 .*: choose 0 to 81"),
         ("svd:rank=-1", Game(), "rank=-1"),
-        ("svd:rank=1025", Game(4, 4, 4), "choose 0 to 1024"),
         *((f"tt:split={split}", Game(), split) for split in ("12/345/678", "0123/345678", "0123/45679", "0123//45678")),
         ("tt:split=9", Game(), "split='9'"),
         ("svd:split=rows", Game(), "exactly two groups"),
@@ -362,25 +320,6 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
 def test_invalid_specs_are_refused(spec, game, fault):
     with pytest.raises(ValueError, match=fault):
         make_policy(spec, game)
-
-
-@pytest.mark.parametrize(
-    ("method", "grouping", "most", "fault"),
-    [
-        ("svd", make_grouping(Game(), "svd", "4", of_moves=True), 1, "0123/45678m"),
-        ("svd", make_grouping(BOARD, "svd"), 1, "no table of 2 x 3"),
-        ("svd", make_grouping(Game(), "svd"), 0, "most=0"),
-        ("svd", make_grouping(Game(), "tt"), 1, "exactly two groups"),
-        ("hosdv", make_grouping(Game(), "svd"), 1, "hosdv"),
-    ],
-    ids=range(5),
-)
-def test_invalid_calls_are_refused(method, grouping, most, fault):
-    values = source_values(Game(), "optimal")
-    with pytest.raises(ValueError, match=fault):
-        decompose(method, values, grouping, most=most)
-    with pytest.raises(ValueError, match="1 to 8 cells"):
-        split_errors(values, Game(), 9)
 
 
 def test_table_of_zeros_has_no_error():

@@ -20,57 +20,12 @@ from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import DRAW
 
 SCORED = json.loads((Path(__file__).parents[1] / "data" / "connect-four.json").read_text())
+MIDDLE = SCORED["scores"]["middle, 14 to 27 left"]
 EASY = ("end, 0 to 13 left", "middle, 0 to 13 left", "beginning, 0 to 13 left")
 
 
 def drop(rows, columns, win_length):
     return Game(rows, columns, win_length, gravity=True)
-
-
-class Plain:
-    """Scores by plain recursion, of positions as pairs of sets of cells: the mover's and the other player's stones."""
-
-    def __init__(self, game):
-        self.game = game
-        lines = [sum(1 << cell for cell in line) for line in map(set, plain.all_lines(game))]
-        self.lines = [[line for line in lines if line >> cell & 1] for cell in range(game.cells)]
-        self.scores = {}
-
-    def moves(self, stones):
-        """The lowest empty cell of each column that has one."""
-        rows, columns = self.game.rows, self.game.columns
-        of_columns = ([row * columns + column for row in reversed(range(rows))] for column in range(columns))
-        lowest = [[cell for cell in cells if not stones >> cell & 1] for cells in of_columns]
-        return [cells[0] for cells in lowest if cells]
-
-    def after(self, own, other):
-        """Each move: its cell, the next position, and the mover's score if it ends the game, else None."""
-        left = self.game.cells - (own | other).bit_count()
-        for cell in self.moves(own | other):
-            stones = own | 1 << cell
-            won = any(stones & line == line for line in self.lines[cell])
-            yield cell, (other, stones), (left + 1) // 2 if won else 0 if left == 1 else None
-
-    def score(self, own, other):
-        if (own, other) not in self.scores:
-            best = -self.game.cells
-            for _, after, ended in self.after(own, other):
-                best = max(best, -self.score(*after)) if ended is None else max(best, ended)
-            self.scores[own, other] = best
-        return self.scores[own, other]
-
-    def position(self, own, other):
-        mover = (own | other).bit_count() % 2
-        stones = (own, other) if mover == 0 else (other, own)
-        cells = [1 if stones[0] >> cell & 1 else 2 if stones[1] >> cell & 1 else 0 for cell in range(self.game.cells)]
-        return Position(np.array(cells, np.int8), mover)
-
-
-@cache
-def solved(game):
-    found = Plain(game)
-    found.score(0, 0)
-    return found
 
 
 @cache
@@ -87,49 +42,7 @@ def played(columns, game):
     return Position(cells.ravel(), len(columns) % 2)
 
 
-def scored_positions(kinds):
-    return [(columns, score) for kind in kinds for columns, score in SCORED["scores"][kind].items()]
-
-
 CONNECT_FOUR = drop(6, 7, 4)
-
-
-@pytest.mark.parametrize("plies", [5, pytest.param(10, marks=pytest.mark.slow)])
-def test_positions_by_the_rules_have_the_known_numbers(plies):
-    """OEIS A212693."""
-    game = CONNECT_FOUR
-    cells = np.zeros((1, game.cells), np.int8)
-    for ply, count in enumerate(SCORED["positions_by_plies"]["values"][: plies + 1]):
-        assert len(cells) == count
-        won = np.array([rules.terminal_outcome(board, game.parameters) != rules.NOT_OVER for board in cells])
-        boards = Boards(cells[~won], np.full(np.count_nonzero(~won), ply % 2, np.int8))
-        row, cell = np.nonzero(boards.legal(game))
-        after = boards.cells[row]
-        after[np.arange(len(row)), cell] = 1 + ply % 2
-        bits = np.concatenate([np.packbits(after == stone, axis=1) for stone in (1, 2)], axis=1)
-        _, first = np.unique(np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").ravel(), return_index=True)
-        cells = after[first]
-
-
-SIZES = [(4, 4, 4), (4, 4, 3), (3, 4, 2), (5, 3, 3), (2, 6, 3), (3, 5, 4), (5, 3, 5), (1, 8, 3), (7, 1, 7), (2, 3, 1)]
-GAMES = [drop(*size) for size in [*SIZES, (1, 1, 1)]]
-
-
-@pytest.mark.parametrize("count", [300, pytest.param(None, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("game", GAMES, ids=str)
-def test_scores_are_those_of_plain_recursion(game, count):
-    expected, solver = solved(game), solver_of(game)
-    positions = list(expected.scores)
-    for number in np.random.default_rng(0).permutation(len(positions))[:count]:
-        own, other = positions[number]
-        position = expected.position(own, other)
-        score = expected.scores[own, other]
-        assert solver.score(position).score == score
-        assert solver.score(position).value == np.sign(score)
-        moves = expected.after(own, other)
-        scores = {cell: -expected.scores[after] if ended is None else ended for cell, after, ended in moves}
-        assert {cell: bounds.score for cell, bounds in solver.scores(position).items()} == scores
-        assert solver.values(*solver.to_bits(position)) == {cell: np.sign(score) for cell, score in scores.items()}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +76,7 @@ def test_scores_are_those_of_another_program(kind):
 @pytest.mark.parametrize("kind", EASY)
 def test_best_play_ends_after_the_distance(kind):
     game, solver = CONNECT_FOUR, solver_of(CONNECT_FOUR)
-    for columns, score in scored_positions([kind])[:10]:
+    for columns, score in list(SCORED["scores"][kind].items())[:10]:
         value, start = int(np.sign(score)), len(columns)
         for left in range(solver.distance(score, start), 0, -1):
             now = solver.score(played(columns, game))
@@ -176,7 +89,7 @@ def test_best_play_ends_after_the_distance(kind):
 
 @pytest.mark.parametrize("nodes", [0, 1, 100, 10_000])
 def test_limited_searches_bound_the_score(nodes):
-    for columns, score in scored_positions(["middle, 14 to 27 left"])[:20]:
+    for columns, score in list(MIDDLE.items())[:20]:
         found = Solver(CONNECT_FOUR, memory=0).score(played(columns, CONNECT_FOUR), nodes=nodes)
         assert found.low <= score <= found.high
         assert found.nodes <= nodes
@@ -184,7 +97,7 @@ def test_limited_searches_bound_the_score(nodes):
 
 
 def test_interruptions_do_not_change_a_score(monkeypatch):
-    (columns, score), *_ = scored_positions(["middle, 14 to 27 left"])
+    (columns, score), *_ = MIDDLE.items()
     position, calls = played(columns, CONNECT_FOUR), []
     monkeypatch.setattr("baselines.connect_four.SLICE", 1000)
     found = Solver(CONNECT_FOUR, progress=calls.append).score(position)
@@ -216,41 +129,43 @@ def test_lines_are_found_as_in_plain_reading(game, data):
 
 
 @pytest.mark.parametrize(
-    ("game", "text", "message"),
+    ("rows", "message"),
     [
-        (CONNECT_FOUR, "......./......./......./......./......./o...... o", "comes from no game without skips"),
-        (CONNECT_FOUR, "......./......./......./......./o....../....... x", "a stone above an empty cell"),
-        (CONNECT_FOUR, "......./......./......./x....../x....../x...... o", "comes from no game without skips"),
-        (CONNECT_FOUR, "......./......./o....../ox...../ox...../ox..... x", "is over"),
-        (drop(1, 2, 2), "ox o", "is over"),
+        ("......./o...... o", "comes from no game without skips"),
+        ("o....../....... x", "a stone above an empty cell"),
+        ("xxx..../oooo... x", "is over"),
     ],
 )
-def test_impossible_positions_are_refused(game, text, message):
+def test_impossible_positions_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
-        Solver(game, memory=0).score(from_text(text, game))
+        Solver(CONNECT_FOUR, memory=0).score(from_text("......./" * 4 + rows, CONNECT_FOUR))
 
 
-@pytest.mark.parametrize("game", [drop(3, 4, 3), drop(2, 5, 3), drop(4, 3, 3)], ids=str)
-def test_searched_solutions_are_those_of_the_layered_solver(game):
+SIZES = [(4, 4, 4), (4, 4, 3), (3, 4, 2), (5, 3, 3), (2, 6, 3), (3, 5, 4), (5, 3, 5), (1, 8, 3), (7, 1, 7), (2, 3, 1)]
+
+
+@pytest.mark.parametrize("size", [*SIZES, (1, 1, 1)], ids=str)
+def test_searched_solutions_are_those_of_the_layered_solver(size):
+    game = drop(*size)
     searched, layers = SearchedSolution(game, memory=0), solve(game)
     boards = plain.positions_of_random_play(game, 300)
     for answer in ("values", "action_values", "optimal_actions", "distance"):
         assert_array_equal(getattr(searched, answer)(boards), getattr(layers, answer)(boards))
 
 
+def test_4_x_4_has_the_known_number_of_positions():
+    """Tromp, "John's Connect Four Playground"."""
+    assert solve(drop(4, 4, 4)).counts.boards == 161_029
+
+
 def test_optimal_plays_connect_four_by_searches():
     game = drop(5, 4, 4)
     positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
     boards, policy = Boards.from_positions(positions), Optimal(game)
-    values = np.array([solver_of(game).score(position).value for position in positions])
+    values = [solver_of(game).score(position).value for position in positions]
     assert_array_equal(policy.values(boards), values)
-    moves = policy.action_values(boards)
-    assert_array_equal(~np.isnan(moves), boards.legal(game))
-    best = moves == values[:, None]
+    best = policy.action_values(boards) == np.array(values)[:, None]
     assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
-    other = boards.cells.reshape(-1, 5, 4)[:, :, ::-1].reshape(-1, 20)
-    mirrored = policy.action_values(Boards(np.ascontiguousarray(other), boards.mover))
-    assert_array_equal(mirrored.reshape(-1, 5, 4), moves.reshape(-1, 5, 4)[:, :, ::-1])
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from baselines.expectiminimax import Expectiminimax, Search
 from baselines.expectiminimax import search as search_module
 from baselines.expectiminimax.search import write_moves
 from baselines.search.transpositions import MIN_ROWS
-from ttt_envs import Boards, Game, act, from_text, make_policy
+from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_eval.exact.dynamic_programming import exploitability, regret
 
 HEURISTICS = ("count", "consecutive", "all-diagonals")
+EXACTLY = {"rtol": 0, "atol": 1e-12}
 SMALLEST = 64 * MIN_ROWS
 """memory of a table that cannot grow"""
 SEARCHES = [
@@ -110,14 +111,6 @@ def defined(definition, boards, depth):
     return values
 
 
-def same(game, values, others):
-    """The same numbers: sums of 1/4 and 1/2 have no rounding."""
-    if game.skip_chance * 4 % 1 == 0:
-        assert_array_equal(values, others)
-    else:
-        assert_allclose(values, others, rtol=0, atol=1e-12)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The values
 
@@ -136,38 +129,19 @@ def test_known_values(known):
 SMALL = [(3, 3, 3), (3, 3, 2), (2, 4, 2), (3, 4, 3), (1, 6, 3), (4, 3, 4), (2, 2, 1), (4, 4, 3), (3, 5, 3)]
 
 
-LONG = [
-    pytest.param(size, (0.0, 0.1, 0.25, 0.5), 300, 5, id=f"{size}-long", marks=pytest.mark.slow)
-    for size in [*SMALL, (4, 4, 4), (5, 4, 4), (5, 5, 4), (3, 7, 3)]
-]
-
-
 @pytest.mark.parametrize("heuristic", HEURISTICS)
-@pytest.mark.parametrize(
-    ("size", "skips", "count", "depth"),
-    [*[pytest.param(size, (0.0, 0.1, 0.5), 16, 4 - (np.prod(size[:2]) > 9), id=str(size)) for size in SMALL], *LONG],
-)
-def test_every_search_finds_the_value_of_the_definition(size, skips, count, depth, heuristic):
+@pytest.mark.parametrize("size", SMALL, ids=str)
+def test_every_search_finds_the_value_of_the_definition(size, heuristic):
     definition = Definition(Game(*size), heuristic)
-    for skip in skips:
+    for skip in (0.0, 0.1, 0.5):
         game = Game(*size, skip)
-        boards = plain.positions_of_random_play(replace(game, skip_chance=0.5), count, seed=depth)
-        for plies in range(1, depth + 1):
+        boards = plain.positions_of_random_play(replace(game, skip_chance=0.5), 16)
+        for plies in range(1, 4 + (game.cells <= 9)):
             if plies > 2:
                 boards = boards.take((boards.cells == 0).sum(axis=1) < 13 - plies)
             values = defined(definition.with_skip(skip), boards, plies)
             for settings in SEARCHES:
-                same(game, searched(game, boards, plies, heuristic=heuristic, **settings), values)
-
-
-def test_on_3_x_3_every_search_finds_the_value_to_the_end():
-    for skip in (0.0, 0.25):
-        game = Game(skip_chance=skip)
-        start = Boards.start(game)
-        values = defined(Definition(game, "count"), start, 9)
-        for settings in SEARCHES:
-            if settings["pruning"] != "none":
-                same(game, searched(game, start, 9, **settings), values)
+                assert_allclose(searched(game, boards, plies, heuristic=heuristic, **settings), values, **EXACTLY)
 
 
 LARGE = [
@@ -179,7 +153,6 @@ LARGE = [
     (Game(13, 13, 5, 0.25), 8, 2),
     (Game(19, 19, 5, 0.1), 4, 2),
     (Game(6, 3, 6, 0.25), 15, 4),
-    (Game(5, 5, 2, 0.25), 10, 4),
 ]
 """games, how many positions, depth"""
 OTHER_RULES = [(Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3) for n, rules in enumerate(plain.COMBINATIONS[1::2])]
@@ -201,7 +174,7 @@ def test_pruning_does_not_change_values_on_larger_boards(game, count, depth):
     for heuristic in HEURISTICS:
         values = searched(game, boards, depth, pruning="none", heuristic=heuristic)
         for settings in SEARCHES[1:]:
-            same(game, searched(game, boards, depth, heuristic=heuristic, **settings), values)
+            assert_allclose(searched(game, boards, depth, heuristic=heuristic, **settings), values, **EXACTLY)
 
 
 @pytest.mark.parametrize(("game", "count", "depth"), LARGE[:4], ids=str)
@@ -211,7 +184,7 @@ def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
     best = np.nanmax(values, axis=1, keepdims=True)
     for settings in SEARCHES:
         found = searched(game, boards, depth, every_move=False, **settings)
-        assert_allclose(np.nanmax(found, axis=1, keepdims=True), best, rtol=0, atol=1e-12)
+        assert_allclose(np.nanmax(found, axis=1, keepdims=True), best, **EXACTLY)
         assert_array_equal(found >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
         assert_array_equal(np.isnan(found), boards.cells != 0)
         assert (found[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
@@ -219,15 +192,12 @@ def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
 
 def test_pruning_reduces_the_number_of_nodes():
     """Fewer nodes, whatever the machine: the numbers of a deterministic search."""
-
-    def nodes_of(game, depth, **settings):
+    game, nodes = Game(5, 5, 4, 0.25), {}
+    for settings in SEARCHES:
         search = Search(game, Boards.start(game), every_move=False, **settings)
-        search.run(depth)
-        return int(search.nodes[0])
-
-    nodes = {(s["pruning"], s.get("memory")): nodes_of(Game(5, 5, 4, 0.25), 4, **s) for s in SEARCHES}
+        search.run(4)
+        nodes[settings["pruning"], settings.get("memory")] = int(search.nodes[0])
     assert nodes["none", None] == 25 * (1 + 2 * 24 * (1 + 2 * 23 * (1 + 2 * 22)))
-    assert nodes_of(Game(5, 5, 4), 3, pruning="none") == 25 * (1 + 24 * (1 + 23))
     assert nodes["star1", 0] < nodes["alpha-beta", 0] < nodes["none", None] / 5
     assert nodes["star1", None] <= nodes["star1", SMALLEST] < nodes["star1", 0]
     assert nodes["star1", None] < nodes["none", None] / 50
@@ -237,18 +207,8 @@ def test_pruning_reduces_the_number_of_nodes():
 # The moves
 
 
-def all_positions(game):
-    cells, movers = zip(*plain.moves_of(game), strict=True)
-    return Boards(np.array([np.frombuffer(row, np.int8) for row in cells]), np.array(movers, np.int8))
-
-
 def test_without_skips_a_search_to_the_end_plays_perfectly():
-    """A win that comes sooner scores more, so every best move of the search is optimal, and not the reverse."""
-    boards = all_positions(Game())
     policy = Expectiminimax(Game(), depth=9)
-    optimal = solve(Game()).optimal_actions(boards)
-    assert (policy.probabilities(boards)[~optimal] == 0).all()
-    assert len(boards.mover) == 4520
     assert exploitability(Game(), policy) == pytest.approx(0, abs=1e-12)
     assert regret(Game(), policy) == pytest.approx(0, abs=1e-12)
 
@@ -266,13 +226,10 @@ def test_an_analysis_agrees_with_the_probabilities(spec):
     for row in range(30):
         cells, mover = position = boards.position(row)
         analysis = policy.analyse(position, rng)
-        assert analysis.nodes > 0
         assert_array_equal(np.isnan(analysis.move_values), cells != 0)
         assert analysis.value == (np.nanmax if mover == 0 else np.nanmin)(analysis.move_values)
         assert analysis.variation[0] == shares[row].argmax()
-        assert 1 <= len(analysis.variation) <= policy.depth
-        assert len(set(analysis.variation)) == len(analysis.variation)
-        assert (cells[list(analysis.variation)] == 0).all()
+        assert 1 <= len(set(analysis.variation)) == len(analysis.variation) <= policy.depth
 
 
 @pytest.mark.parametrize("nodes", [1, 200])
@@ -309,29 +266,15 @@ def test_a_search_can_change_its_depth_at_any_node():
 # Moves drawn at random
 
 
-def test_drawn_moves_depend_on_the_generator_only():
-    game = Game(5, 5, 4, 0.25)
-    policy = Expectiminimax(game, depth=3, width=2)
-    boards = plain.positions_of_random_play(game, 100)
-    shares = policy.probabilities(boards, np.random.default_rng(1))
-    assert_array_equal(shares, policy.probabilities(boards, np.random.default_rng(1)))
-    assert (shares != policy.probabilities(boards, np.random.default_rng(2))).any()
-    chosen = act(policy, boards, np.random.default_rng(1))
-    assert (shares[np.arange(100), chosen] > 0).all()
-
-
 def test_a_width_of_all_moves_has_no_effect():
     for game in (Game(skip_chance=0.25), Game(4, 4, 4)):
         boards = plain.positions_of_random_play(game, 50)
         random_keys = np.arange(50, dtype=np.uint64)
         for depth in (1, 2, 3, 4):
-            for pruning in ("none", "star1"):
-                narrow = searched(game, boards, depth, width=game.cells, random_keys=random_keys, pruning=pruning)
-                assert_array_equal(narrow, searched(game, boards, depth))
-        narrow = replace(Expectiminimax(game), width=game.cells - 1)  # below the root a cell is taken at least
-        assert narrow.pure
-        assert not replace(narrow, width=game.cells - 2).pure
-        assert_array_equal(narrow.probabilities(boards), Expectiminimax(game).probabilities(boards))
+            narrow = searched(game, boards, depth, width=game.cells, random_keys=random_keys)
+            assert_array_equal(narrow, searched(game, boards, depth))
+        assert Expectiminimax(game, width=game.cells - 1).pure  # below the root a cell is taken at least
+        assert not Expectiminimax(game, width=game.cells - 2).pure
 
 
 def test_moves_with_the_best_score_have_equal_shares():
@@ -379,10 +322,9 @@ class Horizon(Policy):
     """Values as the search itself compares positions at the horizon."""
 
     def __init__(self, game, heuristic):
-        self.definition, self.asked = Definition(game, heuristic), []
+        self.definition = Definition(game, heuristic)
 
     def values(self, boards):
-        self.asked.append(len(boards.mover))
         first = [self.definition.horizon(tuple(cells)) for cells in boards.cells.tolist()]
         return np.array(first) * (1 - 2 * boards.mover)
 
@@ -391,7 +333,8 @@ class Horizon(Policy):
 
 @pytest.mark.parametrize("width", [None, 1, 3])
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
-def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
+def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width, monkeypatch):
+    monkeypatch.setattr(search_module, "BATCH", 160)  # several batches of leaves
     boards = plain.positions_of_random_play(game, 20)
     random_keys = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
     for depth in (1, 2, 3, 4):
@@ -400,26 +343,10 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
         assert_array_equal(found, searched(game, boards, depth, **settings))
 
 
-def test_leaves_are_evaluated_in_one_batch_and_each_position_once(monkeypatch):
-    game = Game(4, 4, 4, 0.25)
-    leaf = Horizon(game, "count")
-    policy = Expectiminimax(game, depth=2, leaf=leaf)
-    policy.analyse(Boards.start(game).position(0))
-    # two stones: o and o with either mover, o and x with either mover
-    assert leaf.asked[0] == 2 * (16 * 15 // 2 + 16 * 15)
-    monkeypatch.setattr(search_module, "BATCH", 160)
-    in_parts = Horizon(game, "count")
-    boards = plain.positions_of_random_play(game, 5)
-    assert_array_equal(searched(game, boards, 3, leaf=in_parts), searched(game, boards, 3))
-    assert len(in_parts.asked) > 5
-    assert max(in_parts.asked) <= 160
-
-
 @pytest.mark.parametrize("skip", [0.0, 0.25])
 def test_one_ply_above_perfect_values_is_perfect_play(skip):
     game = Game(skip_chance=skip)
-    boards = all_positions(game)
-    boards = boards.take(np.random.default_rng(0).permutation(len(boards.mover))[:300])
+    boards = plain.positions_of_random_play(game, 300)
     policy, optimal = make_policy("expectiminimax:depth=1,leaf=optimal", game), make_policy("optimal", game)
     assert policy.pure
     assert_allclose(policy.probabilities(boards), optimal.probabilities(boards), atol=1e-12)

@@ -1,6 +1,5 @@
 """The layered solver: against the solver over all boards, and its folders."""
 
-import json
 from functools import cache
 
 import numpy as np
@@ -9,11 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import LayeredSolution, Work, build, estimate, open_layers, solve
-from baselines.exact import folder as folders
-from baselines.proof_number import prove
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import locked
-from ttt_envs.game.rules import DRAW
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
@@ -33,7 +29,7 @@ def test_values_of_4x4_satisfy_the_bellman_equation(skip_chance, known):
     if skip_chance == 0.25:
         assert start == pytest.approx(65393675 / 536870912, abs=1e-15)
     if skip_chance == 0:
-        assert start == int(known["optimal_play"]["4x4x4 skip 0"]["value"]) == 0
+        assert start == int(known["optimal_play"]["4x4x4 skip 0"]["value"])
 
 
 def test_values_above_16_cells_are_float32():
@@ -44,26 +40,13 @@ def test_values_above_16_cells_are_float32():
     plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 50), 2**-25)
 
 
-@pytest.mark.slow
-def test_4x5_is_a_draw_by_layers_and_by_proof(tmp_path):
-    game = Game(4, 5, 4)
-    ours = build(game, tmp_path / "layers")
-    start = Boards.start(game)
-    assert prove(game).winner == DRAW
-    assert ours.values(start)[0] == 0
-    plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 300), 0)
-
-
 def test_positions_of_no_alternating_play_are_refused_without_skips():
-    """On large boards; on small ones all divisions of the stones are numbered."""
+    """On large boards."""
     boards = Boards.from_positions([from_text(17 * "." + " o"), from_text("o" + 16 * "." + " o")])
     for ask in (build_once(Game(1, 17, 2)).values, build_once(Game(1, 17, 2)).action_values):
         with pytest.raises(ValueError, match=r"such as skip_chance=0.25"):
             ask(boards)
         ask(boards.take(np.array([0])))
-    boards = Boards.from_positions([from_text(".../.../... o"), from_text("o../.../... o")])
-    assert build_once(Game()).values(boards).tolist() == [0, 1]
-    assert_allclose(build_once(Game(skip_chance=0.1)).values(boards)[0], 0.2047627, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -88,10 +71,8 @@ def test_layers_of_a_large_board_are_cached(cache_path):
     assert_array_equal(solution.values(boards), table_of.values(boards))
     assert_array_equal(solution.action_values(boards), table_of.action_values(boards))
     assert solution.value == table_of.values(Boards.start(LONG))[0]
-    assert solution.counts.boards == sum(solution.counts.by_stones)
     (folder,) = cache_path.iterdir()
     before = inodes(folder)
-    assert sum(path.stat().st_size for path in folder.iterdir()) >= estimate(LONG).disk
     del solution
     assert_array_equal(solve(LONG).values(boards), table_of.values(boards))
     assert inodes(folder) == before
@@ -108,14 +89,11 @@ def test_without_the_cache_layers_stay_in_memory(cache_path, monkeypatch):
 def test_moves_within_rounding_error_are_optimal(cache_path):
     """On a single row every move has its mirror, and no image of it rounds as it does."""
     boards = plain.positions_of_random_play(LONG, 200)
-    solution, policy = solve(LONG), make_policy("optimal:epsilon=0.1", LONG)
-    best = solution.optimal_actions(boards)
+    solution, policy = solve(LONG), make_policy("optimal", LONG)
     values = solution.action_values(boards)
-    assert_array_equal(best, values >= np.nanmax(values, axis=1, keepdims=True) - 1e-9 - 36 * 2**-25)
-    legal = boards.cells == 0
-    expected = 0.9 * best / best.sum(axis=1, keepdims=True) + 0.1 * legal / legal.sum(axis=1, keepdims=True)
-    assert_allclose(policy.probabilities(boards), expected, atol=1e-15)
-    assert_array_equal(policy.values(boards), solution.values(boards))
+    best = values >= np.nanmax(values, axis=1, keepdims=True) - 1e-9 - 36 * 2**-25
+    assert_array_equal(solution.optimal_actions(boards), best)
+    assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -128,9 +106,6 @@ def test_estimate_equals_the_size_of_the_layers(game):
     layers = [ours.layer(stones) for stones in range(game.cells + 1)]
     assert needed.by_stones == tuple(layer.size for layer in layers)
     assert needed.disk == sum(layer.nbytes for layer in layers)
-    assert needed.disk < needed.memory_alone
-    assert needed.memory <= needed.memory_alone
-    assert not any(layer.flags.writeable for layer in layers)
 
 
 def test_too_little_memory_is_refused_before_building(tmp_path):
@@ -141,9 +116,6 @@ def test_too_little_memory_is_refused_before_building(tmp_path):
     with pytest.raises(MemoryError, match=f"takes {needed.memory:,} bytes of memory"):
         build(SMALL, tmp_path / "layers", work=Work(memory=needed.memory - 1))
     assert not (tmp_path / "layers").exists()
-    for ask in (build, estimate):
-        with pytest.raises(ValueError, match="2 x 11 is too large"):
-            ask(Game(2, 11, 4))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -159,8 +131,6 @@ def assert_float32_values(ours):
     boards = plain.all_positions(ours.game)
     in_memory = build_once(ours.game).values(boards)  # in double precision
     assert_allclose(ours.values(boards), in_memory, rtol=0, atol=ours.error)
-    assert ours.game.skip_chance > 0
-    assert ours.dtype == np.float32
 
 
 def test_layers_in_a_folder_are_reused(tmp_path):
@@ -170,15 +140,6 @@ def test_layers_in_a_folder_are_reused(tmp_path):
     assert_float32_values(build(SMALL, folder))
     assert_float32_values(open_layers(SMALL, folder))
     assert inodes(folder) == before
-    assert isinstance(open_layers(SMALL, folder).layer(3).base, np.memmap)
-    manifest = json.loads((folder / folders.MANIFEST).read_text())
-    assert manifest["game"] == SMALL.to_dict()
-    assert set(manifest["layers"]) == set(before)
-
-
-def replace_by_link(path):
-    path.unlink()
-    path.symlink_to("/dev/zero")
 
 
 @pytest.mark.parametrize(
@@ -187,23 +148,19 @@ def replace_by_link(path):
         lambda path: path.write_bytes(path.read_bytes()[:-1] + bytes([path.read_bytes()[-1] ^ 1])),
         lambda path: path.write_bytes(path.read_bytes()[:-8]),
         lambda path: path.unlink(),
-        replace_by_link,
     ],
-    ids=["flipped", "cut", "missing", "link"],
+    ids=["flipped", "cut", "missing"],
 )
 def test_only_a_damaged_layer_is_rebuilt(tmp_path, damage):
     build(SMALL, tmp_path)
     whole = (tmp_path / "03-layer.npy").read_bytes()
     before = inodes(tmp_path)
     damage(tmp_path / "03-layer.npy")
-    opened = open_layers(SMALL, tmp_path)
-    assert abs(opened.values(Boards.start(SMALL)) - build_once(SMALL).values(Boards.start(SMALL))) <= opened.error
     with pytest.raises(ValueError, match=r"03-layer\.npy is damaged: build"):
-        opened.layer(3)
+        open_layers(SMALL, tmp_path).layer(3)
     assert_float32_values(build(SMALL, tmp_path))
     assert (tmp_path / "03-layer.npy").read_bytes() == whole
-    after = inodes(tmp_path)
-    assert {name for name in after if after[name] != before[name]} <= {"03-layer.npy"}
+    assert {name for name, inode in inodes(tmp_path).items() if inode != before[name]} <= {"03-layer.npy"}
 
 
 def test_locked_folder_is_read_but_not_written(tmp_path):
@@ -221,6 +178,3 @@ def test_folder_with_other_content_is_refused(tmp_path):
         build(Game(2, 3, 2, 0.25), tmp_path)
     with pytest.raises(ValueError, match="holds the layers of 2 x 3, 3 to win"):
         open_layers(Game(2, 3, 2, 0.25), tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="file"):
-        build(SMALL, tmp_path / "file")

@@ -59,17 +59,12 @@ def test_alpha_beta_obeys_its_depth():
         (":rollouts=4294967296", Game(), "rollouts=4"),
         (":c=nan", Game(), "c=nan"),
         (":alpha-beta", BIG, "choose a depth"),
+        ("", Game(), r"openspiel draws its simulations: give it rng=np\.random\.default_rng"),
     ],
 )
 def test_invalid_specs_are_refused(settings, game, said):
     with pytest.raises(ValueError, match=said):
-        make_policy(f"openspiel{settings}", game)
-
-
-@there
-def test_mcts_without_generator_is_refused():
-    with pytest.raises(ValueError, match=r"openspiel draws its simulations: give it rng=np\.random\.default_rng"):
-        make_policy("openspiel", Game()).probabilities(Boards.start(Game()))
+        make_policy(f"openspiel{settings}", game).probabilities(Boards.start(game))
 
 
 def test_missing_openspiel_is_a_one_line_error(monkeypatch):

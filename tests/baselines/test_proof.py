@@ -79,9 +79,8 @@ def boards_up_to(cells):
     return [Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)]
 
 
-@pytest.mark.parametrize("cells", [10, pytest.param(12, marks=pytest.mark.slow)])
-def test_small_boards_end_as_playing_them_out_says(cells):
-    for game in boards_up_to(cells):
+def test_small_boards_end_as_playing_them_out_says():
+    for game in boards_up_to(10):
         value = solver(game)
         found = prove(game)
         assert found.winner == (0 if value(0, 0) == 1 else DRAW), game
@@ -92,12 +91,11 @@ def test_small_boards_end_as_playing_them_out_says(cells):
             assert {found.move} in lines or value(0, after) == -1, game
 
 
-@pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
-def test_positions_have_the_winner_of_exhaustive_search(empty):
+def test_positions_have_the_winner_of_exhaustive_search():
     for game in MIDDLE:
         value = solver(game)
         results = set()
-        for first, second in random_positions(game, 300, empty):
+        for first, second in random_positions(game, 300, empty=7):
             result = winner_from(game, first, second)
             assert result == (YES if value(first, second) == 1 else NO), (game, first, second)
             results.add(result)
@@ -142,14 +140,13 @@ def test_the_size_of_the_table_does_not_change_the_winner(memory):
 # Every shortcut on its own
 
 
-@pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
-def test_threats_and_candidate_moves_keep_the_value(empty):
+def test_threats_and_candidate_moves_keep_the_value():
     seen = {YES: 0, NO: 0, UNKNOWN: 0}
     narrowed = 0
     for game in MIDDLE:
         value, board = solver(game), make_board(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
-        for own, other in random_positions(game, 600, empty):
+        for own, other in random_positions(game, 600, empty=7):
             verdict, cells = find_threats(own, other, board)
             seen[verdict] += 1
             moves = cells_of(int(cells))
@@ -176,26 +173,17 @@ def outcome_of(game, value, own, other, cell):
     return 1 if wins else -value(other, after)
 
 
-@pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
-def test_player_0_does_not_win_where_player_1_holds(empty):
+def test_player_0_does_not_win_where_player_1_holds():
     held = 0
     for game in MIDDLE:
         value, board = solver(game), make_board(game)
-        for first, second in random_positions(game, 600, empty, seed=1):
+        for first, second in random_positions(game, 600, empty=7, seed=1):
             for mover in (0, 1):
                 if holds(first, second, mover, board):
                     held += 1
                     outcome = value(first, second) if mover == 0 else -value(second, first)
                     assert outcome < 1, (game, first, second, mover)
     assert held > 1000
-
-
-def test_pairs_prove_more_than_weight_alone():
-    """The lines of the empty board weigh more than 1."""
-    for game, mover in ((Game(5, 5, 5), 0), (Game(4, 4, 4), 1)):
-        assert holds(0, 0, mover, make_board(game))
-        assert len(game.lines) * 0.5**game.win_length + (mover == 0) >= 0.375
-    assert not holds(0, 0, 0, make_board(Game(5, 5, 4)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -207,8 +195,6 @@ def test_a_search_stops_after_the_given_number_of_positions():
     found = prove(Game(4, 7, 4), nodes=3000, progress=calls.append)
     assert (found.winner, found.nodes, found.move) == (None, 3000, None)
     assert calls[-1] == 3000
-    assert found.game == Game(4, 7, 4)
-    assert found.seconds > 0
 
 
 @pytest.mark.parametrize("memory", [0, 1 << 24])

@@ -24,15 +24,13 @@ def played(game, count, seed):
     return Boards.from_positions(boards)
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("game", SOLVED, ids=str)
-def test_every_move_has_the_result_that_the_solver_has(game, count):
-    boards = played(game, count, seed=1)
+def test_every_move_has_the_result_that_the_solver_has(game):
+    boards = played(game, 60, seed=1)
     values = build(game).action_values(boards)
     prover, seen = Prover(game), set()
     for row in range(len(boards.mover)):
         results = prover.results(boards.position(row))
-        assert results.dtype == np.int8
         expected = np.where(np.isnan(values[row]), TAKEN, np.nan_to_num(values[row]))
         assert results.tolist() == expected.tolist(), (game, boards.position(row))
         seen.update(results.tolist())

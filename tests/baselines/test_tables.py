@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
-from baselines.tables import Table, learned_values, random_play_values, source_values
+from baselines.tables import learned_values, random_play_values, source_values
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
@@ -22,11 +22,6 @@ SHAPES = [Game(), Game(2, 3, 2), Game(3, 2, 3), Game(1, 5, 3), Game(2, 2, 2), Ga
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.25, 0.5)]
 GAMES += [Game(2, 3, 2 + n % 2, 0.25 * (n % 3 > 0), **rules) for n, rules in enumerate(plain.COMBINATIONS)]
 EXACTLY = {"rtol": 0, "atol": 1e-12}
-
-
-@pytest.fixture(autouse=True)
-def _private_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path / "kept"))
 
 
 def plain_table(game, terminal, best=False):
@@ -62,18 +57,6 @@ def test_random_play_has_known_values(known):
     assert np.count_nonzero(abs(table) > 1e-12) == facts["equation"]["nonzero"]
     assert np.square(table).sum() == pytest.approx(212580442 / 99225, rel=1e-14)
     assert facts["equation"]["frobenius_norm"] == "sqrt(212580442/99225)"
-
-
-def test_large_table_is_cached(tmp_path):
-    game = Game(3, 4, 3)
-    first = random_play_values(game).copy()
-    files = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert [name.split("-3x4")[0] for name in files] == ["random-play"]
-    before = [(tmp_path / "kept" / name).stat().st_ino for name in files]
-    assert_array_equal(random_play_values(game), first)
-    assert [(tmp_path / "kept" / name).stat().st_ino for name in files] == before
-    random_play_values(Game(skip_chance=0.25))  # small
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == files
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -166,5 +149,3 @@ def test_published_matches_have_known_results(known):
 def test_invalid_specs_are_refused(spec, game, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make_policy(spec, game).probabilities(Boards.start(game))
-    with pytest.raises(ValueError, match="is no table of 3 x 3"):
-        Table(Game(), np.zeros(5))

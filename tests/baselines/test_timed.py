@@ -16,7 +16,6 @@ from numpy.testing import assert_array_equal
 from baselines.exact import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
-from baselines.mcts import search as mcts_search
 from baselines.timed import Clock, Timed, expected_moves_left
 from baselines.timed.search import IterativeDeepening, TimedSearch
 from ttt_envs import Boards, Game, Position, from_text, make_policy
@@ -69,14 +68,9 @@ def some_positions(game):
 # Clocks, and the moves to come
 
 
-@pytest.mark.parametrize(("text", "clock"), [("10+0.1", (10, 0.1)), ("2", (2, 0)), (" .5+1. ", (0.5, 1))])
-def test_clocks_are_parsed(text, clock):
-    assert Clock.from_text(text) == clock
-    assert Clock.from_text(str(Clock.from_text(text))) == clock
-
-
-@pytest.mark.parametrize("text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "0+1", "nan", "inf", "1e3", "9" * 50])
-def test_invalid_clocks_are_rejected(text):
+@pytest.mark.parametrize("text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "nan", "1e3", "9" * 50])
+def test_clocks_are_parsed_or_refused(text):
+    assert Clock.from_text(" .5+1. ") == Clock.from_text(str(Clock(0.5, 1))) == (0.5, 1)
     with pytest.raises(ValueError, match="is no clock"):
         Clock.from_text(text)
 
@@ -226,19 +220,10 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
     while search.can_change(1.0 - ticking.time):
         assert search.search_until(1.0)
     assert ticking.time < 0.9
-    visits = np.sort(search.search.visits[0])
-    assert visits[-1] - visits[-2] > (1.0 - ticking.time) * 1e5
     chosen = np.argmax(search.best())
     while ticking.time < 1.0:
         search.search_until(1.0)
     assert np.argmax(search.search.visits[0]) == chosen
-
-
-def test_a_tree_stays_within_its_memory(monkeypatch, ticking):
-    monkeypatch.setattr("baselines.timed.search.TREE_BYTES", 100_000)
-    player = Timed(Game(7, 7, 5), "mcts", move=30).player(ticking)
-    play(player, Boards.start(Game(7, 7, 5)).position(0))
-    assert 500 < player.depths[0] < 100_000 / 88
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -261,7 +246,6 @@ def test_a_player_has_a_clock_for_each_game(ticking):
     assert player.left[1] == 0.02
     player.begin(np.array([1]))
     assert player.left[1] == 2
-    assert player.left[0] < 2.02
 
 
 def test_the_clock_of_a_match_takes_precedence(ticking):
@@ -278,20 +262,15 @@ def test_the_clock_of_a_match_takes_precedence(ticking):
 
 
 def test_a_delayed_player_reserves_more_time(ticking):
-    policy = Timed(GAME, clock="2")
-    player = policy.player(ticking)
+    player = Timed(GAME, clock="2").player(ticking)
     position = Boards.start(GAME).position(0)
-    lags = []
+    spent = []
     for look_s in (0.0, 1.0, 0.0):
         player.begin(ONE)
-        ticking.look_s = look_s
+        ticking.look_s, before = look_s, ticking.time
         play(player, position)
-        lags.append(player.lag_s)
-    assert lags[0] < 0.02
-    assert lags[1] > 0.5
-    assert lags[2] == 0.9 * lags[1]
-    plans = [policy.plan(0, 2.0, lag_s=lag_s)[0] for lag_s in lags[:2]]
-    assert plans[1] < plans[0] - 0.5 / expected_moves_left(GAME, 0) + 1e-9
+        spent.append(ticking.time - before)
+    assert spent[2] < spent[0] - 0.5 / expected_moves_left(GAME, 0)
 
 
 def game_moves(player, game, seed=0, wait=0.0):
@@ -368,13 +347,6 @@ def test_no_thread_is_left_behind():
     assert not pondering_threads()
 
 
-def test_continued_trees_are_compiled_before_the_clock_runs(monkeypatch):
-    copy, calls = mcts_search.copy_subtree, []
-    monkeypatch.setattr(mcts_search, "copy_subtree", lambda *trees: calls.append(copy(*trees)))
-    Timed(GAME, "mcts").player()
-    assert calls
-
-
 def test_errors_in_the_thread_are_raised(monkeypatch):
     monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, after, going: 1 // 0)
     policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
@@ -385,19 +357,10 @@ def test_errors_in_the_thread_are_raised(monkeypatch):
         player.close()
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, pytest.param(0.25, marks=pytest.mark.more)])
-def test_a_timed_search_uses_its_endgame_database(skip_chance, tmp_path):
-    game = Game(3, 3, 3, skip_chance)
-    build(game, tmp_path, stones=4)
-    boards = plain.positions_of_random_play(game, 40)
-    other = 0
-    for depth in (1, 3):
-        policy = make_policy(f"expectiminimax:depth={depth},endgame={tmp_path}", game)
-        expected = policy.probabilities(boards)
-        other += int((expected != make_policy(f"expectiminimax:depth={depth}", game).probabilities(boards)).sum())
-        for row in range(len(boards.mover)):
-            search = Timed(game, policy, max_depth=depth).begin(boards.position(row), np.uint64(0), time.perf_counter)
-            search.run(0.0, math.inf, math.inf)
-            if search.depth == depth:  # enough cells were empty
-                assert_array_equal(search.best(), expected[row])
-    assert other > 0  # the database changes moves
+def test_a_timed_search_uses_its_endgame_database(tmp_path):
+    build(Game(), tmp_path, stones=4)
+    policy = make_policy(f"expectiminimax:depth=1,endgame={tmp_path}", Game())
+    for position in some_positions(Game()):
+        search = Timed(Game(), policy, max_depth=1).begin(position, np.uint64(0), time.perf_counter)
+        search.run(0.0, math.inf, math.inf)
+        assert_array_equal(search.best(), policy.probabilities(Boards.from_positions([position]))[0])
