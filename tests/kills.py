@@ -89,13 +89,18 @@ class _Lines(io.BufferedRandom):
 
 
 def train_until(kill_at, folder, arguments):
-    """Run ``train.py``, killed at a change of a file in the folder, or never; the number of changes that it made."""
+    """Run ``train.py`` as :func:`do_until` does."""
+    return do_until(kill_at, folder, lambda: train.main(arguments))
+
+
+def do_until(kill_at, folder, work):
+    """Do work, killed at a change of a file in the folder, or never; the number of changes that it made."""
     disk = Disk(folder, kill_at)
     with pytest.MonkeyPatch.context() as patch:
         disk.patch(patch)
         if kill_at is None:
-            train.main(arguments)
+            work()
         else:
             with pytest.raises(KilledError):
-                train.main(arguments)
+                work()
     return disk.changes

@@ -2,7 +2,7 @@
 
 import json
 import os
-import textwrap
+import resource
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import games as any_game
-from processes import run_python
 
 from ttt_envs import Game, chance_outcomes, from_text, to_text
 from ttt_envs.game.boards import cell_at
@@ -114,27 +113,13 @@ def test_text_and_line_of_a_game(tmp_path):
     assert [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()] == [json.loads(HEAD), record]
 
 
-INVALID_TEXT = [
-    ("player_1", "player_0"), ('"player_1"', "null"), ("b2 a1", "(skip) b2 a1"), ("[seed 7]", "[sead 7]"),
-    ("[seed 7]", "[seed seven]"), ('[players ["human", "svd:rank=18"]]\n', ""), ("[game {", "[gams {"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new"), INVALID_TEXT)
-def test_invalid_text_is_rejected_by_game(old, new, tmp_path):
-    (tmp_path / "text").write_text(GOLDEN + GOLDEN.replace(old, new, 1))
-    with pytest.raises(ValueError, match=r"text: game [12]: "):
-        list(read_games(tmp_path / "text"))
-
-
 GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves": "b2 a1+ b1", "result": null}'
 
 
 HOSTILE = [
     ("null", '"player_0"'), ("b1", "b2"), ("b1", "b1+ c1 c2"), ("a1+ b1", "a1+ b1+ c1+"), ("0.25", "0"),
     ('"b2 a1+ b1"', "[4, 0]"), ("human", "\\u001b[2J"), ("null", 'null, "seed": -1'),
-    ("null", 'null, "opening": "xxx/oo./... o"'), ("null", 'null, "forfeit": "time"'),
-    ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
+    ("null", 'null, "opening": "xxx/oo./... o"'), ("null", '"' + "x" * MAX_LINE_LENGTH + '"'),
 ]  # fmt: skip
 
 
@@ -148,6 +133,9 @@ def test_hostile_files_are_rejected_by_file_and_line(old, new, tmp_path):
     with pytest.raises(ValueError, match=r"log.jsonl, line 3: .") as refusal:
         list(games)
     assert len(str(refusal.value)) < 600 + len(str(path))
+    path.write_text(GOLDEN + GOLDEN.replace("(skip) b1", "b1", 1))
+    with pytest.raises(ValueError, match=r"jsonl: game 2: "):
+        list(read_games(path))
 
 
 @pytest.mark.parametrize(
@@ -178,33 +166,17 @@ def test_games_before_a_torn_line_are_read_and_more_are_appended(tmp_path):
         assert list(read_games(path)) == [*rest, second]
 
 
-def test_unreadable_settings_are_not_written(tmp_path):
-    path = tmp_path / "log.jsonl"
-    append_games(path, [])
-    for settings in ({"a": "x" * MAX_LINE_LENGTH}, {"a": float("nan")}, {"a": {1, 2}}):
-        with pytest.raises(ValueError, match="could not be read again"):
-            append_games(path, [replace(PLAYED, settings=settings)])
-    assert path.read_text() == HEAD + "\n"
-
-
-def test_failed_write_leaves_no_part_of_the_games(tmp_path):
+def test_a_failed_write_leaves_no_part_of_the_games(tmp_path):
     """A limit on file sizes simulates a full disk; a part of the games would fit."""
     path = tmp_path / "log.jsonl"
     append_games(path, [LONG])
-    whole = path.read_bytes()
-    lines = """
-        import resource, signal, sys
-        from ttt_eval.matches.games import append_games, read_games
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
-        played = list(read_games(sys.argv[1]))
-        try:
-            append_games(sys.argv[1], 3 * played)
-        except OSError as problem:
-            print(problem)
-    """
-    done = run_python("-c", textwrap.dedent(lines), path)
-    assert done.stdout == f"[Errno 27] File too large: '{path}'\n"
+    whole, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            append_games(path, [LONG] * 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == whole
 
 
@@ -214,13 +186,11 @@ def test_new_games_rejects_an_existing_file(tmp_path):
         new_games(path)
         assert path.read_text() == HEAD + "\n"
     append_games(path, [PLAYED])
-    for other in (path, tmp_path):
-        with pytest.raises(ValueError, match="is there already"):
-            new_games(other)
-    with pytest.raises(ValueError, match="and at most 33 are read"):
-        list(read_games(path, limit=33))
-    with pytest.raises(ValueError, match="there is no file"):
-        list(read_games(tmp_path / "none"))
+    with pytest.raises(ValueError, match="is there already"):
+        new_games(path)
+    with pytest.raises(ValueError, match="could not be read again"):
+        append_games(path, [replace(PLAYED, settings={"a": float("nan")})])
+    assert list(read_games(path)) == [PLAYED]
 
 
 def test_concurrent_writers_lose_no_game(tmp_path):
@@ -238,9 +208,3 @@ def test_concurrent_writers_lose_no_game(tmp_path):
     for child in children:
         os.waitpid(child, 0)
     assert list(read_games(path)) == [LONG] * 40
-
-
-def test_invalid_moves_and_results_are_rejected():
-    for moves, result in ((((1.5, False),), None), ((), 3)):
-        with pytest.raises((TypeError, ValueError), match=r"action|result"):
-            PlayedGame(Game(), ("a", "b"), moves, result)

@@ -1,7 +1,6 @@
 """Ladders: equations of ratings, and validity of the stored ladders."""
 
 import json
-import shutil
 from dataclasses import replace
 from itertools import pairwise
 
@@ -100,14 +99,8 @@ def test_result_file(measured, tmp_path):
     found = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
     assert json.loads((tmp_path / RESULT).read_text()) == found
     for result, spec in zip(found["results"], ladder.specs, strict=True):
-        exact = match_outcome(GAME, "optimal:epsilon=0.5", spec)
-        assert (result["win"], result["draw"], result["loss"]) == exact
-        assert result["score"]["mean"] == pytest.approx(exact.win + exact.draw / 2)
-    worst = found["worst_positions"]
-    assert 0 < len(worst) <= rate.MAX_WORST_POSITIONS
-    assert [row["cost"] for row in worst] == sorted((row["cost"] for row in worst), reverse=True)
-    unpriced = place("optimal:epsilon=0.5", ladder, costs=False)
-    assert (unpriced["rating"], unpriced["cost"], unpriced["front"]) == (found["rating"], None, None)
+        assert (result["win"], result["draw"], result["loss"]) == match_outcome(GAME, "optimal:epsilon=0.5", spec)
+    assert 0 < len(found["worst_positions"]) <= rate.MAX_WORST_POSITIONS
 
 
 def test_pareto_front():
@@ -157,51 +150,28 @@ def test_stored_results_are_reproduced(name, a, b):
     number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
     first, second = pairings[number]
     again = play_pairing(plan.game, first, second, plan.games, pairing_seed(plan.seed, number))
-    stored = next(
-        result
-        for result in ladder.data["results"]
-        if (ladder.specs[result["a"]], ladder.specs[result["b"]]) == (first, second)
-    )
+    stored = {(ladder.specs[result["a"]], ladder.specs[result["b"]]): result for result in ladder.data["results"]}
+    stored = stored[first, second]
     assert again["pentanomial"] == stored["pentanomial"]
     for key in ("win", "draw", "loss"):
         assert again[key] == pytest.approx(stored[key], abs=1e-9)
 
 
-def damaged(change):
-    def write(path, data):
-        change(data)
-        data["sha256"] = hash_data(data)
-        path.write_text(json.dumps(data))
-
-    return write
-
-
 @pytest.mark.parametrize(
-    "damage",
+    ("message", "change"),
     [
-        lambda path, data: path.write_text(path.read_text()[:1000]),
-        lambda path, data: path.write_text(path.read_text().replace('"rating": 0.0', '"rating": 9.0', 1)),
-        damaged(lambda data: data.pop("rungs")),
-        damaged(lambda data: data["rungs"].pop()),
-        damaged(lambda data: data["results"][3].update(a=99)),
-        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[0] * 5)),
+        (r"mine\.json", lambda data: data["rungs"][0].update(rating=9.0)),  # not of its checksum
+        (r"mine\.json", lambda data: (data["rungs"].pop(), data.pop("sha256"))),
+        (r"mine\.json", lambda data: (data["results"][3].update(a=99), data.pop("sha256"))),
+        ("was read from a file", lambda data: (data["rungs"][3].update(spec="os:system"), data.pop("sha256"))),
     ],
 )
-def test_damaged_files_are_rejected(tmp_path, damage):
-    path = tmp_path / "mine.json"
-    shutil.copy(LADDER_FOLDER / "3x3.json", path)
-    damage(path, json.loads(path.read_text()))
-    with pytest.raises(ValueError, match=r"mine\.json") as problem:
-        read_ladder(path)
-    assert "\n" not in str(problem.value)
-
-
-def test_specs_from_a_file_run_no_code(tmp_path):
-    path = tmp_path / "mine.json"
-    shutil.copy(LADDER_FOLDER / "3x3.json", path)
-    damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
-    with pytest.raises(ValueError, match="was read from a file"):
-        place("random", read_ladder(path))
+def test_damaged_files_are_rejected_and_run_no_code(message, change, tmp_path):
+    data = json.loads((LADDER_FOLDER / "3x3.json").read_text())
+    change(data)
+    (tmp_path / "mine.json").write_text(json.dumps({"sha256": hash_data(data), **data}))
+    with pytest.raises(ValueError, match=message):
+        place("random", read_ladder(tmp_path / "mine.json"))
 
 
 def test_documentation_shows_a_stored_ladder():
@@ -210,12 +180,8 @@ def test_documentation_shows_a_stored_ladder():
 
 def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ()))
-    with pytest.raises(ValueError, match=r"games=7 makes no pairs"):
-        measure_ladder("odd", LadderPlan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
     make_ladders.main(["tiny", "--out", str(tmp_path)])
     path = tmp_path / "tiny" / "tiny.json"
     assert capsys.readouterr().out == f"written: {path}\n"
     assert read_ladder(path).data["games"] == 40
     assert place("optimal", read_ladder(path), games=40)["rating"]["mean"] > 0
-    make_ladders.main(["3x3", "--markdown"])
-    assert capsys.readouterr().out == f"{to_markdown(read_ladder('3x3'))}\n"

@@ -2,11 +2,11 @@
 
 import random
 import re
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
-from kills import Disk, KilledError
+from kills import do_until
 from squares import Squares
 
 from studies.frame import reproduce
@@ -69,19 +69,6 @@ def stored_lines(folder):
     return {path: path.read_bytes().split(b"\n")[:-1] for path in folder.rglob(UNITS)}
 
 
-def do_until(kill_at, name, folder):
-    """Do work, killed at a change of a file in the folder, or never; the number of changes that it made."""
-    disk = Disk(folder, kill_at)
-    with pytest.MonkeyPatch.context() as patch:
-        disk.patch(patch)
-        if kill_at is None:
-            WORK[name](folder)
-        else:
-            with pytest.raises(KilledError):
-                WORK[name](folder)
-    return disk.changes
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """What work leaves that was done by one process, and the changes of files until then."""
@@ -89,7 +76,7 @@ def whole(tmp_path_factory):
     @cache
     def do(name):
         folder = tmp_path_factory.mktemp("whole")
-        changes = do_until(None, name, folder)
+        changes = do_until(None, folder, partial(WORK[name], folder))
         return files(folder), changes
 
     return do
@@ -111,7 +98,7 @@ def test_killed_work_continues_to_the_same_files(name, moments, whole, tmp_path)
     count = changes if name == "study" else min(moments, changes)  # which is quick
     for kill_at in {changes - 1, *random.Random(3).sample(range(changes), count)}:
         folder = tmp_path / str(kill_at)
-        do_until(kill_at, name, folder)
+        do_until(kill_at, folder, partial(WORK[name], folder))
         before = stored_lines(folder)
         WORK[name](folder)
         assert files(folder) == expected

@@ -97,15 +97,6 @@ def test_rating_among_fixed_ratings():
     assert placed.low < placed.mean < placed.high
 
 
-def test_errors_of_ratings():
-    counts = {(0, 1): [0, 0, 5, 0, 0]}
-    with pytest.raises(ValueError, match="do not connect all players"):
-        rate(counts, 3)
-    assert len(rate(counts, 3, known=[0, None, 50])) == 3  # what is known connects
-    with pytest.raises(ValueError, match="anchor=0 would move ratings that are known"):
-        rate(counts, 3, anchor=0, known=[0, None, 50])
-
-
 @pytest.mark.parametrize("tournaments", [16, pytest.param(400, marks=pytest.mark.slow)])
 def test_coverage_of_intervals(tournaments):
     rng = np.random.default_rng(4)
@@ -148,14 +139,9 @@ def test_all_pairings_are_played_with_the_same_keys(done):
     assert found.ratings[0].high < found.ratings[1].low
     np.testing.assert_array_equal(found.score(1, 0).pentanomial, found.score(0, 1).pentanomial[::-1])
     np.testing.assert_array_equal(found.score(1, 0).table, found.score(0, 1).table[::-1, ::-1])
-
-
-def test_result_file_adds_up(done):
-    data = json.loads(done[1])
-    assert [player["games"] for player in data["players"]] == [280] * 3
-    for pairing in data["pairings"]:
-        assert sum(pairing["pentanomial"]) == np.sum(pairing["pairs"]) == 70
-    assert sum(player["score"]["mean"] for player in data["players"]) == pytest.approx(1.5)
+    players = json.loads(done[1])["players"]
+    assert [player["games"] for player in players] == [280] * 3
+    assert sum(player["score"]["mean"] for player in players) == pytest.approx(1.5)
 
 
 def test_another_player_adds_only_missing_games(done, tmp_path):
@@ -172,7 +158,7 @@ def test_another_player_adds_only_missing_games(done, tmp_path):
     assert (tmp_path / UNITS).read_text() == after
 
 
-@pytest.mark.parametrize("settings", [{"pairs": 0}, {"anchor": "optimal"}, {"players": ("random", "random")}])
+@pytest.mark.parametrize("settings", [{"pairs": 0}, {"players": ("random", "random")}])
 def test_invalid_tournaments_are_rejected_before_anything_is_written(settings, tmp_path):
     with pytest.raises(ValueError, match=r"choose|name"):
         run(tmp_path / "none", **settings)
