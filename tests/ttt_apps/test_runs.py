@@ -167,9 +167,8 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
     message = process.communicate()[1]
     assert process.returncode == 130
     assert f"continue with train.py --resume {tmp_path / 'stopped'}" in " ".join(message.split())
-    counts = load_checkpoint(tmp_path / "stopped")["training"]["counts"]
-    assert counts[0] == 10**9
-    assert counts[3] > 0
+    _, steps, *_ = load_checkpoint(tmp_path / "stopped")["training"]["counts"]
+    assert steps > 0
     assert (tmp_path / "stopped" / "cost.json").exists()
 
 
@@ -218,13 +217,15 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
     assert "nothing was done" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="a descriptor does not tell its path")
 def test_full_disk_keeps_the_last_checkpoint(finished, tmp_path, monkeypatch, capsys):
-    def full(descriptor, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(descriptor):
+        if "checkpoint" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     run = without(finished, tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
+        patch.setattr(os, "fsync", full)
         assert "No space left" in error_of(capsys, train.main, "--resume", run, "--games=80")
     assert not list(run.glob("*.tmp"))
     assert (run / "checkpoint.npz").read_bytes() == (finished / "checkpoint.npz").read_bytes()

@@ -184,12 +184,18 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     assert ["cpu_s" in row for row in numbers] == [True, True, False, False]
 
 
+def test_the_opponent_of_an_agent_runs_no_code(monkeypatch):
+    monkeypatch.setenv(TRUST, "0")
+    unit = {"agent": "win-or-block", "game": Game().to_dict(), "opponent": "uuid:uuid4"}
+    with pytest.raises(ValueError, match="'uuid:uuid4' was read from a file"):
+        sweep.train_unit(None, {}, unit)
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
         ('agent = "randm"', "did you mean 'random'"),
         ('agent = "expectiminimax:depth=1,leaf=(uuid:uuid4)"', "'uuid:uuid4' was read from a file"),
-        ('agent = "win-or-block"\nopponent = "uuid:uuid4"', "'uuid:uuid4' was read from a file"),
         ('phantom = "classic"\nsize = "3x4"', "choose a board of up to 9"),
     ],
 )
