@@ -21,7 +21,7 @@ from ttt_envs import Boards, Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.exact import match_outcome
+from ttt_eval.exact import exploitability, match_outcome
 
 FORMS = {
     "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),
@@ -227,7 +227,7 @@ def test_same_seed_same_run(name, tiny_run, tmp_path):
         assert array.dtype.kind in "biufU"
 
 
-VARIED = {"gravity": ("--gravity", "--misere"), "hidden": ("--phantom=classic",)}
+VARIED = {"gravity": ("--gravity", "--misere"), "hidden": ("--phantom=classic", "--exact-every=20")}
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,14 @@ def test_a_run_has_the_rules_of_its_game(name, rule, tmp_path):
     game = game_from_dict(json.loads((run / "config.json").read_text())["game"])
     falling = dataclasses.replace(tiny.GAME, gravity=True, misere=True)
     assert game == (falling if rule == "gravity" else PhantomGame(tiny.GAME, "classic"))
-    policy, boards = make_policy(f"run:{run}", game), plain.positions_of_random_play(game, 60)
-    assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
+    policy = make_policy(f"run:{run}", game)
+    if rule == "gravity":
+        boards = plain.positions_of_random_play(game, 60)
+        assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
+    else:
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        *_, last = (row["exploitability"] for row in rows if "exploitability" in row)
+        assert exploitability(game, policy) == pytest.approx(last, abs=1e-12)
     with pytest.raises(ValueError, match=r"by its rules|and the game here is"):
         make_policy(f"run:{run}", tiny.GAME)
 
