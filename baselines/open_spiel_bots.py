@@ -65,9 +65,9 @@ class OpenSpielBot(Named):
     def __post_init__(self) -> None:
         check_game(self.name, type(self), self.game)
         check_choice("algorithm", self.algorithm, get_args(Algorithm))
-        for name, least, most in (("simulations", 1, MAX_INT32), ("rollouts", 1, MAX_INT32), ("c", 0, MAX_INT32)):
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name}={getattr(self, name):g} makes no search: choose {least} to {most:,}")
+        for name, least, highest in (("simulations", 1, MAX_INT32), ("rollouts", 1, MAX_INT32), ("c", 0, MAX_INT32)):
+            if not least <= getattr(self, name) <= highest:
+                raise ValueError(f"{name}={getattr(self, name):g} makes no search: choose {least} to {highest:,}")
         if self.depth is not None and self.depth < 1:
             raise ValueError(f"depth={self.depth} looks at nothing: choose 1 or more, or none")
         if self.algorithm == "alpha-beta" and self.depth is None and self.game.cells > WHOLE:

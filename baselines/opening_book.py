@@ -135,15 +135,15 @@ class Book:
     def moves(self, boards: Boards) -> list[Moves | None]:
         """Return the book's moves in positions, None for unknown ones."""
         _, images = symmetry_tables(self.game)
-        found: list[Moves | None] = []
+        entries: list[Moves | None] = []
         for row, same in zip(*self.find(boards), strict=True):
             if row < 0:
-                found.append(None)
+                entries.append(None)
                 continue
             part = slice(self.starts[row], self.starts[row + 1])
             actions = tuple(np.unique(images[same, cell]) for cell in self.cells[part])
-            found.append(Moves(actions, self.results[part]))
-        return found
+            entries.append(Moves(actions, self.results[part]))
+        return entries
 
     def spread(self, boards: Boards, shares: Float64Array) -> tuple[Float64Array, BoolArray]:
         """Return distributions over moves, float64[B, rows * columns], and whether the book has one, bool[B].
@@ -155,8 +155,8 @@ class Book:
             shares: float64[M], for the moves of the book.
         """
         rows, same = self.find(boards)
-        known = rows >= 0
-        counts = np.where(known, self.starts[rows + 1] - self.starts[rows], 0)
+        is_listed = rows >= 0
+        counts = np.where(is_listed, self.starts[rows + 1] - self.starts[rows], 0)
         board = np.repeat(np.arange(len(rows)), counts)
         within = np.arange(len(board)) - np.repeat(np.cumsum(counts) - counts, counts)
         move = self.starts[rows[board]] + within
@@ -165,7 +165,7 @@ class Book:
         for symmetry, image in enumerate(symmetry_tables(self.game)[1]):
             here = same[board, symmetry]
             np.add.at(out, (board[here], image[self.cells[move[here]]]), part[here])
-        return out, known
+        return out, is_listed
 
     def write(self, path: Path) -> None:
         """Write the file atomically.
@@ -373,9 +373,9 @@ class OpeningBook(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
-        out, known = self.book_probabilities(boards)
-        if not known.all():
-            out[~known] = self._then.probabilities(boards.take(~known), rng)
+        out, is_listed = self.book_probabilities(boards)
+        if not is_listed.all():
+            out[~is_listed] = self._then.probabilities(boards.take(~is_listed), rng)
         return out
 
     @cached_property
@@ -386,11 +386,11 @@ class OpeningBook(Named):
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""
-        out, known = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
+        out, is_listed = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
         early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
         if early.any():
-            out[early], known[early] = self.book.spread(boards.take(early), self._shares)
-        return out, known
+            out[early], is_listed[early] = self.book.spread(boards.take(early), self._shares)
+        return out, is_listed
 
 
 class BookPlayer(Player):
@@ -416,11 +416,11 @@ class BookPlayer(Player):
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
     ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
-        shares, known = self.policy.book_probabilities(boards)
+        shares, is_listed = self.policy.book_probabilities(boards)
         u = rng.random(len(slots))
         out = np.empty(len(slots), np.int64)
-        out[known] = sample(shares[known], u[known])
-        if not known.all():
-            times = None if time_left is None else time_left[~known]
-            out[~known] = self.then.act(boards.take(~known), slots[~known], rng, times)
+        out[is_listed] = sample(shares[is_listed], u[is_listed])
+        if not is_listed.all():
+            times = None if time_left is None else time_left[~is_listed]
+            out[~is_listed] = self.then.act(boards.take(~is_listed), slots[~is_listed], rng, times)
         return out

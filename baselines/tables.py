@@ -92,9 +92,9 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     halves = 2 if game.skip_chance > 0 else 1
     out = np.zeros((halves, len(kinds), game.cells))
     for mover in (0, 1):
-        found = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)
-        for start in range(0, len(found), CHUNK):
-            some = found[start : start + CHUNK]
+        keys = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)
+        for start in range(0, len(keys), CHUNK):
+            some = keys[start : start + CHUNK]
             boards = Boards(from_keys(some, game), np.full(len(some), mover, np.int8))
             out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(source.action_values(boards))
     out.flags.writeable = False

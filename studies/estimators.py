@@ -113,7 +113,7 @@ class Estimators(Study):
             games = _numbers(results, claim, claim["measure"])
             numbers = {name: [row[index] for row in games] for index, name in enumerate(claim["estimators"])}
             claims.append(Claim(claim["words"], all(row[0] < min(row[1:]) for row in games), numbers))
-        angles = [max(0.0, 1 - found["grpo"]["cosine"]["mean"]) for unit, found in results if unit["kind"] == GROUPS]
+        angles = [max(0.0, 1 - result["grpo"]["cosine"]["mean"]) for unit, result in results if unit["kind"] == GROUPS]
         words = "advantages that are divided by the standard deviation of the group give a biased gradient"
         claims.append(Claim(f"Liu et al. (2025): {words}", max(angles) > EQUAL, {"1 - cosine": angles}))
         return Report(rows, claims, {"estimators-lambda": _figure(results)}, "of gradients")

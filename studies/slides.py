@@ -66,13 +66,13 @@ class NetScores(Study):
         for slide, scores in SLIDES.items():
             for pairs, computed in exact.items():
                 ours = [round(computed["within"][score], 3) for score in scores]
-                theirs = [published(pairs)[score] / 1000 for score in scores]
-                for score, number in zip(scores, theirs, strict=True):
+                published_scores = [published(pairs)[score] / 1000 for score in scores]
+                for score, number in zip(scores, published_scores, strict=True):
                     if number != round(computed["within"][score], 3):
                         wrong[f"{pairs} pairs, s = {score}, {number}, exactly"] = computed["within"][score]
                 label = f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}"
-                texts = [" ".join(f"{number:.3f}" for number in column) for column in (theirs, ours)]
-                rows.append(Row(label, texts[0], None, texts[1], theirs == ours))
+                texts = [" ".join(f"{number:.3f}" for number in column) for column in (published_scores, ours)]
+                rows.append(Row(label, texts[0], None, texts[1], published_scores == ours))
         for pairs, computed in exact.items():
             agrees = abs(SIGMAS[pairs] - computed["deviation"]) <= 0.01
             rows.append(Row(f"standard deviation, {pairs} pairs", SIGMAS[pairs], None, computed["deviation"], agrees))

@@ -147,11 +147,11 @@ def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
     last, wins = max(curve), {rank: mean(point).win for rank, point in curve.items()}
     rates = np.array([[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE])
     drift = float(np.abs(rates - rates[-1]).max())
-    shown = {f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]} for rank in (last, KNEE, 12, 3)}
+    by_rank = {f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]} for rank in (last, KNEE, 12, 3)}
     verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
         "draw": (mean(curve[last]).draw > MAJORITY, {"exact share of draws": mean(curve[last]).draw}),
         "constant": (drift <= MAX_DRIFT, {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT}),
-        "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), shown),
+        "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), by_rank),
     }
     return [Claim(f"{terminal}: {words}", *verdicts[name]) for name, words in DATA["ranks"].items()]
 

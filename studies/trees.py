@@ -239,9 +239,9 @@ class RandomPlay(Study):
         for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
             places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
             ours = [rates_of_first_mover(score)[result] for score in scores.values()]
-            theirs = {places[size]: wilson(board.random[result] / GAMES, GAMES) for size, board in published.items()}
+            intervals = {places[size]: wilson(board.random[result] / GAMES, GAMES) for size, board in published.items()}
             series.append(Series(name, places.values(), ours, "o", colour))
-            series.append(Series("" if result else "published", theirs, theirs.values(), "D", "black"))
+            series.append(Series("" if result else "published", intervals, intervals.values(), "D", "black"))
         names = [board_name(square(*size)) for size in scores]
         panel = Panel(series, f"rate, random against random, skip chance {SKIP}", places=names, limits=(0, 1.02))
         question = "Is the first move an advantage between random players?"

@@ -76,7 +76,7 @@ def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> tu
     solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
     step = len(SKIPS)
     sections = [_section(games[i : i + step], solved[i : i + step]) for i in range(0, len(games), step)]
-    data = [_row(game, found) for game, found in zip(games, solved, strict=True)]
+    data = [_row(game, solution) for game, solution in zip(games, solved, strict=True)]
     rows = [[str(others[i]), *map(_digits, values[i : i + step])] for i in range(0, len(others), step)]
     proofs_table = [
         (f"{game.rows} x {game.columns}", game.win_length, winner) for game, winner in zip(proved, winners, strict=True)
@@ -200,10 +200,10 @@ def _digits(value: float) -> str:
 
 def _section(games: Sequence[Game], facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the template needs of one board at all skip chances."""
-    positions = [found["counts"]["positions_not_over"] for found in (facts[0], facts[-1])]  # without and with skips
+    positions = [fact["counts"]["positions_not_over"] for fact in (facts[0], facts[-1])]  # without and with skips
     return {
         "game": games[0],
-        "values": [_number(game, found["value"]) for game, found in zip(games, facts, strict=True)],
+        "values": [_number(game, fact["value"]) for game, fact in zip(games, facts, strict=True)],
         "counts": [_count(number) for number in (*positions, facts[0]["counts"]["games"])],
     }
 

@@ -84,12 +84,7 @@ PLANS: Mapping[str, PositionSetPlan] = {
 
 
 def make_proved(
-    name: str,
-    plan: PositionSetPlan,
-    folder: Path,
-    provenance: Mapping[str, Any],
-    *,
-    jobs: Jobs = 1,
+    name: str, plan: PositionSetPlan, folder: Path, provenance: Mapping[str, Any], *, jobs: Jobs = 1
 ) -> Positions:
     """Draw positions, prove them, and write them to ``NAME.json`` in a folder, independent of the workers.
 
@@ -131,7 +126,7 @@ def make_proved(
         "command": f"tools/make_proved_positions.py {name}",
         "provenance": dict(provenance),
         "drawn": drawn,
-        "positions": [str(one) for one in sorted(accepted.values(), key=lambda one: (one.stones, one.text))],
+        "positions": [str(row) for row in sorted(accepted.values(), key=lambda row: (row.stones, row.text))],
     }
     folder.mkdir(parents=True, exist_ok=True)
     content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"

@@ -43,7 +43,7 @@ MIN_LOSS = 0.05
 
 def make_set(seed: int) -> Iterator[Puzzle]:
     """Yield the puzzles of each game, the easiest and most costly first; of each level and reason in turn."""
-    seen: set[tuple[object, ...]] = set()
+    keys: set[tuple[object, ...]] = set()
     for number, (game, count) in enumerate(SHIPPED.items()):
         puzzles, chosen = list(natural_puzzles(game, [seed, number])), list[Puzzle]()
         groups: dict[tuple[int, str], list[Puzzle]] = {}
@@ -52,8 +52,8 @@ def make_set(seed: int) -> Iterator[Puzzle]:
         turns = zip_longest(*(reversed(groups[key]) for key in sorted(groups)))
         for puzzle in filter(None, chain.from_iterable(turns)):
             key = (game.rows, game.columns, game.win_length, class_key(game, puzzle.position))
-            if len(chosen) < count and key not in seen:
-                seen.add(key)
+            if len(chosen) < count and key not in keys:
+                keys.add(key)
                 chosen.append(puzzle)
         yield from sorted(chosen, key=lambda puzzle: (puzzle.level, -puzzle.loss))
 

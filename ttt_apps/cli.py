@@ -603,11 +603,11 @@ def bar(description: str) -> Iterator[Callable[..., None]]:
     console = Console(stderr=True, quiet=is_quiet())
     name, text = (progress.TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[text]"))
     columns = [name, *progress.Progress.get_default_columns()[1:], text]
-    with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as shown:
-        task = shown.add_task(escape_unprintable(description), total=None, text="")
+    with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as display:
+        task = display.add_task(escape_unprintable(description), total=None, text="")
 
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:
-            shown.update(task, completed=completed, total=total, text=text)
+            display.update(task, completed=completed, total=total, text=text)
 
         yield update
 

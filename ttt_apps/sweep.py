@@ -244,8 +244,8 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     run.path.mkdir(parents=True, exist_ok=True)
     if not run.exists():
         run.write_config(config)
-    stored, asked = run.read_config(), json.loads(json.dumps(config))
-    if any(stored.get(name) != value for name, value in asked.items() if name != "no_report"):  # changes no result
+    stored, requested = run.read_config(), json.loads(json.dumps(config))
+    if any(stored.get(name) != value for name, value in requested.items() if name != "no_report"):  # changes no result
         raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
     # a crash in machine code prints where it happened
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]

@@ -305,7 +305,7 @@ class TerminalGame:
             seed = int(self.live.episode_key[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
         columns = {"plays it": choice.probabilities, "its value": choice.own, "exact": choice.exact}
-        known = {name: values for name, values in columns.items() if values is not None}
+        given = {name: values for name, values in columns.items() if values is not None}
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
@@ -313,9 +313,12 @@ class TerminalGame:
             f"Your moves: how often {self.name} would play each, its estimate of their value for you and their exact "
             "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
         )
-        table = Table("move", *(Column(name, justify="right") for name in known), box=None, pad_edge=False)
+        table = Table("move", *(Column(name, justify="right") for name in given), box=None, pad_edge=False)
         for cell in order[:MAX_LISTED_MOVES].tolist():
-            words = [f"{choice.probabilities[cell]:.3f}", *(_format_value(known[name][cell]) for name in [*known][1:])]
+            words = [
+                f"{choice.probabilities[cell]:.3f}",
+                *(_format_value(given[name][cell]) for name in [*given][1:]),
+            ]
             exact = choice.exact
             star = "*" if exact is not None and exact[cell] >= np.nanmax(exact) - VALUE_TOLERANCE else ""
             table.add_row(coordinate(cell, self.game), *words[:-1], words[-1] + star)

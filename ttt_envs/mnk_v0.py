@@ -332,8 +332,8 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         """
         self._check_reset(EnvLogger.error_state_before_reset)
         stones = self._views[PLAYERS[0]]
-        found = [self._to_view(self._games.found()[0])] if self._is_phantom else []
-        return np.stack([stones[:, :, 0], stones[:, :, 1], *found, np.full_like(stones[:, :, 0], self._mover)], axis=2)
+        view = [self._to_view(self._games.found()[0])] if self._is_phantom else []
+        return np.stack([stones[:, :, 0], stones[:, :, 1], *view, np.full_like(stones[:, :, 0], self._mover)], axis=2)
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions of the selected agent; none when the game is over."""

@@ -110,7 +110,7 @@ def describe_seat(
         moves. All are JSON-ready.
     """
     turns = list[dict[str, Any]]()
-    advantages = [None] * len(text.turns) if against is None else [one.change for one in against(text.turns, seat)]
+    advantages = [None] * len(text.turns) if against is None else [item.change for item in against(text.turns, seat)]
     for turn, credit, advantage in zip(text.turns, optimal(text.turns, seat), advantages, strict=True):
         if turn.position.mover == seat:
             kinds = [problem.kind for problem in turn.problems]
@@ -160,6 +160,6 @@ class TurnReward:
         own = [turn.position.mover == seat for turn in turns]
         reward = -self.illegal * sum(len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own)
         for weight, credit in self._credits:
-            changes = [one.change for one in credit(turns, seat)]
+            changes = [item.change for item in credit(turns, seat)]
             reward += weight * sum(change for change, is_own in zip(changes, own, strict=True) if is_own)
         return reward + self.result * result_reward(turns, seat)

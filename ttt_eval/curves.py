@@ -323,7 +323,7 @@ def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[
         values = list(dict.fromkeys(str(curve.labels.get(name)) for curve in curves))
         if len(values) > 1:
             notes.append(f"the runs are of different {name}s: {'; '.join(values)}")
-    notes += [note for one in summaries for note in one.notes]
+    notes += [note for summary in summaries for note in summary.notes]
     return summaries, list(dict.fromkeys([*notes, *(f"{problem}: the group is left out" for problem in problems)]))
 
 
@@ -338,9 +338,9 @@ def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float6
 
 def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Array, bool]:
     """Return the marks of all curves in the range that all cover, and whether they differ."""
-    if all(np.array_equal(one, marks[0]) for one in marks):
+    if all(np.array_equal(series, marks[0]) for series in marks):
         return marks[0][log_spaced(marks[0], MAX_POINTS)], False
-    low, high = max(one[0] for one in marks), min(one[-1] for one in marks)
+    low, high = max(series[0] for series in marks), min(series[-1] for series in marks)
     if low > high:
         raise ValueError(
             f"{group.name}: runs have no range in common, because one begins at {low:g} and another ends at {high:g}: "
@@ -381,11 +381,11 @@ def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> N
     Columns: the labels of the groups; ``games``, ``steps`` or ``cpu_s``; ``runs``, their number; the median under the
     name of y; and ``low`` and ``high``, empty for one run.
     """
-    names = list(dict.fromkeys(name for one in summaries for name in one.labels))
+    names = list(dict.fromkeys(name for summary in summaries for name in summary.labels))
     rows: list[list[object]] = [[*names, COLUMNS[x], "runs", y, "low", "high"]]
-    for one in summaries:
-        labels = [one.labels.get(name) for name in names]
-        ends = [[""] * len(one.x) if end is None else end for end in (one.low, one.high)]
-        for at, median, low, high in zip(one.x, one.median, *ends, strict=True):
-            rows.append([*labels, f"{at:.12g}", one.runs, median, low, high])
+    for summary in summaries:
+        labels = [summary.labels.get(name) for name in names]
+        ends = [[""] * len(summary.x) if end is None else end for end in (summary.low, summary.high)]
+        for at, median, low, high in zip(summary.x, summary.median, *ends, strict=True):
+            rows.append([*labels, f"{at:.12g}", summary.runs, median, low, high])
     files.write_csv(path, rows)

@@ -93,5 +93,5 @@ def metric(name: str) -> Metric:
 
 def describe_losses(values: Mapping[str, float | None], note: str = "") -> str:
     """Return the known ones of :data:`LOSSES` in words, with a note on the first."""
-    known = [f"{METRICS[name].label} {value:.6f}" for name in LOSSES if (value := values.get(name)) is not None]
-    return ", ".join([known[0] + note, *known[1:]])
+    parts = [f"{METRICS[name].label} {value:.6f}" for name in LOSSES if (value := values.get(name)) is not None]
+    return ", ".join([parts[0] + note, *parts[1:]])

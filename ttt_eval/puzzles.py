@@ -123,8 +123,8 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     lines = game.line_cells
     through = np.zeros((len(lines), game.cells), np.bool_)
     np.put_along_axis(through, lines, values=True, axis=1)
-    seen, playable = boards.own_first(), boards.legal(game)
-    own, other = ((seen[:, lines] == player).sum(axis=2) for player in (1, 2))  # [B, lines]
+    observed, playable = boards.own_first(), boards.legal(game)
+    own, other = ((observed[:, lines] == player).sum(axis=2) for player in (1, 2))  # [B, lines]
     completes = (own == game.win_length - 1) & (other == 0)
     threatens = (other == game.win_length - 1) & (own == 0)
     length = np.where((other == 0)[:, :, None] & through, own[:, :, None] + 1, 0)  # [B, lines, cells]
@@ -173,7 +173,7 @@ def from_games(
         player: name of the player whose moves count, such as ``human``; None for both.
         solver: returns the solution of a game; it is called once for each of the games.
     """
-    seen: set[tuple[Game, bytes]] = set()
+    keys: set[tuple[Game, bytes]] = set()
     for played in games:
         game, names, mistakes = played.game, played.players, list[tuple[Position, list[int], str, float]]()
         plies = [ply for ply in played.positions() if player in (None, names[ply[0].mover])]
@@ -183,8 +183,8 @@ def from_games(
         values = solution.action_values(Boards.from_positions([position for position, *_ in plies]))
         for (position, cell, _), of_cells in zip(plies, values, strict=True):
             key, loss = (game, class_key(game, position)), float(np.nanmax(of_cells) - of_cells[cell])
-            if loss > VALUE_TOLERANCE and key not in seen:
-                seen.add(key)
+            if loss > VALUE_TOLERANCE and key not in keys:
+                keys.add(key)
                 mistakes.append((position, [cell], names[position.mover], loss))
         yield from make_puzzles(solution, mistakes)
 

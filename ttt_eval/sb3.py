@@ -139,18 +139,18 @@ class ExactEvalCallback(EventCallback):
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
             return True
         measured = measure(self.game, self._policy(self.deterministic), self._opponent, self.seat)
-        found = {name.removeprefix("exact_"): value for name, value in measured.items()}
+        measured_values = {name.removeprefix("exact_"): value for name, value in measured.items()}
         if self.critic:
-            found |= self._critic_error()
-        for name, value in found.items():
+            measured_values |= self._critic_error()
+        for name, value in measured_values.items():
             self.logger.record(f"exact/{name}", value)
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
         if self.verbose >= 1:
-            print(f"Exact num_timesteps={self.num_timesteps}, exploitability={found['exploitability']:.4f}")
-        if found["exploitability"] < self.best_exploitability and self.best_model_save_path is not None:
+            print(f"Exact num_timesteps={self.num_timesteps}, exploitability={measured_values['exploitability']:.4f}")
+        if measured_values["exploitability"] < self.best_exploitability and self.best_model_save_path is not None:
             write_atomically(self.best_model_save_path / BEST, self.model.save)
-        self.evaluations.append({"timesteps": self.num_timesteps, **found})
+        self.evaluations.append({"timesteps": self.num_timesteps, **measured_values})
         if self.log_path is not None:
             lines = "".join(json.dumps(line) + "\n" for line in self.evaluations)
             write_atomically(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))

@@ -117,16 +117,16 @@ def interval_from_seeds(
         confidence: confidence level of the interval.
         bounds: range of possible values; the interval is clipped to it.
     """
-    mean, (least, most) = statistics.fmean(values), bounds
+    mean, (least, upper) = statistics.fmean(values), bounds
     if len(values) < 2:
-        return Interval(mean, least, most)
-    if max(values) - min(values) < 1e-9 and math.isfinite(most - least):  # equal but for rounding
+        return Interval(mean, least, upper)
+    if max(values) - min(values) < 1e-9 and math.isfinite(upper - least):  # equal but for rounding
         share = 1 - (1 - confidence) ** (1 / len(values))
-        return Interval(mean, mean - share * (mean - least), mean + share * (most - mean))
+        return Interval(mean, mean - share * (mean - least), mean + share * (upper - mean))
     from scipy.special import stdtrit
 
     half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * statistics.stdev(values) / math.sqrt(len(values))
-    return Interval(mean, max(least, mean - half), min(most, mean + half))
+    return Interval(mean, max(least, mean - half), min(upper, mean + half))
 
 
 def difference(one: Interval, other: Interval) -> Interval:
@@ -143,15 +143,15 @@ def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
         counts: int64[N]: count of each of 0 to N - 1.
         confidence: minimum confidence level of the interval.
     """
-    seen = counts.cumsum()
-    total = int(seen[-1])
+    cumulative = counts.cumsum()
+    total = int(cumulative[-1])
     if not total:
         return Interval(0.0, 0.0, float(len(counts) - 1))
     from scipy.stats import binom
 
     below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
     ranks = (total / 2, below, total + 1 - below)
-    return Interval(*(float(np.searchsorted(seen, rank)) for rank in ranks))
+    return Interval(*(float(np.searchsorted(cumulative, rank)) for rank in ranks))
 
 
 def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
@@ -171,11 +171,11 @@ def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05
 
     ranks = rankdata([*one, *other])
     expected = len(one) * (len(ranks) + 1) / 2
-    seen = ranks[: len(one)].sum() - expected
+    statistic = ranks[: len(one)].sum() - expected
     dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(one))]) - expected
-    if (np.abs(dealt) >= abs(seen)).mean() >= level:
+    if (np.abs(dealt) >= abs(statistic)).mean() >= level:
         return None
-    return bool(seen < 0)
+    return bool(statistic < 0)
 
 
 def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
@@ -216,5 +216,5 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     wins, draws = np.indices((games + 1, games + 1))
     losses = games - wins - draws
     likely = multinomial.pmf(np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities)
-    seen = multinomial.pmf(counts, games, probabilities)
-    return bool(likely[likely <= seen * (1 + 1e-7)].sum() >= level)
+    likelihoods = multinomial.pmf(counts, games, probabilities)
+    return bool(likely[likely <= likelihoods * (1 + 1e-7)].sum() >= level)

@@ -126,19 +126,19 @@ class Line(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; a single run has no interval."""
-        numbers = {name: one._asdict() if self.seeds > 1 else {"mean": one.mean} for name, one in self.numbers.items()}
+        numbers = {name: end._asdict() if self.seeds > 1 else {"mean": end.mean} for name, end in self.numbers.items()}
         return {"options": self.row, "seeds": self.seeds, **numbers}
 
 
 def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Line]:
     """Aggregate the runs of each setting."""
-    runs = sorted(trained, key=lambda one: (one.row, one.seed))
+    runs = sorted(trained, key=lambda run: (run.row, run.seed))
     lines = []
     for index, row in enumerate(rows):
-        mine = [one.numbers for one in runs if one.row == index]
-        names = [name for name in (mine[0] if mine else {}) if all(name in one for one in mine)]
-        numbers = {name: interval_from_seeds([one[name] for one in mine], bounds=metric(name).bounds) for name in names}
-        lines.append(Line(row, len(mine), numbers))
+        data = [run.numbers for run in runs if run.row == index]
+        names = [name for name in (data[0] if data else {}) if all(name in run for run in data)]
+        numbers = {name: interval_from_seeds([run[name] for run in data], bounds=metric(name).bounds) for name in names}
+        lines.append(Line(row, len(data), numbers))
     return lines
 
 
@@ -155,12 +155,12 @@ def varied_options(rows: Sequence[Row]) -> list[str]:
 
 def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:
     """Return a setting as text, such as "q-learning, epsilon 0.3"."""
-    shown = [
+    texts = [
         str(row[name]) if name in ("learner", AGENT, "game", "opponent") else f"{name.replace('_', ' ')} {row[name]}"
         for name in options
         if row.get(name) is not None
     ]
-    return ", ".join(shown) or ("default settings" if options else "the only setting")
+    return ", ".join(texts) or ("default settings" if options else "the only setting")
 
 
 def write_sweep(

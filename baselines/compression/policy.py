@@ -50,9 +50,9 @@ class CompressedPolicy(NamedSoftmax):
         """The compressed table."""
         rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank
         # a power of two, so that one decomposition serves many ranks
-        most = min(MAX_TRUNCATED_RANK, max(TRUNCATED, 1 << max(0, rank - 1).bit_length()))
+        bound = min(MAX_TRUNCATED_RANK, max(TRUNCATED, 1 << max(0, rank - 1).bit_length()))
         return decomposition(
-            self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=most
+            self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=bound
         ).at(rank)
 
 

@@ -47,9 +47,9 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
 
 def default_rank(method: Method, grouping: Grouping) -> int:
     """Return the largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
-    most = KEPT_SHARE * math.prod(grouping.sizes)
+    limit = KEPT_SHARE * math.prod(grouping.sizes)
     ranks = range(1, min(largest_rank(method, grouping), MAX_DEFAULT_RANK) + 1)
-    return max((rank for rank in ranks if stored_numbers(method, grouping, rank) <= most), default=1)
+    return max((rank for rank in ranks if stored_numbers(method, grouping, rank) <= limit), default=1)
 
 
 def check_rank(method: Method, grouping: Grouping, rank: int, largest: int) -> None:

@@ -138,20 +138,20 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
     for _ in range(MAX_ITERATIONS):
         captured = 0.0
         for axis, r in enumerate(ranks):
-            seen = core
+            projected = core
             for other, matrix in enumerate(matrices):
                 if other != axis:
-                    seen = _multiply_axis(seen, matrix, other)
-            matrices[axis], missed = leading_vectors(_unfolded(seen, axis), r)
-            captured = float(np.vdot(seen, seen)) - missed
+                    projected = _multiply_axis(projected, matrix, other)
+            matrices[axis], missed = leading_vectors(_unfolded(projected, axis), r)
+            captured = float(np.vdot(projected, projected)) - missed
         if captured - before <= CONVERGENCE_TOLERANCE * total:
             break
         before = captured
     missed = 0.0
     for axis, r in enumerate(ranks):  # sum up the truncated parts: a difference of norms would lose precision
         turned = np.linalg.qr(matrices[axis], mode="complete")[0]
-        seen = np.moveaxis(_multiply_axis(core, turned, axis), axis, 0)
-        missed += float(np.vdot(seen[r:], seen[r:]))
-        core = np.moveaxis(seen[:r], 0, axis)
+        projected = np.moveaxis(_multiply_axis(core, turned, axis), axis, 0)
+        missed += float(np.vdot(projected[r:], projected[r:]))
+        core = np.moveaxis(projected[:r], 0, axis)
         matrices[axis] = turned[:, :r]
     return matrices, core, missed

@@ -403,10 +403,10 @@ def _search(
                 mark(cell, mover, path.planes)
             bounds, turns = path.bounds[depth - 1], 2 if rules.skip_chance > 0 else 1
             for own in range(turns):
-                least, most = -np.inf, np.inf
+                least, highest = -np.inf, np.inf
                 if fixed.pruning != NO_PRUNING:
-                    least, most = _limits(mover if own else 1 - mover, depth - 1, fixed, path)
-                bounds[own, LOW], bounds[own, HIGH] = (least, most) if own else (-most, -least)
+                    least, highest = _limits(mover if own else 1 - mover, depth - 1, fixed, path)
+                bounds[own, LOW], bounds[own, HIGH] = (least, highest) if own else (-highest, -least)
             floor = alpha if is_root else max(alpha, best)
             is_solved, value = _solve(0, floor, beta, bounds, rules.skip_chance)
             own = int64(0)
@@ -414,10 +414,10 @@ def _search(
                 if bounds[own, LOW] < bounds[own, HIGH]:
                     player = mover if own else 1 - mover
                     next_key = turn_key(key, cell, player) if fixed.width > 0 else key
-                    least, most = _window(own, floor, beta, bounds, fixed)
+                    least, highest = _window(own, floor, beta, bounds, fixed)
                     bottom, top = bounds[own, LOW], bounds[own, HIGH]
                     lower, upper = (bottom, top) if own else (-top, -bottom)
-                    after, until = (least, most) if own else (-most, -least)
+                    after, until = (least, highest) if own else (-highest, -least)
                     if depth == 2 and not fixed.has_leaves and stones + 1 != fixed.probe.stones:
                         result = _last_ply(player, until, lower, upper, next_key, fixed, path)
                     else:
@@ -427,9 +427,9 @@ def _search(
                         break
                     if result > least:
                         bounds[own, LOW] = max(bottom, result)
-                    if result < most:
+                    if result < highest:
                         bounds[own, HIGH] = min(top, result)
-                    side = int64(result >= most) - int64(result <= least)
+                    side = int64(result >= highest) - int64(result <= least)
                     is_solved, value = _solve(side, floor, beta, bounds, rules.skip_chance)
                 own += 1
             if len(table) > 0 and depth > 2:

@@ -90,9 +90,9 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
             moves[depth, 0] = lowest_cell(choice)
         return verdict, 0
     total, weight = board.total[mover], board.weight[mover]  # the attacker's
-    one = 1 << board.win_length
+    unit = 1 << board.win_length
     heaviest = total + (np.max(weight) if mover == 0 else 0)
-    if heaviest < one or (heaviest < MAX_WEIGHT_FOR_PAIRS * one and holds(first, second, mover, board)):
+    if heaviest < unit or (heaviest < MAX_WEIGHT_FOR_PAIRS * unit and holds(first, second, mover, board)):
         return YES if mover == 1 else NO, 0
     count = 0
     while choice != 0:
@@ -112,10 +112,10 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         if entry >= 0:
             numbers[depth, 0, count] = table[entry, KEY_WORDS] & SOLVED
             numbers[depth, 1, count] = table[entry, KEY_WORDS] >> 24 & SOLVED
-        elif mover == 0 and open_weight < one:  # with the defender to move, the position holds
+        elif mover == 0 and open_weight < unit:  # with the defender to move, the position holds
             numbers[depth, 0, count], numbers[depth, 1, count] = SOLVED, 0
         else:  # heavier open lines are harder to stop
-            numbers[depth, 0, count], numbers[depth, 1, count] = 1, 1 + 4 * open_weight // one
+            numbers[depth, 0, count], numbers[depth, 1, count] = 1, 1 + 4 * open_weight // unit
         count += 1
     return UNKNOWN, count
 

@@ -94,12 +94,12 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
         return (NO, int64(0)) if has_several(wins_1) else (UNKNOWN, wins_1)
     moves = live
     for cell in range(partners.shape[1]):
-        mine, theirs = partners[0, cell], partners[1, cell]
-        if has_several(mine):
+        first, second = partners[0, cell], partners[1, cell]
+        if has_several(first):
             return YES, int64(1) << cell
-        if has_several(theirs):
+        if has_several(second):
             # The other player could make two threats there: take that cell, block the threats, or make a threat first
-            moves &= int64(1) << cell | twos_0 | (int64(0) if has_several(theirs & (theirs - 1)) else theirs)
+            moves &= int64(1) << cell | twos_0 | (int64(0) if has_several(second & (second - 1)) else second)
     if moves == 0 and live != 0:
         return NO, int64(0)
     return UNKNOWN, moves

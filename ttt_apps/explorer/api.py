@@ -124,12 +124,12 @@ class ExplorerApi:
         if request.line is not None:
             played = _request_game(request.line)
             policies.check_table(played.game, "practice with the mistakes of a game")
-            found = list(from_games([played], solver=self._solutions.get))
+            puzzles = list(from_games([played], solver=self._solutions.get))
         elif request.run is not None:
-            found = self._run_puzzles(request.run)
+            puzzles = self._run_puzzles(request.run)
         else:
-            found = read_puzzles()
-        return {"puzzles": [puzzle.to_dict() for puzzle in found]}
+            puzzles = read_puzzles()
+        return {"puzzles": [puzzle.to_dict() for puzzle in puzzles]}
 
     def _run_puzzles(self, name: str) -> list[Puzzle]:
         game = refuse_hidden(self.root.run(name).read_game())

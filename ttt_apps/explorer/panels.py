@@ -124,9 +124,9 @@ class Panels:
             values = np.where(is_open, results.astype(np.float64), np.nan)
             undecided = int(np.count_nonzero(results == UNDECIDED))
         moves = int(np.count_nonzero(boards.legal(game)))
-        known = undecided == 0 or bool((values == 1).any())
+        is_decided = undecided == 0 or bool((values == 1).any())
         notes = ["The result is not decided."]
-        if known:
+        if is_decided:
             notes = [f"With perfect play the mover {('loses', 'draws', 'wins')[int(np.nanmax(values)) + 1]}."]
         if undecided:
             notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
@@ -215,5 +215,5 @@ class Panels:
                 warnings.simplefilter("ignore")  # a different training game is reported in the panel
                 return make_policy(checked, game), threading.Lock()
 
-        found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
-        return found
+        entry: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
+        return entry

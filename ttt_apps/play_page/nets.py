@@ -49,8 +49,8 @@ class Net(Policy):
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, 9] from the mover's view, NaN where illegal."""
-        seen = boards.own_first()
-        values = forward(np.concatenate([seen == 1, seen == 2], axis=1), self._layers)
+        observed = boards.own_first()
+        values = forward(np.concatenate([observed == 1, observed == 2], axis=1), self._layers)
         return np.where(boards.legal(self.game), values, np.nan)
 
 

@@ -105,8 +105,8 @@ def text(game: Game, scene: Scene) -> str:
     if scene.end is None and game.cells <= MAX_CELLS_WITH_ACTIONS:
         free = np.flatnonzero(legal_actions(game, scene.cells)).tolist()
         names = [COLUMNS[action] if game.gravity else coordinate(action, game) for action in free]
-        shown = (f"{action} ({name})" for action, name in zip(free, names, strict=True))
-        lines.append("legal actions: " + ", ".join(shown))
+        labels = (f"{action} ({name})" for action, name in zip(free, names, strict=True))
+        lines.append("legal actions: " + ", ".join(labels))
     return "\n".join(lines) + "\n"
 
 

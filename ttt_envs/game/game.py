@@ -186,9 +186,9 @@ class Game:
             raise ValueError(
                 f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
             )
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in [name for name in fields if name not in known]:
-            raise ValueError(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, known)}")
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in [name for name in fields if name not in names]:
+            raise ValueError(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, names)}")
         try:
             return cls(**fields)
         except TypeError as problem:

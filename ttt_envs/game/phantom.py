@@ -141,12 +141,12 @@ def check_variants(
         for rule in refused
     ]
     why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
-    known = [rule for rule in supported if rule in VARIANTS]
+    available = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
         advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/rules.md"
         advice = f"{advice}, or the visible game, PhantomGame.game"
     else:
-        advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
+        advice = f"it supports {', '.join(available)}" if available else "it supports the standard rules only"
         advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
     reason = "; ".join(dict.fromkeys(why))
     raise ValueError(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")

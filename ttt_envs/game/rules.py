@@ -324,10 +324,10 @@ def action_index(game: AnyGame, action: object, kind: Literal["cell", "column"] 
 
 def legal(game: AnyGame, cells: Int8Array) -> NDArray[np.bool_]:
     """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
-    found: NDArray[np.bool_] = cells == 0
+    legal: NDArray[np.bool_] = cells == 0
     if game.gravity:
-        found[..., : -game.columns] &= cells[..., game.columns :] != 0
-    return found
+        legal[..., : -game.columns] &= cells[..., game.columns :] != 0
+    return legal
 
 
 def illegal_message(game: AnyGame, cells: Int8Array, action: int) -> str:

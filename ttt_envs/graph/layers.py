@@ -319,8 +319,8 @@ def _write_boards(
         key = int64(keys[b])
         first, second = key & ones, key >> shift & ones
         if views:
-            found = key >> (2 * shift)
-            first, second = (first, second & found) if mover == 0 else (first & found, second)
+            revealed = key >> (2 * shift)
+            first, second = (first, second & revealed) if mover == 0 else (first & revealed, second)
         swapped = roles and (first == 0 if skips else count_bits(first) == count_bits(second))
         if swapped:
             first, second = second, first
@@ -374,9 +374,9 @@ def _write_edges(
     ones, every = (int64(1) << shift) - 1, (int64(1) << cells) - 1
     for b in range(len(boards)):
         key = int64(boards[b])
-        first, second, known = key & ones, key >> shift & ones, key >> (2 * shift) if kind > 0 else int64(0)
+        first, second, revealed = key & ones, key >> shift & ones, key >> (2 * shift) if kind > 0 else int64(0)
         own, other = (first, second) if mover == 0 else (second, first)
-        legal = legal_bits(first, second, parameters) if kind == 0 else every & ~(own | other & known)
+        legal = legal_bits(first, second, parameters) if kind == 0 else every & ~(own | other & revealed)
         if is_policy and not _is_distribution(p[b], legal, masked):
             return -1 - b, int64(0)
         lines = completing_bits(own, parameters) & legal & ~other

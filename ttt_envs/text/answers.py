@@ -65,8 +65,8 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
         names = [whole]
     unknown = [name for name in names if name not in presentation.moves]
     if unknown:
-        shown = ascii(unknown[0][:20])
-        return Problem("unknown-cell", f"{shown} is no {presentation.noun} of this game. {_advice(presentation)}")
+        quoted = ascii(unknown[0][:20])
+        return Problem("unknown-cell", f"{quoted} is no {presentation.noun} of this game. {_advice(presentation)}")
     if len(set(names)) > 1:
         listed = " and ".join(sorted({presentation.move_names[presentation.moves[name]] for name in names})[:2])
         return Problem("several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}")

@@ -100,15 +100,15 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     """
     model = agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
     options = dict(getattr(agent, "env_options", {}))
-    shown: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
-    shown |= {name: options[name] for name in ("observation", "dtype") if name in options}
+    arguments: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
+    arguments |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
-    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", False), **shown)
+    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", False), **arguments)
     policy = Unmasked(policy) if task.hides_masks else policy
     critic = getattr(agent, "critic", None)
     if critic is not None:
         policy = PolicyWrapper(policy)  # the agent's own stays as it is
-        policy.values = as_value_function(critic, game, **shown)
+        policy.values = as_value_function(critic, game, **arguments)
     return policy
 
 

@@ -80,12 +80,12 @@ def compare_submissions(
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
     undecided: list[str] = []
-    for one, other in itertools.combinations([entry.name for entry in entries], 2):
-        pair = [scores[one], scores[other]]
+    for name, other in itertools.combinations([entry.name for entry in entries], 2):
+        pair = [scores[name], scores[other]]
         better = bootstrap_interval(probability_of_improvement, *pair, seed=seed)
-        improvement[one][other] = better
-        improvement[other][one] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
-        if one == entries[0].name:
+        improvement[name][other] = better
+        improvement[other][name] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
+        if name == entries[0].name:
             lead = bootstrap_interval(_lead, *pair, seed=seed)
             undecided += [other] * (lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS)
     return Comparison(chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries))
@@ -140,9 +140,9 @@ def _make_notes(submissions: Sequence[SubmissionScores], tasks: Sequence[str], e
     others = [task.name for task in TASKS if any(task.name in entry.tasks for entry in entries)]
     groups = {
         "Tasks left out of the aggregates": [name for name in others if name not in tasks],
-        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": [one.name for one in entries if one.seeds < MIN_SEEDS],
+        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": [row.name for row in entries if row.seeds < MIN_SEEDS],
         "Runs without all checkpoints of the benchmark": [
-            one.name for one in submissions if not all(run.complete for run in one.runs if run.task in tasks)
+            row.name for row in submissions if not all(run.complete for run in row.runs if run.task in tasks)
         ],
     }
     return [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]

@@ -317,9 +317,9 @@ class SubmissionFile:
         """
         task, tables = run.task, []
         for name, game in run.tables(steps).items():
-            most = len(list_positions(game, task.seats).mover) * game.cells * BYTES_PER_NUMBER
+            limit = len(list_positions(game, task.seats).mover) * game.cells * BYTES_PER_NUMBER
             names = {part: f"{name}/{part}" for part in PARTS if f"{name}/{part}" in self._entries}
-            arrays = {part: self._read_array(array, most) for part, array in names.items()}
+            arrays = {part: self._read_array(array, limit) for part, array in names.items()}
             tables.append(PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks))
         return tables
 

@@ -122,14 +122,14 @@ class CriticError:
 
     def worst(self, count: int = 10) -> list[CriticErrorPosition]:
         """Return the positions with the largest share in the mean squared error, the largest first."""
-        found = self.evaluation
+        evaluation = self.evaluation
         order = np.argsort(-self.weights * self.errors**2, kind="stable")[: max(0, count)].tolist()
         return [
             CriticErrorPosition(
-                to_text(found.boards.position(row), found.game),
-                float(found.occupancy[row]),
+                to_text(evaluation.boards.position(row), evaluation.game),
+                float(evaluation.occupancy[row]),
                 float(self.predicted[row]),
-                float(found.values[row]),
+                float(evaluation.values[row]),
             )
             for row in order
         ]
@@ -170,6 +170,6 @@ def critic_error(
         ValueError, MemoryError: as :func:`evaluate_policy`; values of another shape or that are not finite.
     """
     critic = as_value_function(value_function, game, observation)
-    found = evaluate_policy(game, policy, opponent, seat=seat, discount=discount, work=work)
-    parts = [query_values(critic, part) for part in found.boards.chunks(work.chunk)]
-    return CriticError(found, np.concatenate(parts))
+    evaluation = evaluate_policy(game, policy, opponent, seat=seat, discount=discount, work=work)
+    parts = [query_values(critic, part) for part in evaluation.boards.chunks(work.chunk)]
+    return CriticError(evaluation, np.concatenate(parts))

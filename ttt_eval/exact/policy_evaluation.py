@@ -164,7 +164,7 @@ def evaluate_policy(
             f"with visible stones"
         )
     seats = (0, 1) if seat is None else (seat,)
-    games = [seats] if opponent is None else [(one,) for one in seats]
+    games = [seats] if opponent is None else [(single,) for single in seats]
     parts, results = [], []
     for index, evaluated in enumerate(games):
         players = (own, other) if evaluated[0] == 0 else (other, own)
@@ -227,7 +227,7 @@ def _evaluate(
     mass = list(forward_again(traversal, wins))
     movers = [nodes.mover for layer in traversal.layers for nodes in layer.nodes]
     decisions = [
-        sum(float(part.sum()) for part, mover in zip(mass, movers, strict=True) if mover == one) for one in (0, 1)
+        sum(float(part.sum()) for part, mover in zip(mass, movers, strict=True) if mover == side) for side in (0, 1)
     ]
     parts: dict[int, _Rows] = {}
     results = []

@@ -82,12 +82,12 @@ class Positions:
     @property
     def boards(self) -> Boards:
         """The positions as a batch."""
-        return Boards.from_positions(from_text(one.text, self.game) for one in self.proven)
+        return Boards.from_positions(from_text(position.text, self.game) for position in self.proven)
 
     @property
     def keeps(self) -> BoolArray:
         """bool[B, cells]: the moves that keep the result."""
-        return np.array([[letter == one.result for letter in one.moves] for one in self.proven])
+        return np.array([[letter == position.result for letter in position.moves] for position in self.proven])
 
 
 def read_proved(name: str | Path) -> Positions:
@@ -159,9 +159,9 @@ def summarize(positions: Positions, shares: Float64Array) -> dict[str, dict[str,
         shares: of :func:`keep_probabilities`.
     """
     proven = positions.proven
-    stones: Int64Array = np.array([one.stones for one in proven])
-    plies: Int64Array = np.array([one.plies for one in proven])
-    result = np.array([one.result for one in proven])
+    stones: Int64Array = np.array([position.stones for position in proven])
+    plies: Int64Array = np.array([position.plies for position in proven])
+    result = np.array([position.result for position in proven])
     low, high = int(stones.min()), int(stones.max())
     edges = [low + (high + 1 - low) * i // 3 for i in range(4)]
     groups: dict[str, dict[str, BoolArray]] = {

@@ -134,8 +134,8 @@ class Difference(NamedTuple):
             "difference": self.difference,
             "likely": self.likely,
             **{
-                name: {str(cell): float(one.probabilities[cell]) for cell in one.played}
-                for name, one in (("a", self.a), ("b", self.b))
+                name: {str(cell): float(choice.probabilities[cell]) for cell in choice.played}
+                for name, choice in (("a", self.a), ("b", self.b))
             },
             "best": None if self.a.exact is None else self.a.best.tolist(),
             "loss_a": self.a.loss,
@@ -233,11 +233,11 @@ def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solutio
         solution: of the game, if it is solved.
         seed: seed of an impure policy.
     """
-    one = boards.take(np.array([row]))
+    board = boards.take(np.array([row]))
     rng = None if policy.pure else np.random.default_rng(seed)
-    own = None if policy.action_values is None else policy.action_values(one)[0]
-    exact = None if solution is None else solution.action_values(one)[0]
-    return Choice(one.position(0), np.asarray(policy.probabilities(one, rng)[0]), own, exact)
+    own = None if policy.action_values is None else policy.action_values(board)[0]
+    exact = None if solution is None else solution.action_values(board)[0]
+    return Choice(board.position(0), np.asarray(policy.probabilities(board, rng)[0]), own, exact)
 
 
 def first_choice(game: AnyGame, policy: Policy, *, solution: Solution | None) -> Choice:
@@ -270,7 +270,7 @@ def worst_positions(
     if opponent is not None:
         other = make_pure(opponent, game)
         games = [((own, other), 0, 0.5), ((other, own), 1, 0.5)]
-    most = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
+    limit = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
     worst: list[Any] = [*Boards.start(game, 0), np.zeros(0), np.zeros(0)]  # the costliest first, stable for equal costs
     for players, seat, weight in games:
         for _, boards, probabilities, mass in visits(game, *players, work=work):
@@ -279,7 +279,7 @@ def worst_positions(
                 rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
                 parts: list[Any] = [boards.cells[rows], boards.mover[rows], loss[rows], weight * mass[rows]]
                 worst = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
-                order = np.argsort(-worst[2] * worst[3], kind="stable")[:most]
+                order = np.argsort(-worst[2] * worst[3], kind="stable")[:limit]
                 worst = [column[order] for column in worst]
     cells, mover, losses, likely = worst
     boards = Boards(cells, mover)
@@ -319,14 +319,14 @@ def differences(
     """
     both = make_pure(a, game), make_pure(b, game)
     solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
-    seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
+    batches: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
     for first_player in (0, 1):
         for _, boards, probabilities, mass in visits(game, both[first_player], both[1 - first_player], work=work):
             other = both[1 - (first_player ^ int(boards.mover[0]))]
             distance = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
             rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (mass > 0))
-            seen.append((keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2))
-    codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+            batches.append((keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2))
+    codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     if not len(codes):
         return []
     # either player may be to move in the same position: add both probabilities
@@ -338,11 +338,11 @@ def differences(
     weights = np.round(distance[first] * likely, 12)  # equal ones stay in the order of boards
     order = np.argsort(-weights, kind="stable")[: count * len(symmetries(game))]
     boards = Boards(from_keys(words[first[order]], game), mover[first[order]])
-    found: list[Difference] = []
+    listed: list[Difference] = []
     for row in _distinct_rows(game, boards, count):
-        mine, theirs = (choice_in(policy, boards, row, solution=solution) for policy in both)
-        found.append(Difference(mine, theirs, float(distance[first[order[row]]]), float(likely[order[row]])))
-    return found
+        choice_a, choice_b = (choice_in(policy, boards, row, solution=solution) for policy in both)
+        listed.append(Difference(choice_a, choice_b, float(distance[first[order[row]]]), float(likely[order[row]])))
+    return listed
 
 
 def differences_within(game: AnyGame, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
@@ -355,4 +355,4 @@ def differences_within(game: AnyGame, a: str | Policy, b: str | Policy) -> list[
         return None
     if sum(boards_by_stones(game)) > MAX_BOARDS_COMPARED:
         return None
-    return [one.to_dict(game) for one in differences(game, *both)]
+    return [difference.to_dict(game) for difference in differences(game, *both)]

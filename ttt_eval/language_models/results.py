@@ -155,7 +155,7 @@ def describe_games(game: Game, texts: Sequence[TextGame], opponent: Policy, luck
     The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     correction = make_correction(luck_correction, game)
-    known = None if correction is None else correction.expected_values(opponent)
+    expected = None if correction is None else correction.expected_values(opponent)
     places = np.array([text.outcome.result_index(number % 2) for number, text in enumerate(texts)])
     results, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
     np.add.at(results, (places[::2], places[1::2]), 1)
@@ -166,7 +166,7 @@ def describe_games(game: Game, texts: Sequence[TextGame], opponent: Policy, luck
     first = next((turn.problems[-1].message if turn.problems else "it has given up" for turn in ends), "")
     corrected = None
     if correction is not None:
-        luck = [game_luck(text, number % 2, correction, known) for number, text in enumerate(texts)]
+        luck = [game_luck(text, number % 2, correction, expected) for number, text in enumerate(texts)]
         corrected = CorrectedPairs.from_scores((2 - places - luck).reshape(-1, 2).mean(axis=1) / 2)
     score = Score(results, lengths, Forfeits(len(lost), len(ends) - len(lost), first), corrected)
     turns = [turn for number, text in enumerate(texts) for turn in text.turns if turn.position.mover == number % 2]

@@ -178,8 +178,8 @@ def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | 
 
 def _count_values(boards: Boards, values: Any) -> PlayedMoves:
     """Return all moves with action values as the results of games."""
-    known = np.array(values, np.float64)
-    row, action = np.nonzero(~np.isnan(known))
-    wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
+    exact = np.array(values, np.float64)
+    row, action = np.nonzero(~np.isnan(exact))
+    wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(exact[row, action], -1, 1)) / 2).astype(np.int64)
     counts = np.stack([wins, np.zeros_like(wins), GAMES_PER_SEARCHED_MOVE - wins], axis=1)
     return PlayedMoves(boards.take(row), action, counts)

@@ -109,5 +109,5 @@ def pairs_needed(
     if not 0 < difference <= 0.5:
         raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
-    wanted = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
-    return math.ceil((wanted * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game
+    quantile = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
+    return math.ceil((quantile * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game

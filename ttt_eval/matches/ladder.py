@@ -336,8 +336,8 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     """Return the maximum likelihood rating from results against all rungs, with the rungs' ratings held fixed."""
     count = len(ladder.rungs)
     own = {(count, number): pairing for number, pairing in enumerate(pairings)}
-    known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
-    rating = rate_rungs(own, count + 1, exact=exact, known=known)[-1]
+    ratings = [*(float(rung["rating"]) for rung in ladder.rungs), None]
+    rating = rate_rungs(own, count + 1, exact=exact, known=ratings)[-1]
     if exact or ladder.exact:
         return rating
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty

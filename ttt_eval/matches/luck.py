@@ -181,8 +181,8 @@ class LuckTracker:
             before: their positions before the moves.
             mover, outcome: int8[B], of all games, after the moves.
         """
-        known, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
-        if known is None and skip == 0:
+        expected, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
+        if expected is None and skip == 0:
             return
         ends = outcome[rows]
         value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
@@ -190,4 +190,4 @@ class LuckTracker:
         games = rows[running]
         values = correction.values_after(self._cells[games], before.mover[running], mover[games])
         value[running], mean[running] = values
-        self.luck[rows] += value - (mean if known is None else known.values(before))
+        self.luck[rows] += value - (mean if expected is None else expected.values(before))

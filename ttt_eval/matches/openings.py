@@ -133,10 +133,10 @@ def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: 
 
 def _all_positions(plies: int, game: Game, text: str) -> Boards:
     """Return every position after ``plies`` plies without skips in which the game is not over, by their keys."""
-    most = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
-    if most * game.cells > MAX_SIZE:
+    bound = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
+    if bound * game.cells > MAX_SIZE:
         raise ValueError(
-            f"openings={text!r} are up to {most:,} positions, and at most {MAX_SIZE // game.cells:,} are held: "
+            f"openings={text!r} are up to {bound:,} positions, and at most {MAX_SIZE // game.cells:,} are held: "
             f"choose fewer plies, or random:{plies}"
         )
     boards = Boards.start(game)

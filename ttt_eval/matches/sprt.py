@@ -101,10 +101,10 @@ def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, sc
         points: float64[K]: score of each result; at least one is below both means, and one above.
         score0, score1: the means of the two hypotheses, in (0, 1).
     """
-    seen = counts + _NEVER_SEEN
-    shares = seen / seen.sum()
-    one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
-    return float(seen @ (one - zero))
+    positive_counts = counts + _NEVER_SEEN
+    shares = positive_counts / positive_counts.sum()
+    log_one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
+    return float(positive_counts @ (log_one - zero))
 
 
 def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:

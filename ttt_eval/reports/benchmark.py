@@ -35,11 +35,11 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         command: the command that writes the page, if it is shown.
     """
     cells = {
-        (one, other): (value.mean, formats.three_digits(value.mean), formats.format_ends(value, formats.three_digits))
-        for one, of_one in comparison.improvement.items()
+        (name, other): (value.mean, formats.three_digits(value.mean), formats.format_ends(value, formats.three_digits))
+        for name, of_one in comparison.improvement.items()
         for other, value in of_one.items()
     }
-    improvement = parts.cross_table("improvement", {one.name: one.name for one in comparison.entries}, cells)
+    improvement = parts.cross_table("improvement", {entry.name: entry.name for entry in comparison.entries}, cells)
     sections: dict[str, Parts] = {
         "": [
             Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
@@ -71,8 +71,8 @@ def leaderboard_markdown(comparison: Comparison, sources: Sequence[Path], tasks:
 
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
-    values = [f"interquartile mean {_score(one.interquartile_mean)}" for one in comparison.entries[:2]]
-    return formats.describe_best([one.name for one in comparison.entries], values, len(comparison.undecided))
+    values = [f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries[:2]]
+    return formats.describe_best([entry.name for entry in comparison.entries], values, len(comparison.undecided))
 
 
 def _leaderboard(comparison: Comparison) -> Table:
@@ -84,17 +84,17 @@ def _leaderboard(comparison: Comparison) -> Table:
 
 def _axes(comparison: Comparison) -> Table:
     names = list(comparison.entries[0].axes)
-    rows = [(one.name, *(one.axes[axis] for axis in names)) for one in comparison.entries]
+    rows = [(entry.name, *(entry.axes[axis] for axis in names)) for entry in comparison.entries]
     return parts.table("axes", rows, head=("submission", *names))
 
 
 def _task_means(comparison: Comparison) -> Table:
     rows = list[page.Row]()
     for task in TASKS:
-        means = [one.tasks.get(task.name) for one in comparison.entries]
+        means = [entry.tasks.get(task.name) for entry in comparison.entries]
         if any(mean is not None for mean in means):
             cells = (
                 Cell("-") if mean is None else Cell(formats.three_digits(mean), shade=max(-1.0, mean)) for mean in means
             )
             rows.append((task.name, *cells))
-    return parts.table("tasks", rows, head=("task", *(one.name for one in comparison.entries)))
+    return parts.table("tasks", rows, head=("task", *(entry.name for entry in comparison.entries)))

@@ -135,9 +135,9 @@ def ladder_report(result: LadderResult) -> Report:
         for rank, row in enumerate(sorted([own, *rungs], key=lambda row: -row.rating.mean), 1)
     ]
     against = list[tuple[Any, ...]]()
-    for one in result.results[::-1]:
-        shares, games = (one["win"], one["draw"], one["loss"]), "exact" if result.exact else f"{one['games']:,}"
-        against.append((result.rungs[one["rung"]]["spec"], *shares, one["score"], one["expected"], games, shares))
+    for row in result.results[::-1]:
+        shares, games = (row["win"], row["draw"], row["loss"]), "exact" if result.exact else f"{row['games']:,}"
+        against.append((result.rungs[row["rung"]]["spec"], *shares, row["score"], row["expected"], games, shares))
     boards = [
         parts.spot_board(game, spot, spot.played, spot.loss, likely=spot.likely) for spot in result.worst_positions
     ]

@@ -41,8 +41,8 @@ def interval_cells(
     """Return estimates with the ends of their intervals, and bars on a scale: by default from the lowest end to the
     highest.
     """
-    known = [value for value in column if value is not None]
-    low, high = scale or (min(value.low for value in known), max(value.high for value in known))
+    values = [value for value in column if value is not None]
+    low, high = scale or (min(value.low for value in values), max(value.high for value in values))
 
     def cell(value: Interval) -> Cell:
         reach = np.clip([(end - low) / (high - low) if high > low else 0.5 for end in value], 0, 1)
@@ -164,10 +164,10 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
             f"them by fewer settings"
         )
-    names = [f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name for one in summaries]
+    names = [f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name for summary in summaries]
     return [
-        plots.Line(name, one.x, one.median, low=one.low, high=one.high)
-        for name, one in zip(names, summaries, strict=True)
+        plots.Line(name, summary.x, summary.median, low=summary.low, high=summary.high)
+        for name, summary in zip(names, summaries, strict=True)
     ]
 
 
@@ -187,8 +187,8 @@ def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) 
 
 def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[Tile]:
     """Return the headline numbers of the exact measures that are known."""
-    known = [(metric(name), value) for name in LOSSES if (value := values.get(name)) is not None]
-    return [Tile(one.label + of, formats.number(max(0.0, value)), one.note) for one, value in known]
+    measured = [(metric(name), value) for name in LOSSES if (value := values.get(name)) is not None]
+    return [Tile(measure.label + of, formats.number(max(0.0, value)), measure.note) for measure, value in measured]
 
 
 def score_tiles(name: str, score: Interval, match: Score, correction: str | None) -> list[Tile]:
@@ -252,8 +252,8 @@ def map_board(game: AnyGame, key: str, values: Float64Array, write: Callable[[fl
         write: formats a number.
     """
     name, about = page.words(key).split(": ")
-    known = np.flatnonzero(~np.isnan(values)).tolist()
-    numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in known)
+    filled = np.flatnonzero(~np.isnan(values)).tolist()
+    numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in filled)
     return Board(game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write)
 
 

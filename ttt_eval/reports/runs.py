@@ -367,7 +367,7 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
     content: list[Part | None] = [Text(page.words("worst positions"))]
     for opponent, key in ((None, "in self-play"), ("random", "against random")):
         mistakes = worst_positions(game, policy, opponent)
-        boards = [parts.choice_board(game, *one.choice[:2], one.choice.best.tolist(), *one[1:]) for one in mistakes]
+        boards = [parts.choice_board(game, *row.choice[:2], row.choice.best.tolist(), *row[1:]) for row in mistakes]
         nothing = Text(f"{page.words(key)}, it loses nothing.")
         content.append(Boards(boards, page.words(key)) if boards else nothing)
     return [*content, left_out(page.words("puzzles"), run.command("puzzles"))]

@@ -61,7 +61,7 @@ def read_settings(result: SweepResult) -> list[Setting]:
 
 
 def _metrics(settings: Sequence[Setting]) -> list[Metric]:
-    return [metric(name) for name in dict.fromkeys(name for one in settings for name in one.numbers)]
+    return [metric(name) for name in dict.fromkeys(name for row in settings for name in row.numbers)]
 
 
 def _text(value: object) -> str:
@@ -89,15 +89,15 @@ def _settings_table(settings: Sequence[Setting], folder: Path) -> Table:
     """Return the table of settings; runs with a page of their own are linked."""
     metrics, labels = _metrics(settings), settings[0].labels
     columns = [
-        parts.interval_cells([one.numbers.get(of.name) for one in settings], of.format_with_unit) for of in metrics
+        parts.interval_cells([row.numbers.get(of.name) for row in settings], of.format_with_unit) for of in metrics
     ]
     rows = [
         (
-            *(one.labels.values() or [one.name]),
-            Cell(links=[(seed, page.link_to(run / REPORT, folder)) for seed, run in one.runs.items()]),
+            *(row.labels.values() or [row.name]),
+            Cell(links=[(seed, page.link_to(run / REPORT, folder)) for seed, run in row.runs.items()]),
             *cells,
         )
-        for one, *cells in zip(settings, *columns, strict=True)
+        for row, *cells in zip(settings, *columns, strict=True)
     ]
     return parts.table("settings", rows, head=[*(labels or ["setting"]), "seeds", *(of.label for of in metrics)])
 
@@ -139,9 +139,9 @@ def _describe(settings: Sequence[Setting]) -> str:
     """Return the best setting, as far as intervals decide it."""
     of = _metrics(settings)[0]
     write = partial(formats.format_interval, write=of.format_with_unit)
-    best, *others = known = [one.numbers[of.name] for one in settings if of.name in one.numbers]
+    best, *others = means = [one.numbers[of.name] for one in settings if of.name in one.numbers]
     undecided = sum(not (best.high < other.low if of.better == "lower" else best.low > other.high) for other in others)
-    values = [f"{of.label} {write(value)}" for value in known[:2]]
+    values = [f"{of.label} {write(value)}" for value in means[:2]]
     if others and any(one.seeds < MIN_SEEDS and one.trained for one in settings):
         return page.words("few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=values[0])
     return formats.describe_best([one.name for one in settings], values, undecided)
@@ -149,5 +149,5 @@ def _describe(settings: Sequence[Setting]) -> str:
 
 def _groups(settings: Sequence[Setting]) -> list[Group]:
     """Return the learning curves of settings that were trained, of the runs that are there."""
-    runs = [[run for run in one.runs.values() if RunDirectory(run).exists()] for one in settings]
-    return [Group(one.name, one.labels, read_curves(of)) for one, of in zip(settings, runs, strict=True) if of]
+    runs = [[run for run in row.runs.values() if RunDirectory(run).exists()] for row in settings]
+    return [Group(row.name, row.labels, read_curves(of)) for row, of in zip(settings, runs, strict=True) if of]
