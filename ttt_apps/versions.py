@@ -38,5 +38,5 @@ def revision() -> str | None:
     # an installed copy may be in the checkout of another project, in its virtual environment
     if (root / ".git").exists():
         with suppress(OSError, subprocess.CalledProcessError):
-            return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+            return subprocess.check_output(command, cwd=root, stderr=subprocess.DEVNULL, encoding="utf-8").strip()
     return None
