@@ -275,7 +275,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         info = self._infos.get(agent)
         if info is None:
             info = self._infos[agent] = _INFOS[self._outcome][agent].copy()
-            info["mover"] = self._mover
+            info["mover"] = int(self._mover)  # of NumPy where kernels are not compiled
             if len(self.config.games) > 1:
                 info["skip_chance"] = float(self._games.column("skip_chance")[0])
         return info
