@@ -154,7 +154,7 @@ class ExactEvalCallback(EventCallback):
         if self.log_path is not None:
             lines = "".join(json.dumps(line) + "\n" for line in self.evaluations)
             write_atomically(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))
-        return self._on_event()
+        return bool(self._on_event())
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

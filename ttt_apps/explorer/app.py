@@ -43,7 +43,6 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
-    @app.middleware("http")
     async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
         response = _refusal(request.headers, hosts) or await call_next(request)
         response.headers.update(HEADERS)
@@ -59,6 +58,7 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     async def fail(_: Request, problem: Exception) -> JSONResponse:
         return _error(500, "this cannot be answered because of an error of the server: see its log")
 
+    app.middleware("http")(guard)
     for kind in (RequestValidationError, ValueError, TypeError, OSError, MemoryError):
         app.add_exception_handler(kind, refuse)
     app.add_exception_handler(Exception, fail)
