@@ -54,8 +54,8 @@ def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
     """Return the stones of the mover and those of both players, as bits: int64[B] each."""
     rows, columns = np.divmod(np.arange(board.rows * board.columns), board.columns)
     bits = np.int64(1) << (columns * (board.rows + 1) + board.rows - 1 - rows)
-    mine = (boards.cells == boards.mover[:, None] + 1) @ bits
-    return mine, (boards.cells != 0) @ bits
+    own = (boards.cells == boards.mover[:, None] + 1) @ bits
+    return own, (boards.cells != 0) @ bits
 
 
 @inlined
@@ -136,12 +136,12 @@ class Path(NamedTuple):
 
 
 @inlined
-def position_key(mine: int, mask: int, board: Board) -> int:
+def position_key(own: int, mask: int, board: Board) -> int:
     """Return a key of a position: the mover's stones and those of both players, the same for mirrored positions.
 
     Adding the two marks the height of every column by a carry into its lowest empty cell.
     """
-    key = mine + mask
+    key = own + mask
     other = mirror(key, board)
     return min(key, other)
 
@@ -157,7 +157,7 @@ def safe_moves(mask: int, threats: int, board: Board) -> int:
 
 
 @kernel(interpreted=False)
-def bound_score(mine: int, mask: int, path: Path, table: Int64Array, board: Board) -> None:
+def bound_score(own: int, mask: int, path: Path, table: Int64Array, board: Board) -> None:
     """Narrow the bounds of a position's score, until they meet or the search has to stop.
 
     A score counts the stones that the winner has left, so faster wins are higher: a player who wins with their last
@@ -165,7 +165,7 @@ def bound_score(mine: int, mask: int, path: Path, table: Int64Array, board: Boar
     the score is at least some target, where targets near 0 come first, because they are decided faster.
 
     Args:
-        mine: the stones of the mover, as bits; mask: those of both players.
+        own: the stones of the mover, as bits; mask: those of both players.
         path: its state holds bounds, and gets narrower ones.
         table: of positions.
         board: its size.
@@ -173,8 +173,8 @@ def bound_score(mine: int, mask: int, path: Path, table: Int64Array, board: Boar
     state = path.states[0]
     stones, num_cells = count_bits(mask), board.rows * board.columns
     lowest, highest = -((num_cells - stones) // 2), (num_cells + 1 - stones) // 2
-    choices = safe_moves(mask, winning_cells(mine ^ mask, board) & ~mask, board)
-    if winning_cells(mine, board) & (mask + board.bottom) & ~mask != 0:
+    choices = safe_moves(mask, winning_cells(own ^ mask, board) & ~mask, board)
+    if winning_cells(own, board) & (mask + board.bottom) & ~mask != 0:
         lowest = highest
     elif stones == num_cells:
         lowest = highest = 0
@@ -183,7 +183,7 @@ def bound_score(mine: int, mask: int, path: Path, table: Int64Array, board: Boar
     state.low, state.high = max(state.low, lowest), min(state.high, highest)
     while state.low < state.high:
         target = _next_target(state.low, state.high)
-        score = _search(mine, mask, choices, target, stones, path, table, board)
+        score = _search(own, mask, choices, target, stones, path, table, board)
         if score == STOPPED:
             break
         if score >= target:
@@ -201,7 +201,7 @@ def _next_target(low: int, high: int) -> int:
 
 @kernel(interpreted=False)
 def _search(
-    mine: int, mask: int, choices: int, target: int, stones: int, path: Path, table: Int64Array, board: Board
+    own: int, mask: int, choices: int, target: int, stones: int, path: Path, table: Int64Array, board: Board
 ) -> int:
     """Return a bound of the score, on the side of ``target`` where the score lies, or ``STOPPED``.
 
@@ -218,7 +218,7 @@ def _search(
     low, high = -((num_cells - 2 - stones) // 2), (num_cells - 1 - stones) // 2
     if low >= target or high < target:
         return low if low >= target else high
-    moves[stones, KEY, 0] = position_key(mine, mask, board)
+    moves[stones, KEY, 0] = position_key(own, mask, board)
     entry = find(moves[stones], KEY, 1, table)
     if entry >= 0:
         info = int64(table[entry, 1])
@@ -230,7 +230,7 @@ def _search(
         move = choices & column_bits(board, board.columns // 2 + (1 - 2 * (i & 1)) * ((i + 1) // 2))
         if move == 0:
             continue
-        threats = winning_cells(mine | move, board) & ~(mask | move)
+        threats = winning_cells(own | move, board) & ~(mask | move)
         replies = safe_moves(mask | move, threats, board)
         if replies == 0:  # the other player cannot stop a win at the next turn, which is the earliest possible
             return high
@@ -245,7 +245,7 @@ def _search(
     best, i = low, 0
     while best < target and i < count:
         move, replies = moves[stones, MOVE, i], moves[stones, REPLIES, i]
-        score = _search(mine ^ mask, mask | move, replies, 1 - target, stones + 1, path, table, board)
+        score = _search(own ^ mask, mask | move, replies, 1 - target, stones + 1, path, table, board)
         if score == STOPPED:
             return STOPPED
         best = max(best, -score)
@@ -357,16 +357,16 @@ class Solver:
         """
         return self._bound_moves(*self.to_bits(position), nodes, ALL)
 
-    def values(self, mine: int, mask: int) -> dict[int, int | None]:
+    def values(self, own: int, mask: int) -> dict[int, int | None]:
         """Return the value of each move for the mover, by the cell of the stone: 1 a win, 0 a draw, -1 a loss.
 
         It takes less time than :meth:`scores`.
 
         Args:
-            mine: stones of the mover, as bits (:meth:`to_bits`).
+            own: stones of the mover, as bits (:meth:`to_bits`).
             mask: stones of both players.
         """
-        return {cell: bounds.value for cell, bounds in self._bound_moves(mine, mask, None, (-1, 1)).items()}
+        return {cell: bounds.value for cell, bounds in self._bound_moves(own, mask, None, (-1, 1)).items()}
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and number of stones."""
@@ -379,13 +379,13 @@ class Solver:
         """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
         check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be solved")
-        mine, mask = to_bits(self.board, Boards.from_positions([position]))
-        return int(mine[0]), int(mask[0])
+        own, mask = to_bits(self.board, Boards.from_positions([position]))
+        return int(own[0]), int(mask[0])
 
-    def _bound_moves(self, mine: int, mask: int, nodes: int | None, window: Window) -> dict[int, Bounds]:
+    def _bound_moves(self, own: int, mask: int, nodes: int | None, window: Window) -> dict[int, Bounds]:
         """Return the score of each move, by its cell, bounded as by :meth:`_score`."""
         out: dict[int, Bounds] = {}
-        rows, columns, before, wins = self.game.rows, self.game.columns, self.nodes, winning_cells(mine, self.board)
+        rows, columns, before, wins = self.game.rows, self.game.columns, self.nodes, winning_cells(own, self.board)
         for column in sorted(range(columns), key=lambda column: abs(2 * column + 1 - columns)):  # from the middle
             lowest = column * (rows + 1)
             move = (mask + (1 << lowest)) & ~mask & self.board.cells
@@ -395,17 +395,17 @@ class Solver:
                 out[cell] = Bounds(score, score, 0)
             elif move:
                 remaining = None if nodes is None else nodes - (self.nodes - before)
-                low, high, count = self._score(mine ^ mask, mask | move, remaining, (-window[1], -window[0]))
+                low, high, count = self._score(own ^ mask, mask | move, remaining, (-window[1], -window[0]))
                 out[cell] = Bounds(-high, -low, count)
         return dict(sorted(out.items(), key=lambda item: item[0] % columns))
 
-    def _score(self, mine: int, mask: int, nodes: int | None, window: Window) -> Bounds:
+    def _score(self, own: int, mask: int, nodes: int | None, window: Window) -> Bounds:
         """Return the score of a position that is not over; one outside of the window is only bounded by it."""
         state, limit, before = self._path.states[0], FOREVER if nodes is None else nodes, self.nodes
         (state.low, state.high), state.nodes = window, 0
         while True:
             state.stop = min(limit, int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table))
-            bound_score(mine, mask, self._path, self._table, self.board)
+            bound_score(own, mask, self._path, self._table, self.board)
             self.nodes = before + int(state.nodes)
             if self._progress is not None:
                 self._progress(self.nodes)

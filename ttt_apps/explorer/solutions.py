@@ -36,29 +36,30 @@ Availability = Literal["now", "soon", "table", "part", "none"]
 
 
 class LRUCache:
-    """A thread-safe LRU cache, which makes one value after another, so that concurrent requests share them.
+    """A thread-safe LRU cache, which makes each value once even for concurrent requests, and holds back no other.
 
     Args:
         max_size: maximum number of values.
     """
 
     def __init__(self, max_size: int) -> None:
-        self._max_size = max_size
-        self._lock = threading.Lock()
-        self._values: dict[Hashable, Any] = {}
-        """the last used one is the last"""
+        self._max_size, self._lock = max_size, threading.Lock()
+        self._entries: dict[Hashable, tuple[threading.Lock, list[Any]]] = {}
+        """by key the lock to hold while a value is made, and the value if it is; the last used one is the last"""
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._values
+        return bool(self._entries.get(key, (None, []))[1])
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the cached value of ``key``, or make it."""
         with self._lock:
-            value = self._values.pop(key) if key in self._values else make()
-            self._values[key] = value
-            if len(self._values) > self._max_size:
-                del self._values[next(iter(self._values))]
-        return value
+            lock, value = self._entries[key] = self._entries.pop(key, (threading.Lock(), []))
+            if len(self._entries) > self._max_size:
+                del self._entries[next(iter(self._entries))]
+        with lock:
+            if not value:
+                value.append(make())
+        return value[0]
 
 
 class Solutions:
@@ -69,8 +70,7 @@ class Solutions:
     """
 
     def __init__(self, databases: Path | None = None) -> None:
-        self._databases = databases
-        self._solutions = LRUCache(MAX_SOLUTIONS)
+        self._databases, self._solutions = databases, LRUCache(MAX_SOLUTIONS)
 
     def availability(self, game: Game) -> Availability:
         """Return whether :meth:`get` has exact values of a whole game, and how soon.
