@@ -247,9 +247,9 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
 
 
 def test_commands_that_open_the_explorer():
-    game = Game(3, 3, 3, 0.25, misere=True, torus=True)
+    game = Game(3, 3, 3, 0.1234567, misere=True, torus=True)
     command = links.explorer_command(game, from_text("o../.x./... o", game))
-    assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
+    assert shlex.split(command)[-1] == "skip=0.1234567&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
     start = Boards.start(game).position(0)
     assert links.explorer_command(Game(16, 16, 5), start) == links.explorer_command(Game(skip_chance=0.75), start) == ""
 
