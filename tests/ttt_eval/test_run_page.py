@@ -123,9 +123,9 @@ def test_perfect_play_has_its_sentence(run):
 
 
 def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
+    train_run(run, "--skip-chance", "0.25", "--opponent", "self", "--backup", "agent", games=100)  # usual elsewhere
     page = html.unescape(write_run_page(run, None).read_text())
-    line = next(line for line in page.splitlines() if "python train.py --learner" in line)
-    words = shlex.split(line[line.index("python train.py") :])
+    words = shlex.split(re.search("python train.py --learner.*", page)[0])
     words[words.index("--out") + 1] = str(tmp_path / "again")
     train.main([*words[2:], "--no-report"])
     old, new = (json.loads((folder / CONFIG).read_text()) for folder in (run, tmp_path / "again"))
