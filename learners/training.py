@@ -32,8 +32,7 @@ Callback = Callable[[int, Policy], dict[str, float]]
 SPAWN_EXPLORATION, SPAWN_INITIAL, SPAWN_TEACHER, SPAWN_REPLAY = range(4)
 """Spawn keys of a training's seed, so that its uses share no random numbers: a learner's exploration, of
 Stable-Baselines3 the seeds of games; initial weights and the learner's draws; and with a number of games as the second
-part of the key, games of a teacher, draws from a replay buffer, and sample games. Results of seeds depend on the
-values."""
+part of the key, games of a teacher, and draws from a replay buffer. Results of seeds depend on the values."""
 
 Marks = Callable[[int], int]
 """Maps the number of games at the last mark, where a training is measured and logged, to that of the next mark."""

@@ -27,14 +27,14 @@ def loaded(number, array=ARRAY):
         computed.append(number)
         return array.copy()
 
-    result = load_or_compute("array", {"number": number}, compute, min_bytes=0)
+    result = load_or_compute("array-0.5", {"number": number}, compute, min_bytes=0)
     assert_array_equal(result, array, strict=True)
     assert not result.flags.writeable
     return bool(computed)
 
 
 def path_of(number):
-    return cache_path("array", {"number": number}).with_suffix(".npy")
+    return cache_path("array-0.5", {"number": number}, ".npy")
 
 
 def test_arrays_are_computed_once_and_small_ones_each_time(place):

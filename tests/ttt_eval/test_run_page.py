@@ -123,9 +123,9 @@ def test_perfect_play_has_its_sentence(run):
 
 
 def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
+    train_run(run, "--skip-chance", "0.25", "--opponent", "self", "--backup", "agent", games=100)  # usual elsewhere
     page = html.unescape(write_run_page(run, None).read_text())
-    line = next(line for line in page.splitlines() if "python train.py --learner" in line)
-    words = shlex.split(line[line.index("python train.py") :])
+    words = shlex.split(re.search("python train.py --learner.*", page)[0])
     words[words.index("--out") + 1] = str(tmp_path / "again")
     train.main([*words[2:], "--no-report"])
     old, new = (json.loads((folder / CONFIG).read_text()) for folder in (run, tmp_path / "again"))
@@ -247,9 +247,9 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
 
 
 def test_commands_that_open_the_explorer():
-    game = Game(3, 3, 3, 0.25, misere=True, torus=True)
+    game = Game(3, 3, 3, 0.1234567, misere=True, torus=True)
     command = links.explorer_command(game, from_text("o../.x./... o", game))
-    assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
+    assert shlex.split(command)[-1] == "skip=0.1234567&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
     start = Boards.start(game).position(0)
     assert links.explorer_command(Game(16, 16, 5), start) == links.explorer_command(Game(skip_chance=0.75), start) == ""
 

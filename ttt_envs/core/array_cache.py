@@ -28,15 +28,16 @@ _ENTRIES = "*-" + "[0-9a-f]" * 16 + "*"
 """pattern of the names of arrays, of their unfinished files, and of folders"""
 
 
-def cache_path(name: str, content: Mapping[str, Any]) -> Path:
-    """Return the path ``NAME-HASH`` of an array, without its suffix, or of a folder in the cache.
+def cache_path(name: str, content: Mapping[str, Any], suffix: str = "") -> Path:
+    """Return the path ``NAME-HASH`` of a folder in the cache, or with the suffix ``.npy`` of an array.
 
     Args:
-        name: human-readable name.
+        name: human-readable name; it may have dots, as in ``skip0.25``.
         content: JSON-ready data that determines the array or what the folder holds.
+        suffix: of the file.
     """
     digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder]).encode()).hexdigest()[:16]
-    return cache_root() / f"{name}-{digest}"
+    return cache_root() / f"{name}-{digest}{suffix}"
 
 
 def load_or_compute(
@@ -55,7 +56,7 @@ def load_or_compute(
         compute: makes the array.
         min_bytes: minimum size of an array that is stored.
     """
-    path = cache_path(name, content).with_suffix(".npy")
+    path = cache_path(name, content, ".npy")
     with suppress(OSError, ValueError, EOFError):  # missing, or damaged
         os.utime(path)  # eviction removes the least recently used first
         return np.asarray(np.load(path, mmap_mode="r"))

@@ -1,3 +1,3 @@
-"""The game: rules, boards, bitboards, symmetries, and random games."""
+"""The game: rules, boards, lines, bitboards, symmetries, and phantom games."""
 
 __all__: list[str] = []

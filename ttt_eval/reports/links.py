@@ -26,7 +26,7 @@ def explorer_command(game: AnyGame, position: Position) -> str:
         return ""
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
-    parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
+    parts = {name: str(value) for name, value in own.items() if value != usual[name]}
     parts |= {name: str(value).lower() for name, value in game.variants.items()}
     parts |= {"opening": to_text(position, game)} if position.cells.any() else {}
     link = "&".join(f"{name}={value}" for name, value in {**parts, "o": "you", "x": "you"}.items())

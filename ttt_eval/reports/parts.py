@@ -301,10 +301,9 @@ def reproduction(result: Result, *words: str, **options: Any) -> Parts:
         words: of the command, its program first.
         options: of the command, with underscores; those with a value of None are left out.
     """
-    names = ("seed", "openings", "luck_correction")
     if isinstance(result, GameResult) and "seed" in result.raw:
         words = (*words, *formats.game_options(result.game))
-        options |= {name: getattr(result, name) for name in names}
+        options |= {name: getattr(result, name) for name in ("seed", "openings", "luck_correction")}
     row = {name.replace("_", "-"): value for name, value in options.items() if value is not None}
     command = shlex.join(["python", *words, *to_command_line(row)])
     return [Text(page.words("reproduce"), [command])]

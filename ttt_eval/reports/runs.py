@@ -397,9 +397,10 @@ def _reproduce_command(run: RunResult) -> str:
     row = {name: config[name] for name in names if config.get(name) is not None}
     if "teacher" in config["settings"]:
         row.pop("opponent", None)
-    usual = dataclasses.asdict(build_config(learner, {}))
-    for name, value in dataclasses.asdict(build_config(learner, config["settings"])).items():
-        if value != usual[name]:
+    settings = build_config(learner, config["settings"])
+    usual = [dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)]
+    for name, value in dataclasses.asdict(settings).items():
+        if any(value != default[name] for default in usual):  # which of them the command has depends on the opponent
             row |= {f"no_{name}": True} if value is False else {name: value}
     options = to_command_line({name.replace("_", "-"): value for name, value in row.items()})
     words = ["train.py", "--learner", learner, *formats.game_options(run.game), *options]
