@@ -33,18 +33,18 @@ def test_pytest_reports_become_results(tmp_path):
         assert run.read_report(tmp_path / "report.xml") == f"`test_b` **{result}**: boom"
 
 
-def test_only_the_marked_part_of_the_page_is_rewritten(tmp_path, monkeypatch):
+def test_rows_of_the_page_are_rewritten_client_by_client(tmp_path, monkeypatch):
     page = tmp_path / "clients.md"
-    page.write_text(f"# Clients\n\nBefore.\n\n{run.BEGIN}\nold\n{run.END}\n\nAfter.\n")
+    lines = ["Before.", *(f"| **{client.name}** (x 1.0) | passed (1) |" for client in run.CLIENTS), "After."]
+    page.write_text("\n".join(lines))
     monkeypatch.setattr(run, "PAGE", page)
-    results = {client.name: "**not run**: a | b" for client in run.CLIENTS}
+    results = {"RLlib": "passed (3)", "Tianshou": "**not run**: a | b"}
+    expected = list(lines)
+    expected[lines.index("| **RLlib** (x 1.0) | passed (1) |")] = "| **RLlib** (ray 9.9) | passed (3) |"
+    expected[lines.index("| **Tianshou** (x 1.0) | passed (1) |")] = "| **Tianshou** | **not run**: a \\| b |"
     for _ in range(2):
-        run.write_page({**results, "RLlib": "passed (3)"}, {"rllib": {"ray": "9.9", "numpy": "2.0"}})
-        text = page.read_text()
-        assert text.startswith("# Clients\n\nBefore.\n")
-        assert text.endswith("After.\n")
-        assert "| **RLlib** (ray 9.9) | passed (3) |" in text
-        assert "| **OpenSpiel** | **not run**: a \\| b |" in text
+        run.write_rows(results, {"rllib": {"ray": "9.9", "numpy": "2.0"}})
+        assert page.read_text().split("\n") == expected
 
 
 def test_clients_are_selected_by_name_and_a_failing_command_raises_its_last_line(tmp_path, monkeypatch):

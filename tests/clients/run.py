@@ -1,7 +1,7 @@
 """The client matrix: other libraries with a wheel of this package, each in an environment that its pins allow.
 
 ``make clients``, or ``python tests/clients/run.py``. Builds the wheel, makes the environments in ``.cache/clients``,
-runs the tests of each client there from an empty folder, and writes the table of docs/clients.md.
+runs the tests of each client there from an empty folder, and writes its row of the table of docs/clients.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "clients.md"
 CACHE = ROOT / ".cache" / "clients"
-BEGIN, END = "<!-- written by make clients -->", "<!-- until here -->"
 SOURCES = "TTT_CLIENTS_SOURCES"
 
 
@@ -94,7 +93,7 @@ class Options:
     """Run the libraries that our environments are made for on a wheel of them, and write docs/clients.md."""
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME,...")] = ()
-    """these clients; the page is written when all are run"""
+    """these clients, whose rows of the page are written"""
     sources: Path | None = None
     """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
 
@@ -210,16 +209,16 @@ def run_tests(client: Client, python: Path, sources: Path) -> str:
         return read_report(report)
 
 
-def write_page(results: dict[str, str], versions: dict[str, dict[str, str]]) -> None:
-    """Write the results by client, with its version, into docs/clients.md, between its two marks."""
-    lines = ["| client | tests |", "|---|---|"]
+def write_rows(results: dict[str, str], versions: dict[str, dict[str, str]]) -> None:
+    """Write the results by client, with its version, into their rows of the table of docs/clients.md."""
+    page = PAGE.read_text()
     for client in CLIENTS:
-        version = versions.get(client.environment, {}).get(client.package, "")
-        head = f"**{client.name}**" + (f" ({client.package} {version})" if version else "")
-        result = results[client.name].replace("|", "\\|")
-        lines.append(f"| {head} | {result} |")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    page = "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{rest.partition(END)[2]}"])
+        if client.name in results:
+            version = versions.get(client.environment, {}).get(client.package, "")
+            head = f"**{client.name}**" + (f" ({client.package} {version})" if version else "")
+            result = results[client.name].replace("|", "\\|")
+            [row] = re.findall(rf"^\| \*\*{re.escape(client.name)}\*\*.*$", page, re.M)
+            page = page.replace(row, f"| {head} | {result} |")
     write_atomically(PAGE, lambda file: file.write(page.encode()))
 
 
@@ -251,8 +250,7 @@ def main() -> None:
         except CommandError as problem:
             results[client.name] = f"**not run**: {problem}"
         print(f"{client.name}: {results[client.name]}", flush=True)
-    if len(results) == len(CLIENTS):
-        write_page(results, versions)
+        write_rows(results, versions)
     sys.exit(0 if all(result.startswith("passed") for result in results.values()) else 1)
 
 
