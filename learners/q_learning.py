@@ -1,4 +1,13 @@
-"""Tabular Q-learning (Watkins, 1989) and Sarsa (Rummery and Niranjan, 1994). The update rule is :func:`q_update`."""
+"""Tabular Q-learning (Watkins, 1989) and Sarsa (Rummery and Niranjan, 1994).
+
+The update rule is :func:`q_update`, for each transition: ``Q(s, a) += alpha * (td_target - Q(s, a))``, where
+``td_target = reward + discount * gamma * max Q(s', .)``, or with Q(s', a') of the move played in Sarsa. The discount is
+0 where the game is over, 1 where s' is the same player's turn, and -1 where it is the opponent's (``backup``).
+
+Exploration: in training a random legal move has the probability ``epsilon`` (0.3, constant, unless set), else the move
+of the highest value is played; :func:`learners.base.epsilon_greedy_move` draws it, and the setting stands in
+:class:`learners.q_table.TabularConfig` with those that all tables share.
+"""
 
 from __future__ import annotations
 
