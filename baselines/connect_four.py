@@ -419,24 +419,13 @@ class Solver:
 
 def is_solvable(game: Game) -> bool:
     """Return whether :class:`Solver` takes a game: lines under gravity without skips, on a board that fits."""
-    return game.variants == {"gravity": True} and game.skip_chance == 0 and _num_bits(game) <= MAX_BITS
-
-
-def _num_bits(game: Game) -> int:
-    return game.columns * (game.rows + 1)
+    return game.variants == {"gravity": True} and game.skip_chance == 0 and game.columns * (game.rows + 1) <= MAX_BITS
 
 
 def check_solvable(game: Game) -> None:
-    """Raise ValueError for a game without gravity or with skips, or if its board does not fit into 63 bits."""
-    if game.variants != {"gravity": True}:
+    """Raise ValueError for a game that :func:`is_solvable` does not accept."""
+    if not is_solvable(game):
         raise ValueError(
-            f"{game} is not Connect Four, whose lines and falling stones the search counts on: choose gravity=True and "
-            f"no other variant of the rules"
-        )
-    if game.skip_chance > 0:
-        raise ValueError(f"skip_chance={game.skip_chance:g} is not solved by alpha-beta search: choose skip_chance=0")
-    if _num_bits(game) > MAX_BITS:
-        raise ValueError(
-            f"a board of {game.rows} x {game.columns} needs {_num_bits(game)} bits, one more than cells in each "
-            f"column: choose one of at most {MAX_BITS}"
+            f"{game} is not solved by the search for Connect Four: choose gravity=True, no other variant of the rules, "
+            f"skip_chance=0, and a board of columns * (rows + 1) <= {MAX_BITS}"
         )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.jit import Float64Array, Int64Array, inlined, int64, kernel
-from ttt_envs.game.boards import Boards, play_moves
-from ttt_envs.game.game import Game
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
 
 Backup = Literal["agent", "negamax"]
 """Where a transition leads. ``agent``: to the same player's next turn, the opponent is a part of the environment.
@@ -237,29 +235,3 @@ def concatenate(parts: list[Batch]) -> Batch:
 def with_prefix(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays whose names begin with ``prefix``, without it."""
     return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:
-    """Return action values float64[B, cells] from the mover's view, NaN where illegal; a move that ends the game has
-    the value of its result.
-
-    Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
-
-    Args:
-        game: the game.
-        boards: B positions that are not over.
-        values: function from positions to values, from their movers' view.
-    """
-    skip = game.skip_chance
-    rows, action = np.nonzero(boards.legal(game))
-    mover = boards.mover[rows]
-    cells, outcome = play_moves(game, boards, rows, action)
-    q = np.where(outcome == DRAW, 0.0, np.where(outcome == mover, 1.0, -1.0))  # in misère a line loses
-    goes_on = outcome == NOT_OVER
-    cells, mover = cells[goes_on], mover[goes_on]
-    other = -values(Boards(cells, 1 - mover))
-    own = values(Boards(cells, mover)) if skip > 0 else other
-    q[goes_on] = values_over_skip(own, other, skip)
-    action_values = np.full(boards.cells.shape, np.nan)
-    action_values[rows, action] = q
-    return action_values

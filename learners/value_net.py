@@ -18,14 +18,14 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import Checkpointable, GreedyPolicy, concatenate, one_ply_ahead
+from learners.base import Checkpointable, GreedyPolicy, concatenate
 from learners.mlp import Activation, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import map_blocks, results_in_order
-from ttt_envs.game.boards import Boards
+from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, place

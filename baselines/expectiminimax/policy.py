@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from baselines.exact.tablebase import Tablebase
+from baselines.expectiminimax.leaves import LeafSearch
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, check_settings, turn_key, write_moves
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
@@ -34,8 +35,6 @@ class Analysis(NamedTuple):
 
 MAX_TABLE_MIB = 1 << 16
 """Maximum size of the table in MiB."""
-MAX_LEAVES = 1 << 20
-"""Maximum number of leaves of the positions that are searched together."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Expectiminimax(Named):
     It has no ``values``, because search scores are not expected results; :meth:`analyse` returns them.
 
     Raises:
-        ValueError: a setting is out of range, or the leaf policy has no values.
+        ValueError: a setting is out of range, or the leaf policy has no values, or comes with a width or a database.
     """
 
     name: ClassVar[str] = "expectiminimax"
@@ -60,7 +59,7 @@ class Expectiminimax(Named):
     heuristic: Heuristic = "count"
     """quantity compared at the horizon"""
     leaf: str | Policy | None = None
-    """a policy whose values replace the heuristic: for the mover, -1 loss to 1 win"""
+    """a policy whose values replace the heuristic: for the mover, -1 loss to 1 win; not with a width or database"""
     endgame: str | None = None
     """a folder built by evaluate.py database build, whose positions are looked up instead of searched. With skips every
     win then counts 1, as in the database; without, sooner wins count more"""
@@ -74,6 +73,8 @@ class Expectiminimax(Named):
         if not 0 <= self.table <= MAX_TABLE_MIB:
             raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
+        if self.leaf is not None and (self.width is not None or self.endgame is not None):
+            raise ValueError(f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame")
         self._database  # noqa: B018  # raises errors early
         for name in ("symmetric", "colour_blind"):  # a search is, with a leaf policy that is, unless it draws moves
             object.__setattr__(self, name, self.pure and (self._leaf is None or getattr(self._leaf, name)))
@@ -143,20 +144,16 @@ class Expectiminimax(Named):
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
         layers = np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
-        step, turns = max(1, len(nodes)), 2 * (self._num_drawn_moves or self.game.cells)
-        if self.leaf is not None:
-            step = max(1, MAX_LEAVES // (2 * self.game.cells * turns ** (depth - 1)))
         for layer in np.unique(layers):
             rows = np.flatnonzero(layers == layer)
-            for part in np.split(rows, range(step, len(rows), step)):
-                search = self.search(boards.take(part), random_keys[part], every_move=every_move)
-                search.run(depth)
-                values[part], nodes[part] = search.move_values, search.nodes
+            search = self.search(boards.take(rows), random_keys[rows], every_move=every_move)
+            search.run(depth)
+            values[rows], nodes[rows] = search.move_values, search.nodes
         return values, nodes
 
     def search(
         self, boards: Boards, random_keys: UInt64Array, *, every_move: bool, most: int = MAX_TABLE_MIB
-    ) -> Search:
+    ) -> Search | LeafSearch:
         """Return a search with these settings, not yet started.
 
         Args:
@@ -165,6 +162,8 @@ class Expectiminimax(Named):
             every_move: whether to compute the value of every move.
             most: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
+        if self._leaf is not None:
+            return LeafSearch(self.game, boards, self._leaf)
         probe = None
         if self._database is not None:
             probe = self._database.probe(int(self._database.probe_layers(boards)[0]))
@@ -179,7 +178,6 @@ class Expectiminimax(Named):
             margin=self.tie,
             random_keys=random_keys,
             probe=probe,
-            leaf=self._leaf,
         )
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:

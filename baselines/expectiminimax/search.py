@@ -37,7 +37,7 @@ from baselines.expectiminimax.lines import (
 )
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Values
+from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
@@ -48,8 +48,6 @@ from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import DRAW, NOT_OVER, is_legal, outcome_of_move, value_over_skip
 
 MAX_DEPTH = 361
-BATCH = 1 << 14
-"""Maximum number of positions that a leaf policy evaluates at once."""
 DEFAULT_TABLE_BYTES = 1 << 28
 """Default maximum size of a table in bytes."""
 PATIENCE = 1 << 10
@@ -72,8 +70,6 @@ class Fixed(NamedTuple):
     pruning: int
     width: int
     """number of moves to draw below the root; 0 for all"""
-    has_leaves: bool
-    """whether a policy evaluates the horizon"""
     by_result: bool
     """whether every win counts 1; else the number of plies left"""
     margin: float
@@ -99,25 +95,6 @@ class Roots(NamedTuple):
     """int64[B], positions visited; added to"""
 
 
-class Leaves(NamedTuple):
-    """Positions at the horizon that a policy evaluates, N in the order of the search; without a policy there are none.
-
-    A search reaches them three times: to count them, to write them, and with their values.
-    """
-
-    cells: Int8Array
-    """int8[N, cells]"""
-    mover: Int8Array
-    """int8[N]"""
-    values: Float64Array
-    """float64[N], for the mover"""
-
-    @classmethod
-    def empty(cls, count: int, game: Game) -> Leaves:
-        """Return leaves to be written, of value 0."""
-        return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8), np.zeros(count))
-
-
 class State:
     """Progress of a search."""
 
@@ -129,8 +106,6 @@ class State:
     """the best of their values"""
     empty: int
     """number of empty cells"""
-    leaf: int
-    """number of leaves reached"""
     nodes: int
     """number of positions visited"""
     limit: int
@@ -182,7 +157,6 @@ class Tree(NamedTuple):
     roots: Roots
     table: Int64Array
     """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on the value"""
-    leaves: Leaves
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -282,24 +256,8 @@ def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Arr
 
 
 @inlined
-def _leaf_value(maker: int, tree: Tree) -> float:
-    """Return the value for its maker of a chance node at the horizon, by the values of the leaves."""
-    leaves, cells, state, own, other = tree.leaves, tree.path.board.cells, tree.path.states[0], 0.0, 0.0
-    skip = tree.fixed.parameters.skip_chance
-    for turn in range(2 if skip > 0 else 1):
-        if state.leaf < len(leaves.values):
-            for cell in range(len(cells)):
-                leaves.cells[state.leaf, cell] = cells[cell]
-            leaves.mover[state.leaf] = maker if turn else 1 - maker
-            value = leaves.values[state.leaf]
-            own, other = (value, other) if turn else (own, -value)
-        state.leaf += 1
-    return value_over_skip(own, other, skip)
-
-
-@inlined
 def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Do :func:`_search` for the last ply, where neither a policy nor a database gives values."""
+    """Do :func:`_search` for the last ply, where no database gives values."""
     rules, lines, board, moves, state = fixed.parameters, fixed.lines, path.board, path.moves[1], path.states[0]
     scores, ceiling, best, i = board.best[1, SCORED], min(beta, high), -np.inf, 0
     may_fill = most_stones(mover, 1, board) >= rules.win_length - 1
@@ -358,7 +316,7 @@ def _search(
         key: random key of the node, 0 in a search of all moves.
         tree: all else.
     """
-    fixed, path, roots, table, _ = tree
+    fixed, path, roots, table = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
     lines, row, words = fixed.lines, state.row, path.keys.shape[1]
     is_root, hint, symmetry, chosen = depth == len(path.moves) - 1, int64(-1), int64(0), int64(-1)
@@ -394,8 +352,6 @@ def _search(
             value = (1.0 if fixed.by_result else float(depth)) * line_sign(rules)
         elif stones == fixed.probe.stones:
             value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
-        elif depth == 1 and fixed.has_leaves:
-            value = _leaf_value(mover, tree)
         elif depth == 1:
             value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
         else:
@@ -418,7 +374,7 @@ def _search(
                     bottom, top = bounds[own, LOW], bounds[own, HIGH]
                     lower, upper = (bottom, top) if own else (-top, -bottom)
                     after, until = (least, highest) if own else (-highest, -least)
-                    if depth == 2 and not fixed.has_leaves and stones + 1 != fixed.probe.stones:
+                    if depth == 2 and stones + 1 != fixed.probe.stones:
                         result = _last_ply(player, until, lower, upper, next_key, fixed, path)
                     else:
                         result = _search(player, depth - 1, after, until, lower, upper, next_key, tree)
@@ -521,7 +477,6 @@ class Search:
         margin: moves within this distance of the best have exact values.
         random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
         probe: a layer of a database, reached from all positions: see :class:`baselines.exact.tablebase.Tablebase`.
-        leaf: a policy whose values replace the heuristic: such a search prunes nothing and does not stop early.
 
     Attributes:
         depth: plies of the last or current search; 0 before the first.
@@ -546,17 +501,16 @@ class Search:
         margin: float = VALUE_TOLERANCE,
         random_keys: UInt64Array | None = None,
         probe: Probe | None = None,
-        leaf: Values | None = None,
     ) -> None:
         check_settings(1, width, heuristic, pruning)
         if memory < 0:
             raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
-        kind = NO_PRUNING if leaf is not None else typing.get_args(Pruning).index(pruning)
+        kind = typing.get_args(Pruning).index(pruning)
         count, self._key_words = len(boards.mover), Planes.empty(game).stones.shape[1] + 1
         self.depth, self._stops = 0, 0
-        self._game, self._states, self._leaf, self._leaves = game, records(State, (1,)), leaf, Leaves.empty(0, game)
+        self._game, self._states = game, records(State, (1,))
         self._table = np.zeros((0, self._key_words + 3), np.int64)
         self._memory = 0 if kind == NO_PRUNING else memory
         self._fixed = Fixed(
@@ -564,7 +518,6 @@ class Search:
             game.parameters,
             kind,
             width or 0,
-            leaf is not None,
             by_result,
             np.inf if every_move else 2 * margin,
             empty_probe() if probe is None else probe,
@@ -597,8 +550,6 @@ class Search:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
         doublings = self._stops // PATIENCE if len(self._table) else self._stops
-        if self._leaf is not None:
-            nodes = None
         visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
         limit = min(int(state.nodes) + visits, FOREVER)
         before = int(state.row), int(state.index)
@@ -607,7 +558,7 @@ class Search:
                 table, stored = self._table, int(state.stored)
                 self._table, state.stored, state.full = grow(table, stored, self._key_words, self._memory)
             state.limit, state.stopped = limit, 0
-            self._run_kernel()
+            run_search(Tree(self._fixed, self._path, self._roots, self._table))
             if not state.stopped or state.nodes >= limit:
                 self._stops = self._stops + 1 if before == (state.row, state.index) else 0
                 return not state.stopped
@@ -620,33 +571,8 @@ class Search:
         self.move_values[:] = np.nan
         self.depth, self._stops = depth, 0
         self._path = Path.empty(self._game, depth, self._fixed.lines, self._states)
-        self._rewind()
-        if self._leaf is not None:
-            self._evaluate_leaves(self._leaf)
-
-    def _rewind(self) -> None:
-        """Go back to the first position."""
         state = self._states[0]
-        state.row, state.index, state.best, state.leaf = 0, 0, -np.inf, 0
-        state.limit, state.full, state.stopped = FOREVER, FOREVER, 0
-
-    def _run_kernel(self) -> None:
-        run_search(Tree(self._fixed, self._path, self._roots, self._table, self._leaves))
-
-    def _evaluate_leaves(self, leaf: Values) -> None:
-        """Count the leaves, write them, and evaluate each distinct one once."""
-        nodes, self._leaves = self.nodes.copy(), Leaves.empty(0, self._game)
-        self._run_kernel()
-        self._leaves = Leaves.empty(int(self._states[0].leaf), self._game)
-        self._rewind()
-        self._run_kernel()
-        self._rewind()
-        self.nodes[:] = nodes
-        boards = Boards(self._leaves.cells, self._leaves.mover)
-        state_keys = np.column_stack([boards.cells, boards.mover]).view(f"S{self._game.cells + 1}")[:, 0]
-        _, first, row = np.unique(state_keys, return_index=True, return_inverse=True)
-        parts = [part for part in np.array_split(first, 1 + len(first) // BATCH) if len(part)]
-        self._leaves.values[:] = np.concatenate([np.zeros(0), *(leaf.values(boards.take(part)) for part in parts)])[row]
+        state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
 
 
 def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:

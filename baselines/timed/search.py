@@ -123,22 +123,17 @@ class IterativeDeepening(TimedSearch):
         empty = int(np.count_nonzero(position.cells == 0))
         super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
         self._policy = policy
-        self._root, self.search = (Boards.from_positions([position]), np.full(1, key, np.uint64)), None
-        if policy.leaf is None:
-            self.search = policy.search(*self._root, every_move=False, most=TABLE_MIB)
-        else:
+        root, keys = Boards.from_positions([position]), np.full(1, key, np.uint64)
+        self.search = policy.search(root, keys, every_move=False, most=TABLE_MIB)
+        if policy.leaf is not None:
             self.growth = empty
         self._values = self._next_values = np.full(policy.game.cells, np.nan)
 
     # the calls of expectiminimax
 
     def _run(self, work: int) -> bool:
-        is_finished = True
-        if self.search is None:
-            self._next_values = self._policy._search(*self._root, self.depth + 1, every_move=False)[0][0]
-        else:
-            is_finished = self.search.run(self.depth + 1, work)
-            self.work, self._next_values = int(self.search.nodes[0]), self.search.move_values[0].copy()
+        is_finished = self.search.run(self.depth + 1, work)
+        self.work, self._next_values = int(self.search.nodes[0]), self.search.move_values[0].copy()
         if is_finished:
             self._values = self._next_values
             self.depth += 1

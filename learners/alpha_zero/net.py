@@ -13,13 +13,13 @@ from msgspec import Meta
 
 from baselines.mcts import SelectionParams, Tree, backup, forced_moves_of_rows, simulate
 from learners import config
-from learners.base import Checkpointable, one_ply_ahead
+from learners.base import Checkpointable
 from learners.config import LearnerConfig
 from learners.mlp import Packed, evaluate_net, glorot, layer_shapes
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.envs.config import SELF
-from ttt_envs.game.boards import Boards, base_3, own_first_row
+from ttt_envs.game.boards import Boards, base_3, one_ply_ahead, own_first_row
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries

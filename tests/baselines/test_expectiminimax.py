@@ -8,8 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
-from baselines.expectiminimax import Expectiminimax, Search
-from baselines.expectiminimax import search as search_module
+from baselines.expectiminimax import Expectiminimax, Search, leaves
 from baselines.expectiminimax.search import write_moves
 from baselines.search.transpositions import MIN_ROWS
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -331,16 +330,14 @@ class Horizon(Policy):
     action_values = values  # never asked
 
 
-@pytest.mark.parametrize("width", [None, 1, 3])
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
-def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width, monkeypatch):
-    monkeypatch.setattr(search_module, "BATCH", 160)  # several batches of leaves
+def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypatch):
+    monkeypatch.setattr(leaves, "BATCH", 160)  # several batches of positions
     boards = plain.positions_of_random_play(game, 20)
-    random_keys = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
+    search = leaves.LeafSearch(game, boards, Horizon(game, "count"))
     for depth in (1, 2, 3, 4):
-        settings = {"width": width, "random_keys": random_keys}
-        found = searched(game, boards, depth, leaf=Horizon(game, "count"), **settings)
-        assert_array_equal(found, searched(game, boards, depth, **settings))
+        assert search.run(depth)
+        assert_array_equal(search.move_values, searched(game, boards, depth))
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])
@@ -367,6 +364,7 @@ START = Boards.start(Game())
         lambda: Expectiminimax(Game(), width=0),
         lambda: Expectiminimax(Game(), heuristic="longest"),
         lambda: Expectiminimax(Game(), leaf="random"),
+        lambda: Expectiminimax(Game(), leaf="optimal", width=3),
         lambda: Expectiminimax(Game(), table=-1),
         lambda: Expectiminimax(Game(), width=2).probabilities(START),
         lambda: Expectiminimax(Game()).analyse(from_text("ooo/xx./... x")),

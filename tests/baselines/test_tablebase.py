@@ -132,12 +132,11 @@ def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_o
     assert fewer < nodes or stones == game.cells  # with a table of full boards there is nothing to save
 
 
-@pytest.mark.parametrize("settings", [{"leaf": "optimal"}, {"width": 3}], ids=str)
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_leaf_and_narrow_searches_use_the_database(folder_of, settings, skip_chance):
+def test_narrow_searches_use_the_database(folder_of, skip_chance):
     game = Game(skip_chance=skip_chance)
     boards = plain.positions_of_random_play(game, 60)
-    policy = Expectiminimax(game, depth=2, endgame=str(folder_of(game, 0)), **settings)
+    policy = Expectiminimax(game, depth=2, endgame=str(folder_of(game, 0)), width=3)
     best = policy.scores(boards, np.random.default_rng(0))
     expected = solve(game).action_values(boards)  # one ply is all that is searched
     found = best if skip_chance > 0 else np.sign(best)

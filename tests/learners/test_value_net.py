@@ -5,10 +5,11 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from learners.base import concatenate, one_ply_ahead
+from learners.base import concatenate
 from learners.mlp import TFNet, dense_layers, forward, layer_shapes
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
 from ttt_envs import Boards, Game, make_policy
+from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.symmetry import symmetries
 
 pytestmark = pytest.mark.xdist_group("large")

@@ -5,9 +5,9 @@ import plain
 import pytest
 from numpy.testing import assert_array_equal
 
-from learners.base import one_ply_ahead
 from learners.mlp import TFNet, line_states
 from ttt_envs import Boards, Game, from_text
+from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.rules import chance_outcomes
 
 GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)

@@ -5,10 +5,9 @@ import pytest
 from documents import ROOT
 
 from baselines.exact import solve
-from learners.base import one_ply_ahead
 from ttt_envs import Boards, Game, Policy, as_policy, make_policy
 from ttt_envs.agents.policy import PolicyWrapper, best_shares
-from ttt_envs.game.boards import keys, to_text
+from ttt_envs.game.boards import keys, one_ply_ahead, to_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries

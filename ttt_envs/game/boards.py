@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
-from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, winner
+from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, values_over_skip, winner
 
 STONES = ".ox"
 """letters of the cells 0, 1 and 2"""
@@ -109,6 +109,35 @@ def play_moves(game: Game, boards: Boards, rows: Int64Array, actions: Int64Array
     no_keys = np.zeros(len(rows), np.uint64)  # of the skips, which are drawn in a copy of the movers
     play_rows(cells, boards.mover[rows], stones, no_keys, each, actions, game.parameters, outcomes)
     return cells, outcomes
+
+
+def one_ply_ahead(
+    game: Game, boards: Boards, values: Callable[[Boards], Float64Array], win: float = 1.0
+) -> Float64Array:
+    """Return action values float64[B, cells] from the mover's view, NaN where illegal; a move that ends the game has
+    the value of its result.
+
+    Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
+
+    Args:
+        game: the game.
+        boards: B positions that are not over.
+        values: function from positions to values, from their movers' view.
+        win: value of a win.
+    """
+    skip = game.skip_chance
+    rows, action = np.nonzero(boards.legal(game))
+    mover = boards.mover[rows]
+    cells, outcome = play_moves(game, boards, rows, action)
+    q = np.where(outcome == DRAW, 0.0, np.where(outcome == mover, win, -win))  # in misère a line loses
+    goes_on = outcome == NOT_OVER
+    cells, mover = cells[goes_on], mover[goes_on]
+    other = -values(Boards(cells, 1 - mover))
+    own = values(Boards(cells, mover)) if skip > 0 else other
+    q[goes_on] = values_over_skip(own, other, skip)
+    action_values = np.full(boards.cells.shape, np.nan)
+    action_values[rows, action] = q
+    return action_values
 
 
 def keys(cells: Int8Array) -> UInt64Array:

@@ -1,0 +1,52 @@
+"""A search whose horizon a policy values: one ply ahead, again and again, over distinct positions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttt_envs.agents.policy import Values
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards, one_ply_ahead
+from ttt_envs.game.game import Game
+
+BATCH = 1 << 17
+"""Maximum number of moves that are made at once, unless one position has more."""
+
+
+class LeafSearch:
+    """A search as :class:`baselines.expectiminimax.search.Search`, which prunes nothing and does not stop early.
+
+    Args:
+        game: the game.
+        boards: positions that are not over.
+        leaf: a policy, whose values are those of the positions at the horizon.
+
+    Attributes:
+        move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet searched.
+        nodes: int64[B], distinct positions visited so far, by all searches of all positions together.
+    """
+
+    def __init__(self, game: Game, boards: Boards, leaf: Values) -> None:
+        self._game, self._boards, self._leaf = game, boards, leaf
+        self.move_values, self.nodes = np.full(boards.cells.shape, np.nan), np.zeros(len(boards.mover), np.int64)
+
+    def run(self, depth: int, nodes: int | None = None) -> bool:
+        """Search to ``depth``, and return that the search is finished: ``nodes`` has no effect."""
+        self.move_values = self._move_values(self._boards, depth)
+        return True
+
+    def _move_values(self, boards: Boards, depth: int) -> Float64Array:
+        """Return float64[B, cells], the values of moves, for the mover."""
+        return one_ply_ahead(self._game, boards, lambda after: self._values(after, depth - 1), win=depth)
+
+    def _values(self, boards: Boards, depth: int) -> Float64Array:
+        """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is evaluated once."""
+        position_keys = np.column_stack(boards).view(f"S{self._game.cells + 1}")[:, 0]
+        _, first, rows = np.unique(position_keys, return_index=True, return_inverse=True)
+        self.nodes += len(first)
+        values = np.zeros(len(first))
+        for part in np.array_split(np.arange(len(first)), 1 + len(first) * self._game.cells // BATCH):
+            after = boards.take(first[part])
+            if len(part) > 0:
+                values[part] = np.nanmax(self._move_values(after, depth), axis=1) if depth else self._leaf.values(after)
+        return values[rows]
