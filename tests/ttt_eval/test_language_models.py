@@ -155,7 +155,7 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
         for turn in text.turns:
             drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
             expected = np.mean([mean(turn.position, action) for action in drawn])
-            luck += value(turn.after, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
+            luck += value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
         found = game_luck(text, number % 2, correction, known)
         assert found == pytest.approx((1 - 2 * (number % 2)) * luck, abs=1e-12)
 
