@@ -214,7 +214,7 @@ def test_a_truncated_decomposition_equals_the_exact_one(monkeypatch, method):
     exact = decompose(method, values, grouping)
     monkeypatch.setattr(singular_vectors, "EXACT", 0)
     monkeypatch.setattr(singular_vectors, "GRAM", 3**2)
-    truncated = decompose(method, values, grouping, most=20)
+    truncated = decompose(method, values, grouping, max_vectors=20)
     assert truncated.largest == 20
     for rank in (1, 7, 12, 20):
         ours, theirs = truncated.at(rank), exact.at(rank)

@@ -235,17 +235,17 @@ def test_a_player_has_a_clock_for_each_game(ticking):
     player = Timed(GAME, clock="2+0.02").player(ticking)
     slots = np.arange(2)
     player.begin(slots)
-    assert player.left == {0: 2, 1: 2}
+    assert player.remaining_s == {0: 2, 1: 2}
     boards = Boards.start(GAME, 2)
     before = ticking.time
     player.act(boards, slots, np.random.default_rng(0))
     spent = ticking.time - before
-    assert sum(player.left.values()) == pytest.approx(4 + 2 * 0.02 - spent, abs=0.01)
-    player.left[1] = 0.0
+    assert sum(player.remaining_s.values()) == pytest.approx(4 + 2 * 0.02 - spent, abs=0.01)
+    player.remaining_s[1] = 0.0
     player.act(boards, slots, np.random.default_rng(0))
-    assert player.left[1] == 0.02
+    assert player.remaining_s[1] == 0.02
     player.begin(np.array([1]))
-    assert player.left[1] == 2
+    assert player.remaining_s[1] == 2
 
 
 def test_the_clock_of_a_match_takes_precedence(ticking):
