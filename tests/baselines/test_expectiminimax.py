@@ -183,11 +183,11 @@ def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
     values = searched(game, boards, depth, pruning="none")
     best = np.nanmax(values, axis=1, keepdims=True)
     for settings in SEARCHES:
-        found = searched(game, boards, depth, every_move=False, **settings)
-        assert_allclose(np.nanmax(found, axis=1, keepdims=True), best, **EXACTLY)
-        assert_array_equal(found >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
-        assert_array_equal(np.isnan(found), boards.cells != 0)
-        assert (found[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
+        result = searched(game, boards, depth, every_move=False, **settings)
+        assert_allclose(np.nanmax(result, axis=1, keepdims=True), best, **EXACTLY)
+        assert_array_equal(result >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
+        assert_array_equal(np.isnan(result), boards.cells != 0)
+        assert (result[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
 
 
 def test_pruning_reduces_the_number_of_nodes():
@@ -339,8 +339,8 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width, mo
     random_keys = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
     for depth in (1, 2, 3, 4):
         settings = {"width": width, "random_keys": random_keys}
-        found = searched(game, boards, depth, leaf=Horizon(game, "count"), **settings)
-        assert_array_equal(found, searched(game, boards, depth, **settings))
+        result = searched(game, boards, depth, leaf=Horizon(game, "count"), **settings)
+        assert_array_equal(result, searched(game, boards, depth, **settings))
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])

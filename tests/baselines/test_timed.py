@@ -292,8 +292,8 @@ def test_at_a_fixed_depth_pondering_does_not_change_a_move(search, game):
     depth = {"expectiminimax": 3, "mcts": 150}[search]
     for seed in range(3):
         policies = [Timed(game, search, move=60, max_depth=depth, ponder=ponder) for ponder in (False, True)]
-        found = [game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder) for policy in policies]
-        assert found[0] == found[1]
+        results = [game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder) for policy in policies]
+        assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("search", ["expectiminimax", "mcts"])
