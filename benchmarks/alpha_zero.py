@@ -214,18 +214,18 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         return play_block(config, learner.game, learner.state, next(seeds), range(TOGETHER_IN_SELF_PLAY))
 
     # count the simulations that a search really makes, in positions of real games
-    seen = play().obs
+    obs = play().obs
     search = gumbel_search(
         learner.game,
-        Boards(seen, np.zeros(len(seen), np.int8)),
+        Boards(obs, np.zeros(len(obs), np.int8)),
         learner,
         simulations=simulations,
         max_num_considered_actions=config.max_num_considered_actions,
-        noise=rng.gumbel(size=seen.shape),
+        noise=rng.gumbel(size=obs.shape),
         maxvisit_init=config.maxvisit_init,
         value_scale=value_scale_for(learner.game, config.value_scale),
     )
-    of_a_move = 1.0 if count_moves else num_simulations(search) / len(seen)
+    of_a_move = 1.0 if count_moves else num_simulations(search) / len(obs)
     return time_work(lambda: of_a_move * len(play().obs))
 
 
@@ -275,7 +275,7 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
     def play(weights: Any, key: Any, state: Any) -> Any:
         search_key, step_key = jax.random.split(key)
         logits, value = evaluate(weights, state)
-        found = mctx.gumbel_muzero_policy(
+        output = mctx.gumbel_muzero_policy(
             params=weights,
             rng_key=search_key,
             root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state),
@@ -283,8 +283,8 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
             num_simulations=simulations,
             invalid_actions=~state.legal_action_mask,
         )
-        lessons = state.observation, found.action_weights, found.search_tree.summary().value
-        return lessons, go_on(state, found.action, jax.random.split(step_key, count))
+        lessons = state.observation, output.action_weights, output.search_tree.summary().value
+        return lessons, go_on(state, output.action, jax.random.split(step_key, count))
 
     compiled = jax.jit(play)
     initial = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), count))
@@ -308,24 +308,24 @@ PLIES = 9
 
 def rows_of(simulations: int) -> tuple[Row, ...]:
     """Return the rows of self-play with this number of simulations per move."""
-    said = f"{simulations} simulations"
-    theirs = partial(mctx_on_pgx, simulations, PLIES)
+    phrase = f"{simulations} simulations"
+    mctx_stretch = partial(mctx_on_pgx, simulations, PLIES)
     return (
         Row(
             f"self-play-{simulations}",
-            f"simulations, {GAMES}, {said}",
+            f"simulations, {GAMES}, {phrase}",
             MCTX,
             5,
             partial(our_self_play, simulations),
-            theirs,
+            mctx_stretch,
         ),
         Row(
             f"moves-{simulations}",
-            f"moves, {GAMES}, {said}",
+            f"moves, {GAMES}, {phrase}",
             MCTX,
             5,
             partial(our_self_play, simulations, True),
-            partial(theirs, True),
+            partial(mctx_stretch, True),
         ),
     )
 

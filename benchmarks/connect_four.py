@@ -43,8 +43,8 @@ class Played:
 def random_positions(stones: int, count: int) -> tuple[Played, ...]:
     """Return positions of random games that are not over, where no player can win at once."""
     rng = np.random.default_rng(stones)
-    found: list[Played] = []
-    while len(found) < count:
+    positions: list[Played] = []
+    while len(positions) < count:
         cells, columns = np.zeros(GAME.cells, np.int8), ""
         while len(columns) < stones:
             column = int(rng.integers(GAME.columns))
@@ -57,8 +57,8 @@ def random_positions(stones: int, count: int) -> tuple[Played, ...]:
             columns += str(column + 1)
         played = Played(columns, Position(cells, stones % 2))
         if len(columns) == stones and not _wins_at_once(played):
-            found.append(played)
-    return tuple(found)
+            positions.append(played)
+    return tuple(positions)
 
 
 def _wins_at_once(played: Played) -> bool:
@@ -94,7 +94,7 @@ def c_stretch(stones: int, count: int) -> Stretch:
         loaded.clear()
         visited[:] = 0
         begin = process_time()
-        scores = [loaded.solve(mine, mask, visited.ctypes.data) for mine, mask in bits]
+        scores = [loaded.solve(own, mask, visited.ctypes.data) for own, mask in bits]
         seconds = process_time() - begin
         assert scores == expected, "C found other scores"
         return Done(float(visited[0]), seconds)

@@ -155,8 +155,8 @@ def batch_games(
 
     def draw() -> Any:
         ranks = np.cumsum(mask, axis=1, dtype=np.int16)
-        wanted = (rng.random(count) * ranks[:, -1]).astype(np.int16)
-        return np.argmax(ranks > wanted[:, None], axis=1).astype(action_type)
+        ranks_of_moves = (rng.random(count) * ranks[:, -1]).astype(np.int16)
+        return np.argmax(ranks > ranks_of_moves[:, None], axis=1).astype(action_type)
 
     def turn() -> Done:
         nonlocal mask
@@ -165,9 +165,9 @@ def batch_games(
         drawn = process_time()
         prepare()
         ready = process_time()
-        shown = step(actions)
+        step_result = step(actions)
         done = process_time()
-        mask, moves = read(shown)
+        mask, moves = read(step_result)
         return Done(moves, done - ready, drawn - begin)
 
     for _ in range(2 * cells):  # compiles, and desynchronizes games that began together
@@ -182,9 +182,9 @@ def our_batch(opponent: str, count: int = 1024, dtype: str = "int8", name: str =
     cells = env.single_observation_space.shape[0] // 2
     going_on = 0  # stones in unfinished games
 
-    def read(shown: Any) -> tuple[Any, int]:
+    def read(step_result: Any) -> tuple[Any, int]:
         nonlocal going_on
-        observation, _, terminated, truncated, info = shown
+        observation, _, terminated, truncated, info = step_result
         before, stones = going_on, np.count_nonzero(observation)
         going_on = stones - np.count_nonzero(observation[terminated | truncated])
         return info["action_mask"], stones - before
@@ -214,7 +214,7 @@ def pgx_batch(count: int = 1024, name: str = "tic_tac_toe", cells: int = 9) -> S
         return tuple(map(np.asarray, (state.observation, state.legal_action_mask, state.rewards, state.terminated)))
 
     mask = np.asarray(state.legal_action_mask)
-    return batch_games(mask, step, lambda shown: (shown[1], count), np.int32, prepare, cells)
+    return batch_games(mask, step, lambda step_result: (step_result[1], count), np.int32, prepare, cells)
 
 
 def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Stretch:
@@ -223,8 +223,8 @@ def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Str
 
     env = envpool.make(name, env_type="gymnasium", num_envs=count, num_threads=1, seed=0)
 
-    def read(shown: Any) -> tuple[Any, int]:
-        info = shown[4]
+    def read(step_result: Any) -> tuple[Any, int]:
+        info = step_result[4]
         return info["legal_action_mask"], np.count_nonzero(info["elapsed_step"])  # 0 in a step that begins a game
 
     return batch_games(env.reset()[1]["legal_action_mask"], env.step, read, np.int32, cells=cells)

@@ -37,9 +37,9 @@ SKIP_3 = Game(skip_chance=0.25)
 SKIP_4 = Game(4, 4, 4, 0.25)
 
 
-def close(ours: float, theirs: float) -> None:
+def close(value: float, other: float) -> None:
     """Raise AssertionError if two answers differ."""
-    assert abs(ours - theirs) < 1e-9, f"two answers: {ours} and {theirs}"
+    assert abs(value - other) < 1e-9, f"two answers: {value} and {other}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ def c_layers() -> Ask:
     cells = cells[[winner(SKIP_4, row) is None for row in cells]]
     boards = Boards(cells, rng.integers(0, 2, len(cells), np.int8))
     sets = [(boards.own_first() == stone) @ (1 << np.arange(SKIP_4.cells)) for stone in (1, 2)]
-    theirs = [load_c_layers().value(own, other) for own, other in zip(*(one.tolist() for one in sets), strict=True)]
-    assert np.allclose(build(SKIP_4).values(boards), theirs, rtol=0, atol=1e-12), "C found other values"
+    c_values = [load_c_layers().value(own, other) for own, other in zip(*(bits.tolist() for bits in sets), strict=True)]
+    assert np.allclose(build(SKIP_4).values(boards), c_values, rtol=0, atol=1e-12), "C found other values"
     return ask
 
 

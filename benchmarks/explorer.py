@@ -91,16 +91,16 @@ def run_explorer() -> Iterator[tuple[str, float]]:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             try:
-                found = re.search(r"http://(\S+)/", process.stdout.readline())
-                if found is None:
+                match = re.search(r"http://(\S+)/", process.stdout.readline())
+                if match is None:
                     raise SkipRow("the explorer does not start")
                 while True:
                     try:
-                        request(found[1], "GET", "/")
+                        request(match[1], "GET", "/")
                         break
                     except OSError:
                         time.sleep(0.005)
-                yield found[1], 1e3 * (time.perf_counter() - begin)
+                yield match[1], 1e3 * (time.perf_counter() - begin)
             finally:
                 process.terminate()
 
@@ -109,8 +109,8 @@ def request(host: str, method: str, path: str, body: Any = None) -> bytes:
     """Return the response to a request, whatever its status."""
     connection = http.client.HTTPConnection(host, timeout=60)
     try:
-        said = None if body is None else json.dumps(body)
-        connection.request(method, path, said, {"content-type": "application/json"})
+        content = None if body is None else json.dumps(body)
+        connection.request(method, path, content, {"content-type": "application/json"})
         return connection.getresponse().read()
     finally:
         connection.close()

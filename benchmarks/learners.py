@@ -55,36 +55,36 @@ def dictionary_learner() -> Play:
         for game in range(games):
             board = ["."] * 9
             empty = list(range(9))
-            mine, other = ("o", "x") if game % 2 == 0 else ("x", "o")
+            own, other = ("o", "x") if game % 2 == 0 else ("x", "o")
             mover = "o"
             before: tuple[list[float], int] | None = None
             while True:
-                if mover == mine:
+                if mover == own:
                     state = "".join(board)
-                    known = values.get(state)
-                    if known is None:
-                        known = values[state] = [0.0] * 9
-                    best = max(known[cell] for cell in empty)
+                    state_values = values.get(state)
+                    if state_values is None:
+                        state_values = values[state] = [0.0] * 9
+                    best = max(state_values[cell] for cell in empty)
                     if before is not None:
                         row, action = before
                         row[action] += alpha * (gamma * best - row[action])
                     if random.random() < epsilon:
                         cell = random.choice(empty)
                     else:
-                        cell = random.choice([cell for cell in empty if known[cell] == best])
-                    before = known, cell
+                        cell = random.choice([cell for cell in empty if state_values[cell] == best])
+                    before = state_values, cell
                 else:
                     cell = random.choice(empty)
                 board[cell] = mover
                 empty.remove(cell)
                 won = any(board[a] == board[b] == board[c] == mover for a, b, c in LINES)
                 if won or not empty:
-                    reward = 0.0 if not won else (1.0 if mover == mine else -1.0)
+                    reward = 0.0 if not won else (1.0 if mover == own else -1.0)
                     if before is not None:
                         row, action = before
                         row[action] += alpha * (reward - row[action])
                     break
-                mover = other if mover == mine else mine
+                mover = other if mover == own else own
 
     return play
 
@@ -133,15 +133,15 @@ def keras_learner(hidden: int) -> Play:
                 q = values(observation)
                 legal = np.flatnonzero(info["action_mask"])
                 action = int(rng.choice(legal)) if rng.random() < 0.3 else int(legal[np.argmax(q[legal])])
-                after, reward, terminated, truncated, info = env.step(action)
+                next_observation, reward, terminated, truncated, info = env.step(action)
                 over = terminated or truncated
                 target = reward
                 if not over:
                     legal = np.flatnonzero(info["action_mask"])
-                    target = 0.999 * values(after)[legal].max()
+                    target = 0.999 * values(next_observation)[legal].max()
                 q[action] = target
                 model.train_on_batch(observation[None].astype(np.float32), q[None])
-                observation = after
+                observation = next_observation
 
     return play
 

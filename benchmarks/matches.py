@@ -94,9 +94,9 @@ class Workers:
     name: str
     work: str
     games: int
-    one: Spread
+    one_worker: Spread
     """seconds of wall time"""
-    two: Spread
+    two_workers: Spread
     ratio: Spread
     at_least: float
 
@@ -111,31 +111,33 @@ def measure_workers(name: str, rounds: int, seconds: float) -> Workers:
         play_pairs(SLOW, *SLOW_PLAYERS, pairs, jobs=jobs)
         return perf_counter() - begin
 
-    kept = os.sched_getaffinity(0)
+    cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the other rows are measured on one core
     try:
         for jobs in (1, 2):
             play(16, jobs)
-        wanted = SECONDS[seconds >= BENCHMARK.seconds[1]]
-        pairs = max(32, round(32 * wanted / play(32, 1)))
+        target_s = SECONDS[seconds >= BENCHMARK.seconds[1]]
+        pairs = max(32, round(32 * target_s / play(32, 1)))
         walls = np.array([[play(pairs, jobs) for jobs in (1, 2)] for _ in range(rounds)])
     finally:
-        os.sched_setaffinity(0, kept)
-    one, two = walls.T
+        os.sched_setaffinity(0, cores)
+    one_worker, two_workers = walls.T
     work = f"match of {' and '.join(SLOW_PLAYERS)}, {SLOW}"
-    return Workers(name, work, 2 * pairs, Spread.of(one), Spread.of(two), Spread.of(one / two), 1.7)
+    return Workers(
+        name, work, 2 * pairs, Spread.of(one_worker), Spread.of(two_workers), Spread.of(one_worker / two_workers), 1.7
+    )
 
 
-def workers_table(found: Sequence[Workers]) -> Table:
+def workers_table(rows: Sequence[Workers]) -> Table:
     table = Table(box=MARKDOWN)
     for header in ("row", "work", "games", "one worker, s", "two, s", "ratio", "at least"):
         table.add_column(header, no_wrap=True)
-    for row in found:
+    for row in rows:
         table.add_row(
             row.name,
             row.work,
             f"{row.games:,}",
-            *map(str, (row.one, row.two, row.ratio)),
+            *map(str, (row.one_worker, row.two_workers, row.ratio)),
             format_goal(row.ratio.median, row.at_least),
         )
     return table

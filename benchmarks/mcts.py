@@ -102,7 +102,7 @@ def mctx_pgx(name: str, simulations: int) -> Stretch:
 
     def search(key: Any, state: Any) -> Any:
         root = mctx.RootFnOutput(prior_logits=logits(state), value=jnp.zeros(BATCH), embedding=state)
-        found = getattr(mctx, name)(
+        output = getattr(mctx, name)(
             params=(),
             rng_key=key,
             root=root,
@@ -110,7 +110,7 @@ def mctx_pgx(name: str, simulations: int) -> Stretch:
             num_simulations=simulations,
             invalid_actions=~state.legal_action_mask,
         )
-        return found.action_weights
+        return output.action_weights
 
     compiled = jax.jit(search)
     state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), BATCH))

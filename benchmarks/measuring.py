@@ -80,15 +80,15 @@ def compile_c(source: str) -> ctypes.CDLL:
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python, of this package, of the installed packages and of gcc."""
-    found = {"python": platform.python_version(), "ttt_envs": ttt_envs.__version__}
+    numbers = {"python": platform.python_version(), "ttt_envs": ttt_envs.__version__}
     for package in packages:
         try:
-            found[package] = importlib.metadata.version(package)
+            numbers[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
     if shutil.which("gcc"):
-        found["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
-    return found
+        numbers["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    return numbers
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -262,16 +262,16 @@ def compare(row: Row, unit: Unit, rounds: int, seconds: float) -> Comparison:
         ImportError, SkipRow: the peer is missing.
     """
     peer = row.peer_stretch()
-    ours, theirs = measure_rounds([row.our_stretch(), peer], rounds, seconds)
-    both = total(ours + theirs)
-    rates = ([done.amount / done.seconds for done in side] for side in (ours, theirs))
+    ours, peers = measure_rounds([row.our_stretch(), peer], rounds, seconds)
+    both = total(ours + peers)
+    rates = ([done.amount / done.seconds for done in side] for side in (ours, peers))
     return Comparison(
         row.name,
         row.ours,
         row.beside,
         unit.name,
         Spread.of(map(unit.of, ours)),
-        Spread.of(map(unit.of, theirs)),
+        Spread.of(map(unit.of, peers)),
         Spread.of(our / their for our, their in zip(*rates, strict=True)),
         row.at_least,
         1e9 * both.aside / both.amount,
@@ -314,11 +314,11 @@ class Arguments:
     json: Path | None = None
     """file for the same results as JSON"""
 
-    def chosen(self, known: list[str]) -> list[str]:
+    def chosen(self, all_names: list[str]) -> list[str]:
         """Return the rows to measure."""
-        names = self.only.split(",") if self.only else known
-        if unknown := set(names) - set(known):
-            raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(known)}")
+        names = self.only.split(",") if self.only else all_names
+        if unknown := set(names) - set(all_names):
+            raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(all_names)}")
         return names
 
 
@@ -377,9 +377,9 @@ class Benchmark:
 def to_json(value: Any) -> Any:
     """Convert dataclasses in lists and dicts to JSON-ready data."""
     if isinstance(value, dict):
-        return {key: to_json(one) for key, one in value.items()}
+        return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
 
 
@@ -388,11 +388,11 @@ def run(benchmark: Benchmark) -> None:
     arguments = tyro.cli(Arguments, description=benchmark.about)
     quick = arguments.quick
     rows = (benchmark.quick_rows or benchmark.rows) if quick else benchmark.rows
-    known = list(
+    names = list(
         dict.fromkeys([*(row.name for row in rows), *(name for part in benchmark.parts for name in part.names)])
     )
     left_out = {*benchmark.asked_for, *(benchmark.left_out if quick else ())}
-    chosen = [name for name in arguments.chosen(known) if arguments.only or name not in left_out]
+    chosen = [name for name in arguments.chosen(names) if arguments.only or name not in left_out]
     rounds = arguments.rounds or benchmark.rounds[not quick]
     seconds = benchmark.seconds[not quick]
     console = Console()
@@ -412,17 +412,17 @@ def run(benchmark: Benchmark) -> None:
         return []
 
     comparisons = [
-        found
+        comparison
         for row in rows
         if row.name in chosen
-        for found in try_measure(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
+        for comparison in try_measure(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
     ]
     measured = {
         part.key: [
-            found
+            result
             for name in part.names
             if name in chosen
-            for found in try_measure(name, partial(part.measure, name, rounds, seconds))
+            for result in try_measure(name, partial(part.measure, name, rounds, seconds))
         ]
         for part in benchmark.parts
     }

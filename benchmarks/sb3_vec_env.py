@@ -39,7 +39,7 @@ def ours(opponent: str, seed: int) -> Any:
     return make_vec_env(ID, GAMES, seed, opponent=opponent, seat="alternate", symmetry="random")
 
 
-def theirs(processes: bool, opponent: str, seed: int) -> Any:
+def sb3_env(processes: bool, opponent: str, seed: int) -> Any:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -50,7 +50,7 @@ def theirs(processes: bool, opponent: str, seed: int) -> Any:
     return make_vec_env(ID, THEIR_GAMES, seed, env_kwargs=settings, vec_env_cls=SubprocVecEnv, vec_env_kwargs=start)
 
 
-DUMMY, PROCESSES = functools.partial(theirs, False), functools.partial(theirs, True)
+DUMMY, PROCESSES = functools.partial(sb3_env, False), functools.partial(sb3_env, True)
 
 
 def cpu_seconds() -> float:

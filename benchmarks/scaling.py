@@ -132,12 +132,12 @@ def measure_threads(work: Work, numbers: Sequence[int], rounds: int) -> dict[str
             begin = perf_counter()
             items = work.run(threads)
             speeds[threads].append(items / (perf_counter() - begin))
-    ratios = {n: [fast / one for fast, one in zip(speeds[n], speeds[1], strict=True)] for n in numbers}
+    ratios = {n: [fast / single for fast, single in zip(speeds[n], speeds[1], strict=True)] for n in numbers}
     return {
         "name": work.name,
         "item": work.item,
         "per_second": {n: statistics.median(of_threads) for n, of_threads in speeds.items()},
-        "ratio": {n: [min(one), statistics.median(one), max(one)] for n, one in ratios.items()},
+        "ratio": {n: [min(values), statistics.median(values), max(values)] for n, values in ratios.items()},
     }
 
 
@@ -158,30 +158,30 @@ def measure_point(name: str, at: int, work: Callable[[], float], seconds: float)
 
 def measure_batches(quick: bool, seconds: float) -> list[Point]:
     """Measure speeds by the number of games or positions at once."""
-    found = []
+    points = []
     for count in (1, 64) if quick else (4**power for power in range(9)):
         steps = max(2, min(2_000, (1 << 16) // count))
-        found.append(measure_point("steps, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds))
+        points.append(measure_point("steps, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds))
         if count <= 4_096:
-            found.append(
+            points.append(
                 measure_point("simulations, MCTS 3x3", count, lambda c=count: run_uct(SKIP_3, c, 100), seconds)
             )
-    return found
+    return points
 
 
 def measure_boards(quick: bool, seconds: float) -> list[Point]:
     """Measure speeds by the number of cells."""
-    found = []
+    points = []
     for edge in (3, 5) if quick else (3, 4, 5, 7, 9, 13, 19):
         game = Game.of_size(edge)
-        found += [
+        points += [
             measure_point("steps, vector environment of 1,024", game.cells, play_steps(game, 1_024, 20), seconds),
             measure_point("simulations, MCTS of 16", game.cells, lambda g=game: run_uct(g, 16, 100), seconds),
         ]
     for size in ((3, 3), (3, 4)) if quick else ((3, 3), (3, 4), (3, 5), (4, 4), (3, 6)):
         game = Game(*size, 3, 0.25)
-        found.append(measure_point("entries, layers", game.cells, lambda g=game: fill_layers(g, 1), seconds))
-    return found
+        points.append(measure_point("entries, layers", game.cells, lambda g=game: fill_layers(g, 1), seconds))
+    return points
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -193,21 +193,21 @@ def format_speed(value: float) -> str:
     return f"{value / scale:.3g}{unit}"
 
 
-def tables(found: dict[str, Any]) -> list[Table]:
+def tables(results: dict[str, Any]) -> list[Table]:
     """Return the tables of measurements."""
     made = []
-    if found.get("threads"):
-        numbers = list(found["threads"][0]["ratio"])
+    if results.get("threads"):
+        numbers = list(results["threads"][0]["ratio"])
         more = [f"{n} threads, times one" for n in numbers if n > 1]
         table = Table("work", "items", "a second, one thread", *more, box=MARKDOWN)
-        for row in found["threads"]:
+        for row in results["threads"]:
             ratios = ["{1:.2f} ({0:.2f} - {2:.2f})".format(*row["ratio"][n]) for n in numbers if n > 1]
             table.add_row(row["name"], row["item"], format_speed(row["per_second"][1]), *ratios)
         made.append(table)
     for key, header in (("batch", "at once"), ("cells", "cells")):
-        if found.get(key):
+        if results.get(key):
             table = Table("items", header, "a second", "arrays, MiB", box=MARKDOWN)
-            for point in sorted(found[key]):
+            for point in sorted(results[key]):
                 memory = f"{point.memory / 2**20:,.2f}"
                 table.add_row(point.name, f"{point.at:,}", format_speed(point.per_second), memory)
             made.append(table)
@@ -228,20 +228,20 @@ def main() -> None:
         raise SystemExit(f"there is no part {', '.join(sorted(unknown))}: choose among threads, batch, cells")
     rounds, seconds = (1, 0.0) if options.quick else (options.rounds, 0.3)
     numbers = [1, 2] if options.quick else sorted({1, 2, *(2**n for n in range(11) if 2**n <= (os.cpu_count() or 1))})
-    found: dict[str, Any] = {"cpu": processor(), "rounds": rounds, "cores": os.cpu_count()}
+    results: dict[str, Any] = {"cpu": processor(), "rounds": rounds, "cores": os.cpu_count()}
     if "threads" in parts:
-        found["threads"] = [measure_threads(work, numbers, rounds) for work in works(options.quick)]
+        results["threads"] = [measure_threads(work, numbers, rounds) for work in works(options.quick)]
     if "batch" in parts:
-        found["batch"] = measure_batches(options.quick, seconds)
+        results["batch"] = measure_batches(options.quick, seconds)
     if "cells" in parts:
-        found["cells"] = measure_boards(options.quick, seconds)
+        results["cells"] = measure_boards(options.quick, seconds)
     console = Console(width=160)
-    console.print(f"{found['cpu']}, {os.cpu_count()} cores; medians of {rounds} rounds")
-    for table in tables(found):
+    console.print(f"{results['cpu']}, {os.cpu_count()} cores; medians of {rounds} rounds")
+    for table in tables(results):
         console.print(table)
     if options.json:
         data = {
-            key: [p._asdict() for p in value] if key in ("batch", "cells") else value for key, value in found.items()
+            key: [p._asdict() for p in value] if key in ("batch", "cells") else value for key, value in results.items()
         }
         options.json.write_text(json.dumps(to_json(data), indent=2) + "\n", encoding="utf-8")
 

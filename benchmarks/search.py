@@ -70,8 +70,8 @@ def c_search(game: Game, depth: int) -> Ask:
 
     def search() -> float:
         size = game.cells, compared, game.win_length, lists.shape[1], lists.ctypes.data
-        found: float = load_c().search(*size, game.skip_chance, depth, nodes.ctypes.data)
-        return found
+        value: float = load_c().search(*size, game.skip_chance, depth, nodes.ctypes.data)
+        return value
 
     def ask() -> int:
         search()

@@ -112,18 +112,18 @@ def measure_edits() -> dict[str, float]:
             shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
         play = functools.partial(measure, ("-c", GAME), folder, root, compiled=True)
         play()
-        found = {"a compiled game, warm": play()}
+        times = {"a compiled game, warm": play()}
         with (root / NO_KERNEL).open("a") as file:
             file.write("\n# a comment\n")
-        found["after an edit of a file without its kernels"] = play()
+        times["after an edit of a file without its kernels"] = play()
         source = (root / KERNEL).read_text()
         edited = re.sub(
             r"(def _win_or_block\((?:.|\n)*?\"\"\"(?:.|\n)*?\"\"\"\n)", r"\1    _ = len(cells)\n", source, count=1
         )
         assert edited != source
         (root / KERNEL).write_text(edited)
-        found["after an edit of one kernel"] = play()
-        return found
+        times["after an edit of one kernel"] = play()
+        return times
 
 
 def main(options: Start) -> None:

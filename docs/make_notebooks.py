@@ -36,8 +36,8 @@ MAX_SECONDS = 600
 
 def address() -> str:
     """Return the address of the repository, empty if none is published yet."""
-    found = re.search(r"^ *Source = (https://\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)
-    return found[1] if found else ""
+    match = re.search(r"^ *Source = (https://\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)
+    return match[1] if match else ""
 
 
 def colab(name: str, place: str) -> str:

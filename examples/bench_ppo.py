@@ -58,23 +58,23 @@ class PPO:
 
     def step(self, env, observation, info):
         """Return what is learned from one move, and what is seen next."""
-        seen, mask = torch.as_tensor(observation), torch.as_tensor(info["action_mask"])
+        obs, mask = torch.as_tensor(observation), torch.as_tensor(info["action_mask"])
         with torch.no_grad():
-            moves = self.distribution(seen, mask)
+            moves = self.distribution(obs, mask)
             action = moves.sample()
-            value = self.critic(seen).squeeze(-1)
+            value = self.critic(obs).squeeze(-1)
         mover = info["mover"]
-        following, reward, terminated, truncated, after = env.step(int(action))
-        sign = -1.0 if self.both and after["mover"] != mover else 1.0
+        following, reward, terminated, truncated, next_info = env.step(int(action))
+        sign = -1.0 if self.both and next_info["mover"] != mover else 1.0
         if terminated or truncated:
             sign = 0.0
-            following, after = env.reset()
-        row = (seen, mask, action, moves.log_prob(action), value, float(reward), sign)
-        return row, (following, after)
+            following, next_info = env.reset()
+        row = (obs, mask, action, moves.log_prob(action), value, float(reward), sign)
+        return row, (following, next_info)
 
     def update(self, rows, observation):
         """Make the updates from a rollout; `observation` follows its last move."""
-        seen, mask, action, log_prob, value = (torch.stack(column) for column in list(zip(*rows, strict=True))[:5])
+        obs, mask, action, log_prob, value = (torch.stack(column) for column in list(zip(*rows, strict=True))[:5])
         reward, sign = (np.array(column) for column in list(zip(*rows, strict=True))[5:])
         with torch.no_grad():
             following = float(self.critic(torch.as_tensor(observation)))
@@ -87,12 +87,12 @@ class PPO:
         target = gain + value
         for _ in range(SETTINGS["epochs"]):
             for part in torch.randperm(len(rows)).split(SETTINGS["batch"]):
-                moves = self.distribution(seen[part], mask[part])
+                moves = self.distribution(obs[part], mask[part])
                 ratio = (moves.log_prob(action[part]) - log_prob[part]).exp()
                 scaled = (gain[part] - gain[part].mean()) / (gain[part].std() + 1e-8)
                 clipped = ratio.clamp(1 - SETTINGS["clip"], 1 + SETTINGS["clip"])
                 actor_loss = -torch.min(ratio * scaled, clipped * scaled).mean()
-                critic_loss = (self.critic(seen[part]).squeeze(1) - target[part]).square().mean()
+                critic_loss = (self.critic(obs[part]).squeeze(1) - target[part]).square().mean()
                 loss = actor_loss + SETTINGS["value_weight"] * critic_loss
                 loss = loss - SETTINGS["entropy"] * moves.entropy().mean()
                 self.optimizer.zero_grad()
@@ -100,9 +100,9 @@ class PPO:
                 nn.utils.clip_grad_norm_(self.parameters, SETTINGS["max_grad_norm"])
                 self.optimizer.step()
 
-    def distribution(self, seen, mask):
+    def distribution(self, obs, mask):
         """Return the distribution over the moves of the mask."""
-        return Categorical(logits=self.model(seen).masked_fill(mask == 0, -1e8))
+        return Categorical(logits=self.model(obs).masked_fill(mask == 0, -1e8))
 
 
 def make_net(inputs, outputs):

@@ -70,8 +70,8 @@ for iteration in range(iterations):
     next_obs, reward, terminated, truncated, info = envs.step(action)
     # after the end of a game, this is the first position of the next one; goes_on excludes it from the target
     rows = np.arange(GAMES * iteration, GAMES * (iteration + 1)) % SIZE
-    seen = (obs, action, reward, ~terminated, next_obs, info["action_mask"])
-    for name, column in zip(buffer, seen, strict=True):
+    transitions = (obs, action, reward, ~terminated, next_obs, info["action_mask"])
+    for name, column in zip(buffer, transitions, strict=True):
         buffer[name][rows] = column
     obs = next_obs
 

@@ -66,10 +66,10 @@ for iteration in range(iterations):
     reward, goes_on = torch.zeros(LENGTH, GAMES), torch.zeros(LENGTH, GAMES)
     for t in range(LENGTH):
         with torch.no_grad():
-            seen, mask = torch.as_tensor(obs), torch.as_tensor(info["action_mask"])
-            moves = distribution(seen, mask)
+            obs_t, mask = torch.as_tensor(obs), torch.as_tensor(info["action_mask"])
+            moves = distribution(obs_t, mask)
             action = moves.sample()
-            row = (seen, mask, action, moves.log_prob(action), critic(seen).squeeze(1))
+            row = (obs_t, mask, action, moves.log_prob(action), critic(obs_t).squeeze(1))
         for name, value in zip(data, row, strict=True):
             data[name][t] = value
         obs, gained, terminated, truncated, info = envs.step(action.numpy())

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 from open_spiel.python import policy as policies
-from open_spiel.python.algorithms import exploitability as theirs
+from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import mcts
 
 from ttt_envs import Game, act, make_policy
@@ -43,8 +43,8 @@ def play(seat):
     """Return the score of the bot in that seat: 1, 1/2 or 0."""
     state = other.new_initial_state()
     while not state.is_terminal():
-        mine = state.current_player() == seat
-        state.apply_action(bot.step(state) if mine else int(act(policy, to_boards([state]), rng)[0]))
+        is_bot = state.current_player() == seat
+        state.apply_action(bot.step(state) if is_bot else int(act(policy, to_boards([state]), rng)[0]))
     return (state.returns()[seat] + 1) / 2
 
 
@@ -56,10 +56,10 @@ exploitability(game, policy)  # the first call compiles
 start = time.process_time()
 table = policies.TabularPolicy(other)
 table.action_probability_array[:] = policy.probabilities(to_boards(table.states))
-found = theirs.exploitability(other, table)
-print(f"exploitability by OpenSpiel: {found:.4f}, {time.process_time() - start:.3f} s of CPU")
+gain = open_spiel_exploitability.exploitability(other, table)
+print(f"exploitability by OpenSpiel: {gain:.4f}, {time.process_time() - start:.3f} s of CPU")
 start = time.process_time()
-found = exploitability(game, policy)
-print(f"exploitability by ours: {found:.4f}, {time.process_time() - start:.3f} s of CPU")
+gain = exploitability(game, policy)
+print(f"exploitability by ours: {gain:.4f}, {time.process_time() - start:.3f} s of CPU")
 result = match_outcome(game, policy, "optimal")
 print(f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")

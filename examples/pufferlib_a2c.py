@@ -83,19 +83,19 @@ def main():
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
     updates = max(1, options.steps // (count * length))
     envs.async_reset(options.seed)
-    seen = torch.from_numpy(envs.observations)  # the same memory, in which each step writes the next observations
+    obs = torch.from_numpy(envs.observations)  # the same memory, in which each step writes the next observations
     for update in range(updates):
         observations, actions = torch.zeros(length, count, 18), torch.zeros(length, count, dtype=torch.int64)
         rewards, goes_on = torch.zeros(length, count), torch.zeros(length, count)
         for t in range(length):
-            observations[t] = seen
+            observations[t] = obs
             with torch.no_grad():
-                actions[t] = distribution(actor(seen), seen).sample()
+                actions[t] = distribution(actor(obs), obs).sample()
             envs.send(actions[t].numpy())
             rewards[t] = torch.from_numpy(envs.rewards)
             goes_on[t] = torch.from_numpy(~envs.terminals)
         with torch.no_grad():
-            following, targets = critic(seen).squeeze(1), torch.zeros(length, count)
+            following, targets = critic(obs).squeeze(1), torch.zeros(length, count)
             for t in reversed(range(length)):
                 targets[t] = following = rewards[t] + goes_on[t] * following
         moves, values = distribution(actor(observations), observations), critic(observations).squeeze(2)

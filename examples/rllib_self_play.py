@@ -48,8 +48,8 @@ class Named(BaseWrapper):
 
     def observe(self, agent):
         """Return an agent's observation."""
-        seen = self.env.observe(agent)
-        stones, mask = seen["observation"].ravel(), seen["action_mask"]
+        observation = self.env.observe(agent)
+        stones, mask = observation["observation"].ravel(), observation["action_mask"]
         return {"observations": stones.astype(np.float32), "action_mask": mask.astype(np.float32)}
 
     def last(self, observe=True):
@@ -75,9 +75,9 @@ learned = algorithm.get_module("both")
 
 def logits(planes, mask):
     """Return the logits of all moves for a batch: planes float32[B, 3, 3, 2], mask int8[B, 9]."""
-    seen = {"observations": planes.reshape(len(planes), -1), "action_mask": mask.astype(np.float32)}
+    inputs = {"observations": planes.reshape(len(planes), -1), "action_mask": mask.astype(np.float32)}
     with torch.no_grad():
-        answer = learned.forward_inference({"obs": {name: torch.as_tensor(part) for name, part in seen.items()}})
+        answer = learned.forward_inference({"obs": {name: torch.as_tensor(part) for name, part in inputs.items()}})
     return answer["action_dist_inputs"]
 
 

@@ -89,29 +89,29 @@ best responder. Only perfect play has 0.
 
 # %%
 learner = QLearningConfig(backup="negamax", symmetries="all").build(game, make_initial_rng(SEED))
-seen, found = [0], [exploitability(game, learner)]
+curve_games, curve_values = [0], [exploitability(game, learner)]
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
-(curve,) = axis.plot(seen, found, marker=".")
+(curve,) = axis.plot(curve_games, curve_values, marker=".")
 axis.set_yscale("symlog", linthresh=1e-3)  # to show 0
 axis.set(xlim=(0, GAMES), ylim=(0, 1), xlabel="games", ylabel="exploitability")
 axis.grid(alpha=0.3)
-shown = show(figure)
+display_handle = show(figure)
 
 
 def draw(games, numbers):
     """Add a point to the curve and redraw it."""
-    seen.append(games)
-    found.append(numbers["exploitability"])
-    curve.set_data(seen, found)
-    if shown is not None:
-        shown.update(figure)
+    curve_games.append(games)
+    curve_values.append(numbers["exploitability"])
+    curve.set_data(curve_games, curve_values)
+    if display_handle is not None:
+        display_handle.update(figure)
 
 
 every = max(1, GAMES // 20)
 Trainer(learner, "self", GAMES, batch=256, seed=SEED).run(
     every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw
 )
-print(f"after {seen[0]} games {found[0]:.4f}, after {seen[-1]} games {found[-1]:.4f}")
+print(f"after {curve_games[0]} games {curve_values[0]:.4f}, after {curve_games[-1]} games {curve_values[-1]:.4f}")
 
 # %% [markdown]
 """
@@ -184,4 +184,4 @@ print(f"points against win-or-block: {estimate.mean:.4f}, 95% interval {estimate
 print(f"exactly: {points:.4f}")
 
 # %%
-print(f"exploitability: {found[-1]:.4f}")
+print(f"exploitability: {curve_values[-1]:.4f}")

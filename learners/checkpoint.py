@@ -183,7 +183,7 @@ class RunPolicy(PolicyWrapper):
         trained = game_from_dict(config["game"])
         # what learned where stones are seen also plays where they are hidden, by views
         played = game if isinstance(trained, PhantomGame) else visible(game)
-        rules, trained_rules = ({**one.to_dict(), "skip_chance": 0, "win_length": 0} for one in (played, trained))
+        rules, trained_rules = ({**each.to_dict(), "skip_chance": 0, "win_length": 0} for each in (played, trained))
         if rules != trained_rules:
             games = f"the run {path} learned {trained}, and the game here is {game}"
             raise ValueError(f"{games}: play it on its own board, by its rules")

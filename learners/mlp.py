@@ -115,22 +115,22 @@ class Packed(NamedTuple):
 
 
 @inlined
-def evaluate_net(seen: Int8Array, net: Packed, room: Float32Array) -> int:
+def evaluate_net(obs: Int8Array, net: Packed, room: Float32Array) -> int:
     """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that holds the outputs.
 
     The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the states 1 to 2 k - 1 of
     :func:`line_states`. The inputs are never materialized. Every sum is made in the order of its terms, skipping zeros,
     which most are. So the result is also the same on every computer.
     """
-    cells, states, width = len(seen), 2 * net.lines.shape[1] - 1, net.widths[1]
+    cells, states, width = len(obs), 2 * net.lines.shape[1] - 1, net.widths[1]
     out = room[0][:width]
     out[:] = 0.0
     _add(ONE, net.weights, 0, out)  # the bias
     for cell in range(cells):
-        plane = int64(seen[cell]) - 1 if seen[cell] > 0 else 2
+        plane = int64(obs[cell]) - 1 if obs[cell] > 0 else 2
         _add(ONE, net.weights, (1 + plane * cells + cell) * width, out)
     for line in range(len(net.lines)):
-        state = _state(seen, net.lines, line)
+        state = _state(obs, net.lines, line)
         if state > 0:
             _add(ONE, net.weights, (3 * cells + line * states + state) * width, out)
     start = (1 + net.widths[0]) * width
@@ -154,31 +154,31 @@ def _add(size: np.float32, weights: Float32Array, start: int, out: Float32Array)
         out[output] += size * row[output]
 
 
-def line_states(seen: Int8Array, lines: Int64Array) -> Int8Array:
+def line_states(obs: Int8Array, lines: Int64Array) -> Int8Array:
     """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
 
     0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both, or a full
     line of k stones of one side, which ends the game or, where lines must be exact, is part of a longer one.
     """
-    out = np.empty((len(seen), len(lines)), np.int8)
-    _states(seen, lines, out)
+    out = np.empty((len(obs), len(lines)), np.int8)
+    _states(obs, lines, out)
     return out
 
 
 @kernel(interpreted=False, nogil=True)
-def _states(seen: Int8Array, lines: Int64Array, out: Int8Array) -> None:
-    for b in range(len(seen)):
+def _states(obs: Int8Array, lines: Int64Array, out: Int8Array) -> None:
+    for b in range(len(obs)):
         for line in range(len(lines)):
-            out[b, line] = _state(seen[b], lines, line)
+            out[b, line] = _state(obs[b], lines, line)
 
 
 @inlined
-def _state(seen: Int8Array, lines: Int64Array, line: int) -> int:
+def _state(obs: Int8Array, lines: Int64Array, line: int) -> int:
     """Return the state of one line of one board."""
     length: int = lines.shape[1]
     own, other = int64(0), int64(0)
     for at in range(length):
-        stone = seen[lines[line, at]]
+        stone = obs[lines[line, at]]
         own += stone == 1
         other += stone == 2
     if (own > 0 and other > 0) or own + other == length:

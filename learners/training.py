@@ -222,9 +222,9 @@ class Decisions(Stored):
         return games if self.num_seats == 1 else 2 * games + seats
 
     def _close(
-        self, index: Int64Array, rewards: Float64Array, after: Boards | None = None, actions: Int64Array | None = None
+        self, index: Int64Array, rewards: Float64Array, results: Boards | None = None, actions: Int64Array | None = None
     ) -> None:
-        """Learn from the open decisions among these, which led to the boards ``after``, or to the end of the game.
+        """Learn from the open decisions among these, which led to the boards ``results``, or to the end.
 
         ``actions`` are the moves chosen there, if they are known.
         """
@@ -235,8 +235,8 @@ class Decisions(Stored):
         self.is_open[index] = False
         boards = next_boards = _take(self.boards, index)
         discount, next_action = np.zeros(len(rows)), np.full(len(rows), -1)
-        if after is not None:
-            next_boards = _take(after, rows)
+        if results is not None:
+            next_boards = _take(results, rows)
             discount = np.where(boards.mover == next_boards.mover, 1.0, -1.0)
         if actions is not None:
             next_action = actions[rows]

@@ -130,10 +130,10 @@ class Figure4(PaperStudy):
             terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
             for terminal, part in curves.items()
         }
-        kept, full_rank = curve[KNEE]["numbers"], full_ranks["equation"]
+        num_kept, full_rank = curve[KNEE]["numbers"], full_ranks["equation"]
         ignored = {"sum": float(singular[KNEE:].sum()), "error": curve[KNEE]["error"]}
         verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-            "reduced": (abs(1 - kept / entries.size - 0.7) < 0.01, {"numbers kept": kept, "of": entries.size}),
+            "reduced": (abs(1 - num_kept / entries.size - 0.7) < 0.01, {"numbers kept": num_kept, "of": entries.size}),
             "sum": (abs(ignored["sum"] - ignored["error"]) < 0.01, ignored),
             "81": (full_rank == max(curve), {"rank beyond which nothing changes": full_ranks}),
         }

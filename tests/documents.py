@@ -46,14 +46,14 @@ class Block(NamedTuple):
 
 def pages():
     """All documents that people read, README first."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if blocks(page)]
+    results = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in results if blocks(page)]
 
 
 def blocks(page):
     """The fenced blocks of a page, in order."""
     text = page.read_text()
-    found = []
+    results = []
     for match in re.finditer(r"^( *)```([^\n]*)\n(.*?)^ *```$", text, re.M | re.S):
         words = match[2].split()
         line = text.count("\n", 0, match.start()) + 1
@@ -62,8 +62,8 @@ def blocks(page):
         needs = tuple(word.removeprefix("needs=") for word in words if word.startswith("needs="))
         file = shown[1] if shown else ""
         slow, output = (name in words[1:] for name in ("slow", "output"))
-        found.append(Block(line, kind, slow, needs, file, output, textwrap.dedent(match[3])))
-    return found
+        results.append(Block(line, kind, slow, needs, file, output, textwrap.dedent(match[3])))
+    return results
 
 
 class Shell:

@@ -127,8 +127,8 @@ def accessibility_faults(page):
     """Return the serious and critical problems that axe finds in a page of a browser."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page).response["violations"]
-    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+    result = Axe().run(page).response["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in result if one["impact"] in ("serious", "critical")]
 
 
 WIDTHS = (360, 390, 500, 768, 1024, 1280, 1920)

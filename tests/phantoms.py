@@ -38,10 +38,10 @@ def branches(game, state, cell):
     assert cell in state.legal()
     mover, other, skip = state.mover, 1 - state.mover, game.skip_chance
     if state.cells[cell]:
-        found = list(state.found)
-        found[mover] = found[mover] | {cell}
+        results = list(state.found)
+        results[mover] = results[mover] | {cell}
         mover = mover if game.kind == "classic" else other
-        return [(1.0, state._replace(found=tuple(found), mover=mover), "failed")]
+        return [(1.0, state._replace(found=tuple(results), mover=mover), "failed")]
     cells = (*state.cells[:cell], mover + 1, *state.cells[cell + 1 :])
     placed = state._replace(cells=cells)
     if reference.has_line(game.game, {cell for cell, stone in enumerate(cells) if stone == mover + 1}):

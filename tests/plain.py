@@ -172,8 +172,8 @@ def values_of(game, average=False):
             else:
                 value = -(1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0)
             of_moves[state][action] = value
-        found = of_moves[state].values()
-        values[state] = sum(found) / len(found) if average else max(found)
+        result = of_moves[state].values()
+        values[state] = sum(result) / len(result) if average else max(result)
     return dict(reversed(values.items())), of_moves
 
 

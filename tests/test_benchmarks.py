@@ -34,10 +34,10 @@ def bench(tmp_path):
 )
 def test_quick_form(file, only, parts, bench):
     """Every named row is measured, or skipped for want of its peer."""
-    _, found = bench(f"{file}.py", "--quick", "--only", only)
-    measured = {row["name"] for part in found.values() if isinstance(part, list) for row in part}
-    assert measured | set(found["skipped"]) == set(only.split(","))
-    assert all(found[part] for part in parts.split())
+    _, result = bench(f"{file}.py", "--quick", "--only", only)
+    measured = {row["name"] for part in result.values() if isinstance(part, list) for row in part}
+    assert measured | set(result["skipped"]) == set(only.split(","))
+    assert all(result[part] for part in parts.split())
 
 
 def test_unknown_rows_are_refused():
@@ -47,13 +47,13 @@ def test_unknown_rows_are_refused():
 
 
 def test_startup_cost_is_measured(bench):
-    printed, found = bench("start.py", "--rounds", "1", "--only", "import")
-    assert set(found["rows"]) == {"import ttt_envs"}
+    printed, result = bench("start.py", "--rounds", "1", "--only", "import")
+    assert set(result["rows"]) == {"import ttt_envs"}
     assert "<= 0.3" in printed
 
 
 @pytest.mark.slow
 def test_quick_form_of_scaling(bench):
-    _, found = bench("scaling.py", "--quick")
-    assert all(point["per_second"] > 0 and point["memory"] > 0 for part in ("batch", "cells") for point in found[part])
-    assert all(row["ratio"]["2"][1] > 0 for row in found["threads"])
+    _, result = bench("scaling.py", "--quick")
+    assert all(point["per_second"] > 0 and point["memory"] > 0 for part in ("batch", "cells") for point in result[part])
+    assert all(row["ratio"]["2"][1] > 0 for row in result["threads"])

@@ -11,9 +11,9 @@ SHOWN = ("ttt_envs.game.boards", "baselines.expectiminimax.search", "baselines.m
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_a_docstring_shows_is_so(name):
-    found = doctest.testmod(importlib.import_module(name))
-    assert found.attempted > 0
-    assert found.failed == 0
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_no_docstring_shows_what_is_not_tested():

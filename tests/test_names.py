@@ -59,7 +59,7 @@ def test_no_test_uses_a_private_name():
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
                 ours.add(node.id if isinstance(node, ast.Name) else node.attr)
     private = {name for name in ours if name.startswith("_") and not name.endswith("__")} - {"_"}
-    found = []
+    results = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom):
@@ -70,5 +70,5 @@ def test_no_test_uses_a_private_name():
                 names = [str(word.value).rpartition(".")[2] for word in node.args if isinstance(word, ast.Constant)]
             else:
                 names = []
-            found += [f"{file.name}:{node.lineno}: {name}" for name in names if name in private]
-    assert found == []
+            results += [f"{file.name}:{node.lineno}: {name}" for name in names if name in private]
+    assert results == []

@@ -25,14 +25,14 @@ def words_of(page):
 
 def anchors_of(page):
     """The anchors of a page's headings, if code hosts and the site name them alike."""
-    found = set()
+    result = set()
     for heading in re.findall(r"^#+ +(.*?) *$", words_of(page), re.M):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         host = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
         site = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain.lower()).strip())
         if host == site:
-            found.add(host)
-    return found
+            result.add(host)
+    return result
 
 
 def test_the_navigation_has_every_page_once():

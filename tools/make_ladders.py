@@ -100,10 +100,10 @@ def measure_ladder(
         for number, (i, j) in enumerate(pairings)
     ]
     units += [{"game": game, "graded": spec} for spec in plan.graded]
-    found = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
+    all_results = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
     costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
     costs = collect_results(_measure, costed, folder / "costs", provenance)
-    results, graded = found[: len(pairings)], dict(zip(plan.graded, found[len(pairings) :], strict=True))
+    results, graded = all_results[: len(pairings)], dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
     typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
     ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)

@@ -74,7 +74,7 @@ class LiveGame:
             ValueError: no stone may go there.
         """
         cells, mover = self.position
-        [after], [outcome] = play_moves(self.game, self.boards, ONLY, np.array([action]))
+        [next_boards], [outcome] = play_moves(self.game, self.boards, ONLY, np.array([action]))
         if outcome == ILLEGAL:
             why = "holds a stone" if cells[action] else "is above an empty cell"
             raise ValueError(f"{coordinate(action, self.game)} {why}: choose another cell")
@@ -83,7 +83,7 @@ class LiveGame:
             self.outcome = Outcome(outcome)
         is_skipped = bool(outcome == NOT_OVER and next_mover == mover)
         self.plies.append(MadeMove(self.position, action, is_skipped))
-        self.position = Position(after, int(next_mover) if outcome == NOT_OVER else mover)
+        self.position = Position(next_boards, int(next_mover) if outcome == NOT_OVER else mover)
         return self.plies[-1]
 
     def take_back(self, seat: int) -> list[MadeMove]:

@@ -232,8 +232,8 @@ class Brain:
     @property
     def _left_s(self) -> float | None:
         """Seconds on the clock, None without one."""
-        left = self._info.get("time_left", NO_LIMIT)
-        return None if left >= NO_LIMIT else max(0, left) / 1000
+        time_left_ms = self._info.get("time_left", NO_LIMIT)
+        return None if time_left_ms >= NO_LIMIT else max(0, time_left_ms) / 1000
 
     @property
     def _turn_s(self) -> float | None:

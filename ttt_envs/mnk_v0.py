@@ -288,7 +288,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._check_reset(EnvLogger.error_observe_before_reset)
         planes = self._views[agent].copy()
         if self._is_phantom:
-            planes[:, :, 1] &= self._to_view(self._games.found()[0])
+            planes[:, :, 1] &= self._to_view(self._games.found_stones()[0])
         is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
         observation = {"observation": planes, "action_mask": (self._mask if is_on_move else self._no_mask).copy()}
         if self.config.observe_skip_chance:
@@ -332,7 +332,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         """
         self._check_reset(EnvLogger.error_state_before_reset)
         stones = self._views[PLAYERS[0]]
-        view = [self._to_view(self._games.found()[0])] if self._is_phantom else []
+        view = [self._to_view(self._games.found_stones()[0])] if self._is_phantom else []
         return np.stack([stones[:, :, 0], stones[:, :, 1], *view, np.full_like(stones[:, :, 0], self._mover)], axis=2)
 
     def legal_actions(self) -> list[int]:

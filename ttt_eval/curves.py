@@ -134,7 +134,7 @@ def record(
     row = {name: value for name, value in line.items() if value is not None and not math.isnan(value)}
     if not run.exists():
         run.write_config(config)
-    lines = [json.dumps(one) + "\n" for one in (*(row for row in rows if row["games"] < games), row)]
+    lines = [json.dumps(record) + "\n" for record in (*(row for row in rows if row["games"] < games), row)]
     write_atomically(run.metrics, lambda file: file.write("".join(lines).encode()))
     _cpu_starts[key] += time.process_time() - began  # without this measurement
     return row
@@ -242,9 +242,9 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
         ValueError: a label that no curve has.
     """
     names = [name.replace("-", "_") for name in by]
-    known = dict.fromkeys(name for curve in curves for name in curve.labels)
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"no run has the setting {unknown[0]!r}: {closest_names(unknown[0], known)}")
+    labels = dict.fromkeys(name for curve in curves for name in curve.labels)
+    if unknown := [name for name in names if name not in labels]:
+        raise ValueError(f"no run has the setting {unknown[0]!r}: {closest_names(unknown[0], labels)}")
     by_learner, groups = dict[Label, list[Curve]](), dict[tuple[tuple[str, Label], ...], list[Curve]]()
     for curve in curves:
         by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
@@ -262,7 +262,7 @@ def _mixture_notes(group: Group) -> list[str]:
     mixed = [LEARNER] if len(learners) > 1 else varied_labels(group.curves)
     if mixed:
         notes.append(f"{group.name}: its runs differ in {', '.join(mixed)} and not only in the seed")
-    seeds = [(*(one.labels.get(name) for name in mixed), one.labels.get(SEED)) for one in group.curves]
+    seeds = [(*(curve.labels.get(name) for name in mixed), curve.labels.get(SEED)) for curve in group.curves]
     if len(set(seeds)) < len(seeds):
         notes.append(f"{group.name}: runs have the same seed and settings, so they may not be independent")
     return notes
@@ -351,13 +351,14 @@ def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Ar
     return everything[log_spaced(everything, MAX_POINTS)], True
 
 
-def log_spaced(values: Float64Array, most: int) -> Int64Array:
-    """Return indices of at most ``most`` of the values float64[N], increasing and at the end positive: the first, the
-    last, and others evenly on a logarithmic axis.
+def log_spaced(values: Float64Array, max_count: int) -> Int64Array:
+    """Return indices of at most ``max_count`` of the values float64[N], increasing and at the end positive.
+
+    These are the first, the last, and others evenly on a logarithmic axis.
     """
-    if len(values) <= most:
+    if len(values) <= max_count:
         return np.arange(len(values))
-    targets = np.geomspace(values[values > 0][0], values[-1], most - 1)
+    targets = np.geomspace(values[values > 0][0], values[-1], max_count - 1)
     return np.unique([0, *np.searchsorted(values, targets).clip(0, len(values) - 1)])
 
 

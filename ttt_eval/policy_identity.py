@@ -30,9 +30,9 @@ def policy_identity(spec: str) -> str:
 def _files_of(spec: str) -> Iterator[Path]:
     parsed = parse_spec(spec)
     module = parsed.name.partition(":")[0] if ":" in parsed.name else ""
-    found = find_spec(module) if module else None
-    if found is not None and found.origin:
-        yield Path(found.origin)
+    module_spec = find_spec(module) if module else None
+    if module_spec is not None and module_spec.origin:
+        yield Path(module_spec.origin)
     for value in (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed))):
         path = None if value is None or "\0" in value else Path(value)
         if path is None or len(value or "") > 1000:

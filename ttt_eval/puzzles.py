@@ -199,7 +199,7 @@ def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any
     """
     data = {"format": 1, "kind": "puzzles", **about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]}
     data["sha256"] = hash_data(data)
-    lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in data.pop("puzzles"))
+    lines = ",\n".join(json.dumps(puzzle, separators=(",", ":")) for puzzle in data.pop("puzzles"))
     text = json.dumps(data, indent=1).removesuffix("\n}") + f',\n "puzzles": [\n{lines}\n]}}\n'
     write_atomically(path, lambda file: file.write(text.encode()))
 
@@ -215,20 +215,20 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
         path,
         "puzzles",
         MAX_FILE_BYTES,
-        lambda data: [Puzzle.from_dict(one) for one in data["puzzles"]],
+        lambda data: [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]],
         what="puzzles",
         remedy="make it again with evaluate.py puzzles --out",
     )
 
 
-def make_puzzles(solution: Solution, found: Sequence[tuple[Position, list[int], str, float]]) -> list[Puzzle]:
+def make_puzzles(solution: Solution, candidates: Sequence[tuple[Position, list[int], str, float]]) -> list[Puzzle]:
     """Return puzzles of positions with their obvious moves, the reason, and the loss."""
-    if not found:
+    if not candidates:
         return []
-    values = solution.action_values(Boards.from_positions([position for position, *_ in found]))
+    values = solution.action_values(Boards.from_positions([position for position, *_ in candidates]))
     return [
         Puzzle(solution.game, position, values[row], _replies(solution, position), tuple(tempting), why, loss)
-        for row, (position, tempting, why, loss) in enumerate(found)
+        for row, (position, tempting, why, loss) in enumerate(candidates)
     ]
 
 

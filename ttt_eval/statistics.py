@@ -129,11 +129,11 @@ def interval_from_seeds(
     return Interval(mean, max(least, mean - half), min(upper, mean + half))
 
 
-def difference(one: Interval, other: Interval) -> Interval:
+def difference(estimate: Interval, other: Interval) -> Interval:
     """Return the difference of two independent estimates (Newcombe, 1998)."""
-    mean = one.mean - other.mean
-    low = math.hypot(one.mean - one.low, other.high - other.mean)
-    return Interval(mean, mean - low, mean + math.hypot(one.high - one.mean, other.mean - other.low))
+    mean = estimate.mean - other.mean
+    low = math.hypot(estimate.mean - estimate.low, other.high - other.mean)
+    return Interval(mean, mean - low, mean + math.hypot(estimate.high - estimate.mean, other.mean - other.low))
 
 
 def median(counts: Int64Array, confidence: float = 0.95) -> Interval:

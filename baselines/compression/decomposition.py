@@ -101,10 +101,10 @@ class Decomposition:
         largest: the largest rank.
     """
 
-    def __init__(self, method: Method, grouping: Grouping, most: int, parts: Float64Array) -> None:
+    def __init__(self, method: Method, grouping: Grouping, max_vectors: int, parts: Float64Array) -> None:
         self.method, self.grouping = method, grouping
-        self.largest = largest_rank(method, grouping, most)
-        *_, shapes = _shapes(method, grouping, most)
+        self.largest = largest_rank(method, grouping, max_vectors)
+        *_, shapes = _shapes(method, grouping, max_vectors)
         borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
         self._parts = [list(map(np.reshape, np.split(half, borders), shapes)) for half in parts]
         """for each half the results of :func:`project`"""
@@ -152,7 +152,7 @@ def _truncate(method: Method, part: list[Float64Array], rank: int) -> tuple[Fact
     return Tucker(core[(slice(rank),) * core.ndim], leading), lost
 
 
-def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
+def _shapes(method: Method, grouping: Grouping, max_vectors: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
     """Return the shapes of a method's projection.
 
     Returns:
@@ -163,7 +163,7 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
     sizes = grouping.sizes
     axes = {"svd": [0], "tt": [0], "hosvd2": [0, 2]}.get(method, list(range(len(sizes))))
     counts = [min(sizes[axis], math.prod(sizes) // sizes[axis]) for axis in axes]
-    counts = [count if count <= singular_vectors.GRAM else most for count in counts]
+    counts = [count if count <= singular_vectors.GRAM else max_vectors for count in counts]
     core = list(sizes)
     for axis, count in zip(axes, counts, strict=True):
         core[axis] = count
@@ -171,13 +171,13 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
     return grouping, axes, [*bases, tuple(core), (max(counts) + 1,)]
 
 
-def _project(method: Method, grouping: Grouping, most: int, values: Float64Array) -> Float64Array:
+def _project(method: Method, grouping: Grouping, max_vectors: int, values: Float64Array) -> Float64Array:
     """Return the results of :func:`project` for the halves of a table, float64[halves, numbers]."""
     of_moves, halves = table_shape(grouping.game, values)
     if of_moves != grouping.of_moves:
         what = "a value for every move" if of_moves else "one value for every board"
         raise ValueError(f"the table has {what}, and the grouping {grouping} is for the other kind")
-    grouping, axes, shapes = _shapes(method, grouping, most)
+    grouping, axes, shapes = _shapes(method, grouping, max_vectors)
     out = np.empty((halves, sum(map(math.prod, shapes))))
     for half, entries in zip(out, values.reshape(halves, -1), strict=True):
         counts = [shape[1] for shape in shapes[: len(axes)]]
@@ -185,7 +185,9 @@ def _project(method: Method, grouping: Grouping, most: int, values: Float64Array
     return out
 
 
-def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
+def decompose(
+    method: Method, values: Float64Array, grouping: Grouping, *, max_vectors: int = TRUNCATED
+) -> Decomposition:
     """Decompose a table.
 
     The factors of ``svd`` are U and Sigma V*; the paper's Q and S split Sigma evenly, with the same product and size.
@@ -195,16 +197,18 @@ def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most:
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
         values: a table as of ``tables.source_values``, or any array of that shape.
         grouping: cells by axis; :func:`make_grouping` has defaults.
-        most: number of singular vectors for groups with more than 3**7 contents, as the halves of 4 x 4, 1 to 1,024;
+        max_vectors: number of singular vectors for groups with more than 3**7 contents, as halves of 4 x 4, 1 to 1024;
             these are computed by a truncated method.
 
     Raises:
-        ValueError: the table is of another game or kind than the grouping, or ``most`` is out of range.
+        ValueError: the table is of another game or kind than the grouping, or ``max_vectors`` is out of range.
     """
-    if not 1 <= most <= MAX_TRUNCATED_RANK:
-        raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MAX_TRUNCATED_RANK}")
+    if not 1 <= max_vectors <= MAX_TRUNCATED_RANK:
+        raise ValueError(
+            f"max_vectors={max_vectors} singular vectors cannot be computed: choose 1 to {MAX_TRUNCATED_RANK}"
+        )
     make_grouping(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
-    return Decomposition(method, grouping, most, _project(method, grouping, most, values))
+    return Decomposition(method, grouping, max_vectors, _project(method, grouping, max_vectors, values))
 
 
 def decomposition(
@@ -214,7 +218,7 @@ def decomposition(
     split: str | None = None,
     terminal: Terminal = "equation",
     source: str = "random",
-    most: int = TRUNCATED,
+    max_vectors: int = TRUNCATED,
 ) -> Decomposition:
     """Return the decomposed table of a game, as used by the policies ``svd``, ``hosvd``, ...
 
@@ -226,7 +230,7 @@ def decomposition(
         split: groups of cells, see :meth:`Grouping.parse`; the default is that of :func:`make_grouping`.
         terminal: see ``tables.random_play_values``.
         source: see ``tables.source_values``.
-        most: see :func:`decompose`.
+        max_vectors: see :func:`decompose`.
 
     Raises:
         ValueError: the board is too large, or the groups, the source or the terminal are invalid.
@@ -234,16 +238,16 @@ def decomposition(
     check_source(game, source, terminal)
     grouping = make_grouping(game, method, split, of_moves=is_policy(source))
     if is_policy(source):  # not cached, because its files may change
-        return decompose(method, source_values(game, source, terminal), grouping, most=most)
-    tensor_groups, axes, _ = _shapes(method, grouping, most)
+        return decompose(method, source_values(game, source, terminal), grouping, max_vectors=max_vectors)
+    tensor_groups, axes, _ = _shapes(method, grouping, max_vectors)
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
-    content |= {"groups": str(tensor_groups), "axes": axes, "most": most}
+    content |= {"groups": str(tensor_groups), "axes": axes, "most": max_vectors}
     parts = load_or_compute(
         f"{source}-factors-{game.slug}",
         content,
-        lambda: _project(method, grouping, most, source_values(game, source, terminal)),
+        lambda: _project(method, grouping, max_vectors, source_values(game, source, terminal)),
     )
-    return Decomposition(method, grouping, most, parts)
+    return Decomposition(method, grouping, max_vectors, parts)
 
 
 def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Grouping], Float64Array]:

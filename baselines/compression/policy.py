@@ -52,7 +52,7 @@ class CompressedPolicy(NamedSoftmax):
         # a power of two, so that one decomposition serves many ranks
         bound = min(MAX_TRUNCATED_RANK, max(TRUNCATED, 1 << max(0, rank - 1).bit_length()))
         return decomposition(
-            self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=bound
+            self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, max_vectors=bound
         ).at(rank)
 
 

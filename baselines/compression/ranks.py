@@ -23,10 +23,10 @@ def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
     return [(size, every // size) for size in cut_sizes]
 
 
-def largest_rank(method: Method, grouping: Grouping, most: int = MAX_TRUNCATED_RANK) -> int:
-    """Return the largest rank that truncates anything; ``most`` for groups with more than 3**7 contents."""
+def largest_rank(method: Method, grouping: Grouping, max_rank: int = MAX_TRUNCATED_RANK) -> int:
+    """Return the largest rank that truncates anything; ``max_rank`` for groups with more than 3**7 contents."""
     smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
-    return max(size if size <= singular_vectors.GRAM else most for size in smaller)
+    return max(size if size <= singular_vectors.GRAM else max_rank for size in smaller)
 
 
 def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:

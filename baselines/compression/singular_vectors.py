@@ -28,18 +28,18 @@ MAX_ITERATIONS = 1000
 """Maximum number of rounds of HOOI."""
 
 
-def leading_vectors(matrix: Float64Array, most: int) -> tuple[Float64Array, float]:
+def leading_vectors(matrix: Float64Array, max_vectors: int) -> tuple[Float64Array, float]:
     """Return the leading left singular vectors of a matrix.
 
     Args:
         matrix: float64[rows, columns].
-        most: maximum number of vectors.
+        max_vectors: maximum number of vectors.
 
     Returns:
-        float64[rows, up to most], normalised to a fixed choice; and the squared norm of the remainder.
+        float64[rows, up to max_vectors], normalised to a fixed choice; and the squared norm of the remainder.
     """
     smaller = min(matrix.shape)
-    if min(smaller, most) == 0:
+    if min(smaller, max_vectors) == 0:
         return np.zeros((len(matrix), 0)), float(np.vdot(matrix, matrix))
     if matrix.size <= EXACT:
         u, s, _ = np.linalg.svd(matrix, full_matrices=False)
@@ -49,10 +49,12 @@ def leading_vectors(matrix: Float64Array, most: int) -> tuple[Float64Array, floa
         s, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
         u = vectors if by_rows else np.linalg.qr(matrix @ vectors)[0]
     else:
-        u, s = _lanczos(matrix, min(most + SPARE, smaller - 1))
-    u = _fix_rotation(u, s)[:, :most]
+        u, s = _lanczos(matrix, min(max_vectors + SPARE, smaller - 1))
+    u = _fix_rotation(u, s)[:, :max_vectors]
     missed = (
-        np.square(s[most:]).sum() if len(s) == smaller else float(np.vdot(matrix, matrix)) - np.square(s[:most]).sum()
+        np.square(s[max_vectors:]).sum()
+        if len(s) == smaller
+        else float(np.vdot(matrix, matrix)) - np.square(s[:max_vectors]).sum()
     )
     return np.ascontiguousarray(u), max(0.0, float(missed))
 

@@ -106,7 +106,7 @@ class ClockedPlayer(Player):
 
     Attributes:
         clock: that of each game, of infinitely many seconds if there is none.
-        left: slot -> seconds on its own clock. Never below 0.
+        remaining_s: slot -> seconds on its own clock. Never below 0.
 
     Raises:
         ValueError: the text is no clock.
@@ -115,7 +115,7 @@ class ClockedPlayer(Player):
     def __init__(self, game: Game, clock: str | None, now: Now = time.perf_counter) -> None:
         self.game, self.now = game, now
         self.clock = Clock(math.inf) if clock is None else Clock.from_text(clock)
-        self.left: dict[int, float] = {}
+        self.remaining_s: dict[int, float] = {}
 
     def use_clock(self, seconds: float, increment: float) -> None:
         """Set the clock of a match: see :class:`ttt_envs.agents.policy.Player`."""
@@ -123,7 +123,7 @@ class ClockedPlayer(Player):
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: each has all the time of its clock."""
-        self.left.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
+        self.remaining_s.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
 
     def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
         """Prepare for moves in the games ``slots`` int64[B], on no clock."""
@@ -154,7 +154,7 @@ class ClockedPlayer(Player):
         self.prepare(slots, rng)
         start, out = self.now(), np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
-            left_s = self.left.get(slot, self.clock.seconds) if time_left is None else float(time_left[row])
+            left_s = self.remaining_s.get(slot, self.clock.seconds) if time_left is None else float(time_left[row])
             try:
                 out[row] = self.move(boards.position(row), slot, left_s, start)
             except Forfeit as problem:
@@ -163,6 +163,6 @@ class ClockedPlayer(Player):
                 out[row] = np.flatnonzero(legal(self.game, boards.cells[row]))[0]
             end = self.now()
             if time_left is None:
-                self.left[slot] = max(0.0, left_s - (end - start)) + self.clock.increment
+                self.remaining_s[slot] = max(0.0, left_s - (end - start)) + self.clock.increment
             start = end
         return out

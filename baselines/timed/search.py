@@ -73,8 +73,8 @@ class TimedSearch(ABC):
         """Return float64[rows * columns]: the shares of the moves to play; needs the first step."""
 
     @abstractmethod
-    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
-        """Return the likeliest reply to a move that leads to ``after``, None for none; may search while ``going()``."""
+    def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
+        """Return the likeliest reply to a move to ``next_position``, or None; may search while ``going()``."""
 
     @abstractmethod
     def _run(self, work: int) -> bool:
@@ -159,9 +159,9 @@ class IterativeDeepening(TimedSearch):
         counts = np.isfinite(self._next_values[np.nanargmax(self._values)])
         return np.asarray(best_shares((self._next_values if counts else self._values)[None], self._policy.tie)[0])
 
-    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
+    def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the best reply, searched one ply less deeply."""
-        search = IterativeDeepening(self._policy, after, self.key, self.now, max(1, self.depth - 1))
+        search = IterativeDeepening(self._policy, next_position, self.key, self.now, max(1, self.depth - 1))
         while going() and search.depth < search.max_depth:
             search.search_until(self.now() + STOP_CHECK_S)
         return int(np.nanargmax(search._values)) if search.depth == search.max_depth else None
@@ -205,7 +205,7 @@ class MCTSTimedSearch(TimedSearch):
         """Return the probabilities of the policy."""
         return np.asarray(self.search.probabilities(self._policy.temperature)[0])
 
-    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
+    def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
         line = self.search.variation(0)
         if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover:

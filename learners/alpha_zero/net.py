@@ -207,7 +207,7 @@ class _Workspace(NamedTuple):
     room: Float32Array  # see Packed.room
     obs: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
-    known: (
+    is_evaluated: (
         Int8Array  # int8[N]: 1 where evaluated; N is 3 ** cells on boards up to MAX_SMALL_CELLS cells, and 1 on others
     )
     logits: Float64Array  # float64[N, cells], by the base-3 digits of boards with own stones first; or the last results
@@ -275,9 +275,9 @@ class NetEvaluator:
 @inlined
 def _evaluate(obs: Int8Array, work: _Workspace) -> int:
     """Evaluate a board, own stones first, unless it is known; return the row of its logits and value."""
-    has_cache = len(work.known) > 1
+    has_cache = len(work.is_evaluated) > 1
     row = int64(base_3(obs)) if has_cache else int64(0)
-    if has_cache and work.known[row] == 1:
+    if has_cache and work.is_evaluated[row] == 1:
         return row
     cells, count, logits, value = len(obs), len(work.permutations), work.logits[row], 0.0
     for cell in range(cells):
@@ -291,7 +291,7 @@ def _evaluate(obs: Int8Array, work: _Workspace) -> int:
         value += math.tanh(np.float64(outputs[cells]))
     for cell in range(cells):
         logits[cell] /= count
-    work.values[row], work.known[row] = value / count, 1
+    work.values[row], work.is_evaluated[row] = value / count, 1
     return row
 
 

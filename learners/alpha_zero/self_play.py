@@ -185,12 +185,12 @@ def td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float)
     Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's value plus
     ``td_lambda`` times the target after the move. Before a random move it is the search's value.
     """
-    after = results.copy()
+    targets = results.copy()
     values = []
     for ply in reversed(plies):
         sign = 1.0 - 2.0 * ply.boards.mover
-        value = ply.value + np.where(ply.random, 0.0, td_lambda) * (sign * after[ply.rows] - ply.value)
-        after[ply.rows] = sign * value
+        value = ply.value + np.where(ply.random, 0.0, td_lambda) * (sign * targets[ply.rows] - ply.value)
+        targets[ply.rows] = sign * value
         values.append(value.astype(np.float32))
     return values[::-1]
 

@@ -199,8 +199,8 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
     monkeypatch.setattr(singular_vectors, "GRAM", gram)
     for other in (matrix, matrix @ ortho_group.rvs(shape[1], random_state=rng)):
         for most in (1, 5, 8):  # 1 and 5 cut through equal values
-            found, missed = singular_vectors.leading_vectors(other, most)
-            assert_allclose(found, expected[:, :most], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
+            result, missed = singular_vectors.leading_vectors(other, most)
+            assert_allclose(result, expected[:, :most], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
             assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][most:]).sum(), abs=1e-10)
 
 
@@ -214,7 +214,7 @@ def test_a_truncated_decomposition_equals_the_exact_one(monkeypatch, method):
     exact = decompose(method, values, grouping)
     monkeypatch.setattr(singular_vectors, "EXACT", 0)
     monkeypatch.setattr(singular_vectors, "GRAM", 3**2)
-    truncated = decompose(method, values, grouping, most=20)
+    truncated = decompose(method, values, grouping, max_vectors=20)
     assert truncated.largest == 20
     for rank in (1, 7, 12, 20):
         ours, theirs = truncated.at(rank), exact.at(rank)
@@ -244,9 +244,9 @@ def test_large_decomposition_is_cached(tmp_path):
 def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
     """Splits into halves are compared once."""
     values = random_play_values(game)
-    found, errors = split_errors(values, game, size)
-    assert len(set(map(str, found))) == count
-    for grouping, row in list(zip(found, errors, strict=True))[::9]:
+    result, errors = split_errors(values, game, size)
+    assert len(set(map(str, result))) == count
+    for grouping, row in list(zip(result, errors, strict=True))[::9]:
         expected = [compressed.relative_error for compressed in decompose("svd", values, grouping)]
         assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
 

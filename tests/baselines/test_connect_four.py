@@ -52,8 +52,8 @@ CONNECT_FOUR = drop(6, 7, 4)
 def test_small_boards_have_the_known_results(rows, columns, value, distance):
     """Tromp, "John's Connect Four Playground": all draws, but 4 rows x 6 columns is won by the second player."""
     solver = Solver(drop(rows, columns, 4))
-    found = solver.score(played("", drop(rows, columns, 4)))
-    assert (found.value, solver.distance(found.low, 0)) == (value, distance)
+    result = solver.score(played("", drop(rows, columns, 4)))
+    assert (result.value, solver.distance(result.low, 0)) == (value, distance)
 
 
 @pytest.mark.slow
@@ -69,8 +69,8 @@ def test_connect_four_is_won_in_the_middle_in_41_plies():
 )
 def test_scores_are_those_of_another_program(kind):
     solver = solver_of(CONNECT_FOUR)
-    found = {columns: solver.score(played(columns, CONNECT_FOUR)).score for columns in SCORED["scores"][kind]}
-    assert found == SCORED["scores"][kind]
+    results = {columns: solver.score(played(columns, CONNECT_FOUR)).score for columns in SCORED["scores"][kind]}
+    assert results == SCORED["scores"][kind]
 
 
 @pytest.mark.parametrize("kind", EASY)
@@ -90,19 +90,19 @@ def test_best_play_ends_after_the_distance(kind):
 @pytest.mark.parametrize("nodes", [0, 1, 100, 10_000])
 def test_limited_searches_bound_the_score(nodes):
     for columns, score in list(MIDDLE.items())[:20]:
-        found = Solver(CONNECT_FOUR, memory=0).score(played(columns, CONNECT_FOUR), nodes=nodes)
-        assert found.low <= score <= found.high
-        assert found.nodes <= nodes
-        assert found.score in (None, score)
+        result = Solver(CONNECT_FOUR, memory=0).score(played(columns, CONNECT_FOUR), nodes=nodes)
+        assert result.low <= score <= result.high
+        assert result.nodes <= nodes
+        assert result.score in (None, score)
 
 
 def test_interruptions_do_not_change_a_score(monkeypatch):
     (columns, score), *_ = MIDDLE.items()
     position, calls = played(columns, CONNECT_FOUR), []
     monkeypatch.setattr("baselines.connect_four.SLICE", 1000)
-    found = Solver(CONNECT_FOUR, progress=calls.append).score(position)
-    assert found.score == score
-    assert calls == [*range(1000, found.nodes, 1000), found.nodes]
+    result = Solver(CONNECT_FOUR, progress=calls.append).score(position)
+    assert result.score == score
+    assert calls == [*range(1000, result.nodes, 1000), result.nodes]
 
 
 @given(game=plain.games(longest=12).map(lambda game: replace(game, gravity=True)).filter(is_solvable), data=st.data())

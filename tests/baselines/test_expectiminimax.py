@@ -182,11 +182,11 @@ def test_a_search_for_the_best_moves_finds_exactly_these(game, count, depth):
     values = searched(game, boards, depth, pruning="none")
     best = np.nanmax(values, axis=1, keepdims=True)
     for settings in SEARCHES:
-        found = searched(game, boards, depth, every_move=False, **settings)
-        assert_allclose(np.nanmax(found, axis=1, keepdims=True), best, **EXACTLY)
-        assert_array_equal(found >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
-        assert_array_equal(np.isnan(found), boards.cells != 0)
-        assert (found[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
+        result = searched(game, boards, depth, every_move=False, **settings)
+        assert_allclose(np.nanmax(result, axis=1, keepdims=True), best, **EXACTLY)
+        assert_array_equal(result >= best - VALUE_TOLERANCE, values >= best - VALUE_TOLERANCE)
+        assert_array_equal(np.isnan(result), boards.cells != 0)
+        assert (result[boards.cells == 0] >= values[boards.cells == 0] - 1e-12).all()
 
 
 def test_pruning_reduces_the_number_of_nodes():

@@ -142,12 +142,12 @@ def test_results_do_not_depend_on_steps_or_batch(game, leaf):
 
 def test_results_do_not_depend_on_memory(monkeypatch):
     game = Game(skip_chance=0.25)
-    boards, found = plain.positions_of_random_play(game, 40), []
+    boards, result = plain.positions_of_random_play(game, 40), []
     policy = MCTS(game, simulations=50, temperature=1)
     for memory in (mcts.policy.MEMORY, 3 * Tree.num_bytes(51, 2)):
         monkeypatch.setattr(mcts.policy, "MEMORY", memory)
-        found.append(policy.probabilities(boards, np.random.default_rng(1)))
-    assert_array_equal(*found)
+        result.append(policy.probabilities(boards, np.random.default_rng(1)))
+    assert_array_equal(*result)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -246,11 +246,11 @@ def test_root_noise_is_mixed_with_the_priors():
     noisy = MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise())
     noisy.add_root_noise(shares, 0.25)
     logits, _ = Noise().evaluate(boards)
-    for row, found in enumerate(noisy.tree.priors[:, 0]):
+    for row, result in enumerate(noisy.tree.priors[:, 0]):
         sensible = [2] if row == 1 else np.flatnonzero(boards.cells[row] == 0).tolist()  # a stone that wins
         p = softmax({cell: float(logits[row, cell]) for cell in sensible})
-        assert_array_equal(np.flatnonzero(found), sensible)
-        assert_allclose(found[sensible], [0.75 * p[cell] + 0.25 * shares[row, cell] for cell in sensible], rtol=1e-5)
+        assert_array_equal(np.flatnonzero(result), sensible)
+        assert_allclose(result[sensible], [0.75 * p[cell] + 0.25 * shares[row, cell] for cell in sensible], rtol=1e-5)
 
 
 def test_a_move_solved_as_lost_is_not_played():

@@ -35,12 +35,12 @@ def canonical(own, action, game):
 
 def plain_counts(game, made, plies):
     """The plainest count: by the smallest image of (position, move), as its mover sees it."""
-    found = {}
+    results = {}
     for cells, mover, action, result in zip(*made.boards, made.actions, made.results, strict=True):
         if np.count_nonzero(cells) < plies:
             name = canonical(own_first(cells, mover), action, game)
-            found[name] = found.get(name, 0) + result
-    return found
+            results[name] = results.get(name, 0) + result
+    return results
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
@@ -124,9 +124,9 @@ def book_file(tmp_path):
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_book_is_read_as_written(book_file, game):
-    found = read_book(book_file(game), game)
-    assert (found.game, found.plies) == (game, 4)
-    for array, expected in zip(found.arrays, make_book(game, [random_made(game)], plies=4).arrays, strict=True):
+    result = read_book(book_file(game), game)
+    assert (result.game, result.plies) == (game, 4)
+    for array, expected in zip(result.arrays, make_book(game, [random_made(game)], plies=4).arrays, strict=True):
         assert_array_equal(array, expected)
         assert not array.flags.writeable
 
@@ -161,9 +161,9 @@ def test_next_policy_plays_where_the_book_ends(book_file):
     boards = plain.positions_of_random_play(game, 200)
     _, known = policy.book_probabilities(boards)
     assert 0 < known.sum() < 200
-    found = policy.probabilities(boards)
-    assert_array_equal(found[~known], then.probabilities(boards)[~known])
-    assert (found[known] != then.probabilities(boards)[known]).any()
+    result = policy.probabilities(boards)
+    assert_array_equal(result[~known], then.probabilities(boards)[~known])
+    assert (result[known] != then.probabilities(boards)[known]).any()
 
 
 def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):

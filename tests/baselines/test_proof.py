@@ -82,13 +82,13 @@ def boards_up_to(cells):
 def test_small_boards_end_as_playing_them_out_says():
     for game in boards_up_to(10):
         value = solver(game)
-        found = prove(game)
-        assert found.winner == (0 if value(0, 0) == 1 else DRAW), game
-        assert (found.move is None) == (found.winner == DRAW)
-        if found.move is not None:
-            after = 1 << found.move
+        result = prove(game)
+        assert result.winner == (0 if value(0, 0) == 1 else DRAW), game
+        assert (result.move is None) == (result.winner == DRAW)
+        if result.move is not None:
+            after = 1 << result.move
             lines = [set(line) for line in plain.all_lines(game)]
-            assert {found.move} in lines or value(0, after) == -1, game
+            assert {result.move} in lines or value(0, after) == -1, game
 
 
 def test_positions_have_the_winner_of_exhaustive_search():
@@ -192,8 +192,8 @@ def test_player_0_does_not_win_where_player_1_holds():
 
 def test_a_search_stops_after_the_given_number_of_positions():
     calls = []
-    found = prove(Game(4, 7, 4), nodes=3000, progress=calls.append)
-    assert (found.winner, found.nodes, found.move) == (None, 3000, None)
+    result = prove(Game(4, 7, 4), nodes=3000, progress=calls.append)
+    assert (result.winner, result.nodes, result.move) == (None, 3000, None)
     assert calls[-1] == 3000
 
 
@@ -201,10 +201,10 @@ def test_a_search_stops_after_the_given_number_of_positions():
 def test_interruptions_do_not_change_the_winner(memory, monkeypatch):
     monkeypatch.setattr(proving, "SLICE", 300)
     calls = []
-    found = prove(Game(5, 6, 4), memory=memory, progress=calls.append)
-    assert found.winner == 0
+    result = prove(Game(5, 6, 4), memory=memory, progress=calls.append)
+    assert result.winner == 0
     assert len(calls) > 2
-    assert calls[-1] == found.nodes
+    assert calls[-1] == result.nodes
 
 
 @pytest.mark.parametrize(

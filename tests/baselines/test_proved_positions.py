@@ -49,10 +49,10 @@ def test_results_are_those_of_the_solver_or_undecided(nodes):
     boards = played(game, 40, seed=2)
     undecided = 0
     for row, values in enumerate(build(game).action_values(boards)):
-        found = Prover(game, nodes=nodes).results(boards.position(row), shares=True)
+        result = Prover(game, nodes=nodes).results(boards.position(row), shares=True)
         expected = np.where(np.isnan(values), TAKEN, np.nan_to_num(values))
-        proved = found != UNDECIDED
-        assert found[proved].tolist() == expected[proved].tolist()
+        proved = result != UNDECIDED
+        assert result[proved].tolist() == expected[proved].tolist()
         undecided += np.count_nonzero(~proved)
     assert (undecided > 0) == (nodes == 25)
 

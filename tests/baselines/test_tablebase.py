@@ -120,13 +120,13 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
 
 @pytest.mark.parametrize(("game", "stones"), [(Game(), 4), (Game(), 7), (Game(), 9), (Game(2, 5, 3), 5)], ids=str)
 def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_of, game, stones):
-    boards, found = plain.positions_of_random_play(game, 30), []
+    boards, result = plain.positions_of_random_play(game, 30), []
     for endgame in (str(folder_of(game, stones)), None):
         policy = Expectiminimax(game, depth=game.cells, endgame=endgame)
         analyses = [policy.analyse(boards.position(row)) for row in range(30)]
         nodes, moves = [analysis.nodes for analysis in analyses], [analysis.move_values for analysis in analyses]
-        found.append((sum(nodes), moves, policy.probabilities(boards)))
-    (fewer, *with_it), (nodes, *without) = found
+        result.append((sum(nodes), moves, policy.probabilities(boards)))
+    (fewer, *with_it), (nodes, *without) = result
     for ours, theirs in zip(with_it, without, strict=True):
         assert_array_equal(ours, theirs)
     assert fewer < nodes or stones == game.cells  # with a table of full boards there is nothing to save
@@ -139,8 +139,8 @@ def test_narrow_searches_use_the_database(folder_of, skip_chance):
     policy = Expectiminimax(game, depth=2, endgame=str(folder_of(game, 0)), width=3)
     best = policy.scores(boards, np.random.default_rng(0))
     expected = solve(game).action_values(boards)  # one ply is all that is searched
-    found = best if skip_chance > 0 else np.sign(best)
-    assert_allclose(np.nanmax(found, axis=1), np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
+    result = best if skip_chance > 0 else np.sign(best)
+    assert_allclose(np.nanmax(result, axis=1), np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ by_rules = pytest.mark.parametrize("game", RULES, ids=str)
 def reachable_positions(game):
     """All positions: in progress of either mover that may move there, and over, with either mover."""
     kinds = reachable_boards(game)
-    found = [np.flatnonzero((kinds >= 4) | (kinds >> mover & 1 == 1)) for mover in (0, 1)]
-    cells = np.concatenate(found)[:, None] // 3 ** np.arange(game.cells) % 3
-    return Boards(cells.astype(np.int8), np.repeat(np.array([0, 1], np.int8), [len(part) for part in found]))
+    results = [np.flatnonzero((kinds >= 4) | (kinds >> mover & 1 == 1)) for mover in (0, 1)]
+    cells = np.concatenate(results)[:, None] // 3 ** np.arange(game.cells) % 3
+    return Boards(cells.astype(np.int8), np.repeat(np.array([0, 1], np.int8), [len(part) for part in results]))
 
 
 @by_rules

@@ -128,12 +128,12 @@ def test_published_matches_have_known_results(known):
     facts = known["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
     published = "terminal=as_published"
     for name, other in (("table", f"table:{published}"), ("random", "random"), ("svd rank 18", f"svd:18,{published}")):
-        found = match_outcome(Game(), f"table:{published}", other)
-        assert_allclose(found, facts[f"table vs {name}"], rtol=0, atol=6e-5)
+        result = match_outcome(Game(), f"table:{published}", other)
+        assert_allclose(result, facts[f"table vs {name}"], rtol=0, atol=6e-5)
     pairs = facts["hosvd vs svd at table 1 pairs (3,7),(12,14)"]
     for (of_svd, of_hosvd), (wins, _, losses) in zip(((3, 7), (12, 14)), pairs, strict=True):
-        found = match_outcome(Game(), f"hosvd:{of_hosvd},{published}", f"svd:{of_svd},{published}")
-        assert_allclose([found.win, found.loss], [wins, losses], rtol=0, atol=6e-4)
+        result = match_outcome(Game(), f"hosvd:{of_hosvd},{published}", f"svd:{of_svd},{published}")
+        assert_allclose([result.win, result.loss], [wins, losses], rtol=0, atol=6e-4)
 
 
 @pytest.mark.parametrize(

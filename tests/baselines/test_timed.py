@@ -235,17 +235,17 @@ def test_a_player_has_a_clock_for_each_game(ticking):
     player = Timed(GAME, clock="2+0.02").player(ticking)
     slots = np.arange(2)
     player.begin(slots)
-    assert player.left == {0: 2, 1: 2}
+    assert player.remaining_s == {0: 2, 1: 2}
     boards = Boards.start(GAME, 2)
     before = ticking.time
     player.act(boards, slots, np.random.default_rng(0))
     spent = ticking.time - before
-    assert sum(player.left.values()) == pytest.approx(4 + 2 * 0.02 - spent, abs=0.01)
-    player.left[1] = 0.0
+    assert sum(player.remaining_s.values()) == pytest.approx(4 + 2 * 0.02 - spent, abs=0.01)
+    player.remaining_s[1] = 0.0
     player.act(boards, slots, np.random.default_rng(0))
-    assert player.left[1] == 0.02
+    assert player.remaining_s[1] == 0.02
     player.begin(np.array([1]))
-    assert player.left[1] == 2
+    assert player.remaining_s[1] == 2
 
 
 def test_the_clock_of_a_match_takes_precedence(ticking):
@@ -292,8 +292,8 @@ def test_at_a_fixed_depth_pondering_does_not_change_a_move(search, game):
     depth = {"expectiminimax": 3, "mcts": 150}[search]
     for seed in range(3):
         policies = [Timed(game, search, move=60, max_depth=depth, ponder=ponder) for ponder in (False, True)]
-        found = [game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder) for policy in policies]
-        assert found[0] == found[1]
+        results = [game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder) for policy in policies]
+        assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("search", ["expectiminimax", "mcts"])

@@ -158,11 +158,11 @@ def forward(game, weights, seen):
 def test_the_net_equals_its_definition(game, lines):
     net = build(game, hidden=(7, 5), lines=lines)
     boards = plain.positions_of_random_play(game, 50)
-    found = net.evaluate(boards)
-    for one, other in zip(found, forward(game, net.weights, boards.own_first()), strict=True):
+    result = net.evaluate(boards)
+    for one, other in zip(result, forward(game, net.weights, boards.own_first()), strict=True):
         assert_allclose(one, other, atol=1e-5)
     for rows in ([0], [49], list(range(7, 30))):  # whatever is evaluated with it
-        for part, whole in zip(net.evaluate(boards.take(np.array(rows))), found, strict=True):
+        for part, whole in zip(net.evaluate(boards.take(np.array(rows))), result, strict=True):
             assert_array_equal(part, whole[rows])
 
 

@@ -40,12 +40,12 @@ def test_graph_evaluates_as_the_traversal_does(game):
     policy = table.probabilities(graph.boards)
     exact = evaluate_policy(game, table)
     rows = table.index.find(exact.boards)
-    found = graph.evaluate(policy)
+    result = graph.evaluate(policy)
     assert sorted(rows) == list(range(len(table.index)))  # a softmax reaches everything
-    assert_allclose(found.values[rows], exact.values, atol=1e-13)
-    assert_allclose(found.action_values[rows], np.nan_to_num(exact.action_values), atol=1e-13)
-    assert_allclose(found.occupancy[rows], exact.occupancy, atol=1e-13)
-    assert_allclose(found.results, exact.seats[0].outcome, atol=1e-13)
+    assert_allclose(result.values[rows], exact.values, atol=1e-13)
+    assert_allclose(result.action_values[rows], np.nan_to_num(exact.action_values), atol=1e-13)
+    assert_allclose(result.occupancy[rows], exact.occupancy, atol=1e-13)
+    assert_allclose(result.results, exact.seats[0].outcome, atol=1e-13)
     if not isinstance(game, PhantomGame):
         for seat in (0, 1):
             response = graph.evaluate(policy, responder=seat).values[0] * (1 - 2 * seat)

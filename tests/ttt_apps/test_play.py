@@ -133,7 +133,7 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
                     yield move
 
         play_session(Person(wavering), opponent=opponent, seed=seed, seat="alternate", games=2, log=wavering_log)
-        undone = [one.settings.get("undone", 0) for one in read_games(wavering_log)]
+        undone = [record.settings.get("undone", 0) for record in read_games(wavering_log)]
         assert sum(undone) > 0
         assert [one.moves for one in read_games(wavering_log)] == [one.moves for one in read_games(straight)]
 

@@ -146,7 +146,7 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
         line = line_of(live)
         position = live.plies[(seed * len(live.plies)) // 4].position
         asked = [{"game": line["game"], "position": to_text(position, game), "panel": panel} for panel in panels]
-        facts, puzzles, *found = answer(
+        facts, puzzles, *result = answer(
             ("review", line), ("puzzles", {"line": line}), *(("values", one) for one in asked)
         )
         expected = api.review(ReviewRequest(**line, wait=True))
@@ -154,7 +154,7 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
         for ours, theirs in zip(facts["plies"], expected["plies"], strict=True):
             assert ours["best"] == theirs["best"]
             assert (ours["loss"], ours["luck"]) == pytest.approx((theirs["loss"], theirs["luck"]), abs=1e-9)
-        for body, numbers_there in zip(asked, found, strict=True):
+        for body, numbers_there in zip(asked, result, strict=True):
             here = api.values(ValuesRequest.model_validate(body))
             np.testing.assert_allclose(
                 np.array(numbers_there["values"], float), np.array(here["values"], float), atol=1e-9
@@ -211,10 +211,10 @@ def test_nets_and_compressed_tables_have_the_numbers_of_python(answer, number):
         expected += [table.action_values(boards) for table in tables]
         expected += [table.probabilities(boards) for table in tables]
         free = boards.legal(game)[0]
-        for found, rows in zip(
+        for result, rows in zip(
             answer(*(("values", {**body, "panel": panel}) for panel in panels)), expected, strict=True
         ):
-            np.testing.assert_allclose(np.array(found["values"], float)[free], rows[0][free], atol=1e-4)
+            np.testing.assert_allclose(np.array(result["values"], float)[free], rows[0][free], atol=1e-4)
 
 
 @in_browser

@@ -52,9 +52,9 @@ def any_settings(draw, kind):
 def check_outcomes(env, referee, action):
     """The successors of an action are those of the rules, on the board itself."""
     outcomes = env.chance_outcomes(action)
-    found = [(p, after.cells.tolist(), after.mover, winner) for p, after, winner in outcomes]
-    assert [row[1:] for row in found] == [row[1:] for row in referee.outcomes(action)]
-    assert [row[0] for row in found] == pytest.approx([row[0] for row in referee.outcomes(action)])
+    results = [(p, after.cells.tolist(), after.mover, winner) for p, after, winner in outcomes]
+    assert [row[1:] for row in results] == [row[1:] for row in referee.outcomes(action)]
+    assert [row[0] for row in results] == pytest.approx([row[0] for row in referee.outcomes(action)])
 
 
 def compare(env, referee, kind, rng, seed, episodes, illegal):

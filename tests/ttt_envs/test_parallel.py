@@ -82,19 +82,19 @@ def two_workers(folder):
 def wait_for(event):
     """Return the result of ``event`` as soon as it is true, or after a long time."""
     until = time.monotonic() + GIVE_UP_S
-    while not (found := event()) and time.monotonic() < until:
+    while not (result := event()) and time.monotonic() < until:
         time.sleep(0.02)
-    return found
+    return result
 
 
 def workers_of(process):
     """The processes of joblib that a process has begun."""
-    found = []
+    results = []
     with contextlib.suppress(psutil.Error):
         for child in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                found += [child] if "popen_loky" in " ".join(child.cmdline()) else []
-    return found
+                results += [child] if "popen_loky" in " ".join(child.cmdline()) else []
+    return results
 
 
 SQUARES = [n * n for n in range(20)]

@@ -47,7 +47,9 @@ def test_names_of_cells_are_a_bijection(name, game):
     shown, other = (make_presentation(name, game, seed=seed) for seed in (4, 4))
     assert shown.cell_names == other.cell_names
     empty = Position(np.zeros(game.cells, np.int8), 0)
-    assert [parse_answer(f"<move>{one}</move>", shown, empty) for one in shown.cell_names] == list(range(game.cells))
+    assert [parse_answer(f"<move>{cell_name}</move>", shown, empty) for cell_name in shown.cell_names] == list(
+        range(game.cells)
+    )
     assert sorted(shown.legal_names(empty)) == sorted(shown.cell_names)
 
 

@@ -187,17 +187,17 @@ def assert_as_plain(game, a, b):
     assert sum(ours) == pytest.approx(1, abs=1e-12)
     responses = [best_response(game, policy, seat) for seat in (0, 1)]
     expected = [best_value(game, a, seat) for seat in (0, 1)]
-    assert_allclose([found.value for found in responses], expected, rtol=0, atol=1e-12)
-    for found in responses:
-        assert sum(found) == pytest.approx(1, abs=1e-12)
-        assert min(found) >= 0
-    found = exploitation(game, policy)
-    assert (found.first, found.second) == tuple(responses)
+    assert_allclose([result.value for result in responses], expected, rtol=0, atol=1e-12)
+    for result in responses:
+        assert sum(result) == pytest.approx(1, abs=1e-12)
+        assert min(result) >= 0
+    result = exploitation(game, policy)
+    assert (result.first, result.second) == tuple(responses)
     value = values_of(game)[0][start_of(game)]
-    assert found.game_value == pytest.approx(value, abs=1e-12)
-    assert found.gains == pytest.approx((expected[0] - value, expected[1] + value), abs=1e-12)
-    assert found.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
-    assert exploitability(game, policy) == found.exploitability
+    assert result.game_value == pytest.approx(value, abs=1e-12)
+    assert result.gains == pytest.approx((expected[0] - value, expected[1] + value), abs=1e-12)
+    assert result.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
+    assert exploitability(game, policy) == result.exploitability
     rows = {row.stones: row[1:] for row in regret_table(game, policy) if row.moves > 0}
     expected = losses(game, a)
     assert list(rows) == sorted(rows) == list(expected)

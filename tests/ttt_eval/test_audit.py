@@ -101,16 +101,16 @@ SINGLE += ["v-trace", "importance-sampling"]
 def test_estimators_are_their_definitions(name, seed, discount, lam, n):
     arrays = random_arrays(seed)
     setting = {"n-step": f":n={n}", "td-lambda": f":lam={lam}", "gae": f":lam={lam}", "gae-finite": f":lam={lam}"}
-    found = make_estimator(name + setting.get(name, "")).estimate(arrays._replace(discount=discount))
+    result = make_estimator(name + setting.get(name, "")).estimate(arrays._replace(discount=discount))
     expected = by_definition(name, arrays, discount, n if name == "n-step" else lam)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([2, 3, 4]))
 def test_group_estimators_are_their_definitions(seed, size):
     arrays = random_arrays(seed)._replace(group_size=size)
-    found = {name: make_estimator(name).estimate(arrays) for name in GROUPS}
+    results = {name: make_estimator(name).estimate(arrays) for name in GROUPS}
     for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
         group = [episode // size * size + member for member in range(size)]
         others = [other for other in group if other != episode]
@@ -130,7 +130,7 @@ def test_group_estimators_are_their_definitions(seed, size):
                 arrays.rewards[rows, turn].mean() if rows else 0.0 for turn, rows in zip(turns, present, strict=True)
             ]
             expected[name] = rest[episode] - sum(means)
-        assert {name: found[name][episode, step] for name in GROUPS} == pytest.approx(expected, abs=1e-9)
+        assert {name: results[name][episode, step] for name in GROUPS} == pytest.approx(expected, abs=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -260,11 +260,11 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
 
 def test_a_discount_weighs_rewards_and_no_visits():
     game = Game(2, 3, 2, 0.25)
-    found = audit("gae:lam=1", game, "random", "random", AuditSettings(seat=1, discount=0.5, episodes=None))
+    result = audit("gae:lam=1", game, "random", "random", AuditSettings(seat=1, discount=0.5, episodes=None))
     exact = evaluate_policy(game, "random", "random", seat=1, discount=0.5)
     gradient = exact.occupancy[:, None] * exact.probabilities * np.nan_to_num(exact.advantages)
-    assert found.biased is False
-    assert found.exact_gradient_squared.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
+    assert result.biased is False
+    assert result.exact_gradient_squared.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
 
 
 def test_symmetric_policies_are_evaluated_by_class():

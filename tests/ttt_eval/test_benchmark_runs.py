@@ -233,8 +233,8 @@ def test_other_agents_twice(name, tmp_path):
     for part in ("a", "b"):
         run_all(tmp_path / part, name, ("masks", "self-play", "chance-25", "skips-shown"), 1, steps=3 * STEPS)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
-    found = score_submission(tmp_path / "a")
-    assert {run.task for run in found.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
+    result = score_submission(tmp_path / "a")
+    assert {run.task for run in result.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
 
 
 @pytest.mark.needs("torch")

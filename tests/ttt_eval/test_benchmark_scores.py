@@ -28,12 +28,12 @@ RLIABLE = [
 
 def test_aggregates_are_those_of_rliable():
     for scores, measure, mean, low, high in RLIABLE:
-        found = comparison.bootstrap_interval(measure, scores, count=20_000)
-        assert found.mean == pytest.approx(mean, abs=1e-9)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=0.006)
-    found = comparison.bootstrap_interval(comparison.probability_of_improvement, A, B, count=5_000)
-    assert found == pytest.approx((0.4066666667, 0.26, 0.5666666667), abs=0.02)
-    assert found.mean == pytest.approx(0.4066666667, abs=1e-9)
+        result = comparison.bootstrap_interval(measure, scores, count=20_000)
+        assert result.mean == pytest.approx(mean, abs=1e-9)
+        assert (result.low, result.high) == pytest.approx((low, high), abs=0.006)
+    result = comparison.bootstrap_interval(comparison.probability_of_improvement, A, B, count=5_000)
+    assert result == pytest.approx((0.4066666667, 0.26, 0.5666666667), abs=0.02)
+    assert result.mean == pytest.approx(0.4066666667, abs=1e-9)
 
 
 def make_run(task, seed, score, steps=100, complete=True, cost=None):
@@ -85,32 +85,32 @@ def test_damaged_scores_are_one_sentence(change, place, tmp_path):
 def test_submissions_are_compared_on_common_tasks_and_seeds():
     one = submission("one")
     one = replace(one, runs=[*one.runs, make_run("critic", 0, 0.5, complete=False)])
-    found = compare_submissions([one, submission("other", ("svd", "random"), (3,), 0.5)])
-    assert found.tasks == ["random", "svd"]
-    assert [(entry.name, entry.seeds) for entry in found.entries] == [("other", 1), ("one", 3)]
-    assert [entry.mean.mean for entry in found.entries] == pytest.approx([0.58, 0.06])
-    assert found.improvement["other"]["one"].mean == 1
-    assert found.improvement["one"]["other"].mean == 0
-    assert "chance-10, self-play, critic." in found.notes[0]
-    assert found.undecided == ["one"]
-    assert found.entries[1].tasks == {**one.task_means, "critic": 0.5}
+    result = compare_submissions([one, submission("other", ("svd", "random"), (3,), 0.5)])
+    assert result.tasks == ["random", "svd"]
+    assert [(entry.name, entry.seeds) for entry in result.entries] == [("other", 1), ("one", 3)]
+    assert [entry.mean.mean for entry in result.entries] == pytest.approx([0.58, 0.06])
+    assert result.improvement["other"]["one"].mean == 1
+    assert result.improvement["one"]["other"].mean == 0
+    assert "chance-10, self-play, critic." in result.notes[0]
+    assert result.undecided == ["one"]
+    assert result.entries[1].tasks == {**one.task_means, "critic": 0.5}
 
 
 def test_clear_leads_are_decided_and_equals_are_not():
     five = range(5)
-    found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.5)])
-    assert found.undecided == []
-    assert describe_leader(found).startswith("a is best of 2: interquartile mean 0.670 (")
-    found = compare_submissions([submission("b", seeds=five), submission("a", seeds=range(4), lift=0.5)])
-    assert found.undecided == ["b"]
-    found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.001)])
-    assert found.undecided == ["b"]
-    better, worse = found.improvement["a"]["b"], found.improvement["b"]["a"]
+    result = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.5)])
+    assert result.undecided == []
+    assert describe_leader(result).startswith("a is best of 2: interquartile mean 0.670 (")
+    result = compare_submissions([submission("b", seeds=five), submission("a", seeds=range(4), lift=0.5)])
+    assert result.undecided == ["b"]
+    result = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.001)])
+    assert result.undecided == ["b"]
+    better, worse = result.improvement["a"]["b"], result.improvement["b"]["a"]
     assert better.low < better.mean < better.high
     assert worse == pytest.approx((1 - better.mean, 1 - better.high, 1 - better.low))
-    assert describe_leader(found).startswith("Undecided: a came out first of 2")
-    assert found.entries[0].axes["basics"].mean == pytest.approx(0.071)
-    assert found.entries[0].axes["self-play"].mean == pytest.approx(0.321)
+    assert describe_leader(result).startswith("Undecided: a came out first of 2")
+    assert result.entries[0].axes["basics"].mean == pytest.approx(0.071)
+    assert result.entries[0].axes["self-play"].mean == pytest.approx(0.321)
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,10 @@ def sweep(folder):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """A result of each kind."""
-    found = differences_within(SKIP, "win-or-block", "random")
+    result = differences_within(SKIP, "win-or-block", "random")
     return {
-        "sprt": sprt(differences=found),
-        "tournament": tournament(differences={"a": 1, "b": 0, "positions": found}),
+        "sprt": sprt(differences=result),
+        "tournament": tournament(differences={"a": 1, "b": 0, "positions": result}),
         "ladder": ladder(),
         "sweep": sweep(tmp_path_factory.mktemp("sweep")),
     }

@@ -37,9 +37,9 @@ def play(number, skip, opponent, presentation):
 def sums(text, credit, seat):
     """All terms of a game, and the changes by the decisions of the seat and of the other one."""
     turns, changes = credit(text.turns, seat), {True: 0.0, False: 0.0}
-    for turn, found in zip(text.turns, turns, strict=True):
-        changes[turn.position.mover == seat] += found.change
-    return turns[0].value + sum(found.change + found.luck for found in turns), changes[True], changes[False]
+    for turn, result in zip(text.turns, turns, strict=True):
+        changes[turn.position.mover == seat] += result.change
+    return turns[0].value + sum(result.change + result.luck for result in turns), changes[True], changes[False]
 
 
 @pytest.mark.parametrize("count", [180, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -66,12 +66,12 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
     for number in range(30):
         text = play(number, 0.25, "random", "grid")
         solution = solve(text.game)
-        for turn, found in zip(text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True):
+        for turn, result in zip(text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True):
             values = solution.action_values(Boards.from_positions([turn.position]))[0]
             sign = 1 if turn.position.mover == number % 2 else -1
-            assert found.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
+            assert result.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
             if turn.action >= 0:
-                assert found.change == pytest.approx(sign * (values[turn.action] - np.nanmax(values)), abs=1e-12)
+                assert result.change == pytest.approx(sign * (values[turn.action] - np.nanmax(values)), abs=1e-12)
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -87,8 +87,8 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
             text.step(str(rng.choice(text.legal_moves())))
         for turn in text.turns:
             cells, mover = turn.position
-            found = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
-            assert found == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
+            result = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
+            assert result == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
 
 
 def test_unreached_positions_and_impure_opponents_are_named():

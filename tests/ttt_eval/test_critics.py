@@ -18,8 +18,8 @@ def exact_values(found):
 
 @pytest.mark.parametrize("opponent", ["random", None])
 def test_known_errors(opponent):
-    found = evaluate_policy(SKIP3, "win-or-block", opponent)
-    exact = exact_values(found)
+    result = evaluate_policy(SKIP3, "win-or-block", opponent)
+    exact = exact_values(result)
     right = critic_error(SKIP3, "win-or-block", opponent, exact, work=Work(chunk=1000))
     assert right.root_mean_square == 0
     assert right.explained_variance == 1
@@ -28,13 +28,13 @@ def test_known_errors(opponent):
     assert shifted.root_mean_square == pytest.approx(0.25)
     assert shifted.explained_variance == pytest.approx(1)
     assert_allclose([row.bias for row in shifted.by_stones()], 0.25)
-    assert sum(row.visits for row in shifted.by_stones()) == pytest.approx(found.occupancy.sum())
+    assert sum(row.visits for row in shifted.by_stones()) == pytest.approx(result.occupancy.sum())
     for row in shifted.calibration(5):
         assert row.predicted - row.exact == pytest.approx(0.25)
     zero = critic_error(SKIP3, "win-or-block", opponent, lambda boards: np.zeros(len(boards.mover)))
     assert zero.explained_variance == pytest.approx(0)
-    weights = found.occupancy / found.occupancy.sum()
-    assert zero.root_mean_square == pytest.approx(np.sqrt(weights @ found.values**2))
+    weights = result.occupancy / result.occupancy.sum()
+    assert zero.root_mean_square == pytest.approx(np.sqrt(weights @ result.values**2))
     rows = zero.by_stones()
     squares = sum(row.visits * row.root_mean_square**2 for row in rows) / sum(row.visits for row in rows)
     assert squares == pytest.approx(zero.root_mean_square**2)

@@ -115,8 +115,8 @@ def test_copies_different_games_and_missing_measurements_are_noted():
     _, notes = summarize_groups(groups, "games", "exploitability")
     assert notes[0] == f"the runs are of different games: {GAME}; another"
     groups = group_curves([curve("a", (1, 1, 1)), curve("b", (), games=(), learner="new")])
-    found, notes = summarize_groups(groups, "games", "exploitability")
-    assert [one.name for one in found] == ["mine"]
+    result, notes = summarize_groups(groups, "games", "exploitability")
+    assert [one.name for one in result] == ["mine"]
     assert notes[-1].startswith("b has no measurements")
     with pytest.raises(ValueError, match="b has no measurements of exploitability by games"):
         summarize_groups(groups[1:], "games", "exploitability")
@@ -127,13 +127,13 @@ def test_copies_different_games_and_missing_measurements_are_noted():
 def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
     seeds = ((1, 0.5, 0.1), (1, 0.4, 0.2), (1, 0.8, 0.3))
     groups = group_curves([curve(f"run {seed}", values, seed=seed) for seed, values in enumerate(seeds)])
-    found = summarize(groups[0], "games", "exploitability")
-    assert found.x.tolist() == [1, 10, 100]
-    assert found.median.tolist() == [1, 0.5, 0.2]
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 0.4, 0.1], [1, 0.8, 0.3])
+    result = summarize(groups[0], "games", "exploitability")
+    assert result.x.tolist() == [1, 10, 100]
+    assert result.median.tolist() == [1, 0.5, 0.2]
+    assert (result.low.tolist(), result.high.tolist()) == ([1, 0.4, 0.1], [1, 0.8, 0.3])
     one = summarize(Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability")
     assert (one.runs, one.low, one.high) == (1, None, None)
-    write_csv(tmp_path / "a.csv", [found, one], "games", "exploitability")
+    write_csv(tmp_path / "a.csv", [result, one], "games", "exploitability")
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["learner"], row["games"], row["runs"]) for row in rows[2:4]] == [
@@ -157,11 +157,11 @@ def test_the_band_is_the_range_of_few_runs_and_covers_the_median_of_many(runs):
 def test_different_marks_are_interpolated_where_all_have_measurements():
     other = curve("other", (0.9, 0.1), games=(4, 16), seed=1)
     group = Group("mine", {}, [curve("one", (1.0, 0.4, 0.0), games=(2, 8, 20)), other])
-    found = summarize(group, "games", "exploitability")
-    assert found.x.tolist() == [4, 8, 16]
-    one, two = np.interp(found.x, [2, 8, 20], [1.0, 0.4, 0.0]), np.interp(found.x, [4, 16], [0.9, 0.1])
-    assert np.allclose(found.median, (one + two) / 2)
-    assert any("interpolated between them, from 4 to 16 games" in note for note in found.notes)
+    result = summarize(group, "games", "exploitability")
+    assert result.x.tolist() == [4, 8, 16]
+    one, two = np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0]), np.interp(result.x, [4, 16], [0.9, 0.1])
+    assert np.allclose(result.median, (one + two) / 2)
+    assert any("interpolated between them, from 4 to 16 games" in note for note in result.notes)
     apart = Group("mine", {}, [curve("one", (1, 1), games=(1, 2)), curve("two", (1, 1), games=(3, 4), seed=1)])
     with pytest.raises(ValueError, match="no range in common"):
         summarize(apart, "games", "exploitability")

@@ -25,8 +25,8 @@ from_pentanomial = Score.from_pentanomial
 def test_net_score_probabilities_are_those_published():
     chances = pair_probabilities(*MASTER_RATES)
     for pairs in PUBLISHED:
-        found = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
-        assert found == published(pairs)  # they round to three digits
+        results = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
+        assert results == published(pairs)  # they round to three digits
     deviation = math.sqrt(chances @ np.arange(-2, 3) ** 2)
     assert deviation == pytest.approx(1.16, abs=0.005)  # "sqrt(1.16 n)" is a slip: it is 1.16 sqrt(n)
 
@@ -62,8 +62,8 @@ def test_likelihood_of_superiority():
     total = 100 + 2 * added
     mean = (58 + added) / total
     variance = (84 / 4 + 16 + added) / total - mean**2
-    found = likelihood_of_superiority(from_pentanomial([0, 0, 84, 0, 16]))
-    assert found == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
+    result = likelihood_of_superiority(from_pentanomial([0, 0, 84, 0, 16]))
+    assert result == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
 
 
 def fishtest_llr(results, elo0, elo1):
@@ -91,10 +91,10 @@ def fishtest_llr(results, elo0, elo1):
 )
 def test_likelihood_ratio_is_that_of_fishtest(counts):
     for hypotheses in ((0, 5), (-3, 1), (0, 50)):
-        found = SPRT(*hypotheses).decide(from_pentanomial(counts)).llr
-        assert likelihood_ratio(np.array(counts), np.arange(5) / 4, *map(score_from_elo, hypotheses)) == found
+        result = SPRT(*hypotheses).decide(from_pentanomial(counts)).llr
+        assert likelihood_ratio(np.array(counts), np.arange(5) / 4, *map(score_from_elo, hypotheses)) == result
         # fishtest adds a pseudo-count only to unseen results, we to all
-        assert found == pytest.approx(fishtest_llr(counts, *hypotheses), rel=2e-3, abs=2e-3)
+        assert result == pytest.approx(fishtest_llr(counts, *hypotheses), rel=2e-3, abs=2e-3)
     score0, score1, points = 0.5, score_from_elo(2), np.arange(5) / 4
     spread = [counts @ (points - score) ** 2 for score in (score0, score1)]
     # that paper's approximation for hypotheses near each other

@@ -88,10 +88,10 @@ def test_perfect_play_with_skips_has_its_known_results(known):
 @pytest.mark.parametrize(("name", "game"), [("random", T3), ("random at skip 1/4", SKIP3)])
 def test_best_response_to_random_has_its_known_value(known, name, game):
     facts = known["best_response_value_3x3x3"][name]
-    first, second, _ = found = exploitation(game, "random")
+    first, second, _ = result = exploitation(game, "random")
     close([first.value, second.value], facts)
     close([best_response(game, "random", seat).value for seat in (0, 1)], facts)
-    assert found.exploitability == pytest.approx(float(sum(map(Fraction, facts))) / 2, abs=1e-12)
+    assert result.exploitability == pytest.approx(float(sum(map(Fraction, facts))) / 2, abs=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -257,11 +257,11 @@ def test_float32_rounding_of_probabilities_is_accepted_and_no_other_seat():
 
 def test_game_value_is_unknown_on_boards_too_large_to_solve():
     game = Game(1, 17, 1)
-    found = exploitation(game, "random")
-    assert found.game_value is None
-    assert found.gains is None
-    assert (found.first, found.second) == ((1, 0, 0), (0, 0, 1))
-    assert found.exploitability == exploitability(game, "random") == 0
+    result = exploitation(game, "random")
+    assert result.game_value is None
+    assert result.gains is None
+    assert (result.first, result.second) == ((1, 0, 0), (0, 0, 1))
+    assert result.exploitability == exploitability(game, "random") == 0
     assert outcome(game, "random", "win-or-block") == (1, 0, 0)
     with pytest.raises(ValueError, match="2 x 11"):
         regret(Game(2, 11, 1), "random")

@@ -20,9 +20,9 @@ def random_table(game, opponent, seat):
 
 def gradient_of(game, table, opponent=None, **options):
     """The gradient in the logits of a table, by its own rows."""
-    found = evaluate_policy(game, table, opponent, **options)
+    result = evaluate_policy(game, table, opponent, **options)
     gradient = np.zeros(table.logits.shape)
-    gradient[table.index.find(found.boards)] = policy_gradient(found)
+    gradient[table.index.find(result.boards)] = policy_gradient(result)
     return gradient
 
 
@@ -61,19 +61,19 @@ def test_finite_differences(game, count, seat):
 def test_discount_and_seats(seat):
     """With a discount, and with both seats, by differences of the value."""
     table = random_table(SMALL, "random", seat)
-    found = gradient_of(SMALL, table, "random", seat=seat, discount=0.8)
+    result = gradient_of(SMALL, table, "random", seat=seat, discount=0.8)
     for place in ((0, 0), (1, 2), (len(table.logits) - 3, 4)):
         if table.index.boards.legal(SMALL)[place]:
             expected = difference(
                 lambda one: evaluate_policy(SMALL, one, "random", seat=seat, discount=0.8).value, table, place
             )
-            assert found[place] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+            assert result[place] == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_self_play_is_the_simultaneous_gradient():
     table = random_table(SMALL, None, None)
-    found = gradient_of(SMALL, table)
+    result = gradient_of(SMALL, table)
     for seat in (0, 1):
         alone = gradient_of(SMALL, table, table, seat=seat)
         rows = table.index.boards.mover == seat
-        assert_allclose(found[rows], alone[rows] / 2, rtol=0, atol=1e-15)
+        assert_allclose(result[rows], alone[rows] / 2, rtol=0, atol=1e-15)

@@ -76,13 +76,13 @@ def test_random_is_0_and_perfect_play_is_highest(measured):
 
 def test_rating_of_a_rung_is_its_own(measured):
     for ladder, rung in ((each, rung) for each in measured.values() for rung in each.rungs):
-        found = place(str(rung["spec"]), ladder, games=200, seed=7)
-        assert found["exact"] == ladder.exact
-        if found["exact"]:
-            assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
-            assert found["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
+        result = place(str(rung["spec"]), ladder, games=200, seed=7)
+        assert result["exact"] == ladder.exact
+        if result["exact"]:
+            assert result["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
+            assert result["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
         else:
-            assert found["rating"]["low"] < rung["rating"] < found["rating"]["high"]
+            assert result["rating"]["low"] < rung["rating"] < result["rating"]["high"]
 
 
 def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):

@@ -111,14 +111,14 @@ class Named(Policy):
 @pytest.mark.parametrize("model", ["optimal", "random", "half-malformed"])
 def test_the_exact_strength_is_that_of_the_policy(model):
     settings, interview = TextSettings(SMALL, illegal="random"), interview_of(SMALL, model)
-    found = evaluate_model(interview, settings, opponent=make_policy("random", SMALL), games=0, positions=True)
-    policy, part = Named(SMALL, model), found["positions"]
+    result = evaluate_model(interview, settings, opponent=make_policy("random", SMALL), games=0, positions=True)
+    policy, part = Named(SMALL, model), result["positions"]
     exact, moves = part["exact"], part["moves"]
     assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
     assert exact["regret"] == pytest.approx(regret(SMALL, policy), abs=1e-12)
     both = outcome(SMALL, policy, "random").mean(outcome(SMALL, "random", policy).reversed())
     assert exact["results"]["random"] == pytest.approx(both._asdict(), abs=1e-12)
-    assert found["usage"]["answers"] == len(interview.new) == part["positions"]
+    assert result["usage"]["answers"] == len(interview.new) == part["positions"]
     assert moves["illegal_share"] == pytest.approx(part["without_move"] / len(interview.new))
     assert (part["without_move"] > 0) == (model == "half-malformed")
     assert bool(part["blunders"]) == (model == "random")
@@ -155,7 +155,7 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
         for turn in text.turns:
             drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
             expected = np.mean([mean(turn.position, action) for action in drawn])
-            luck += value(turn.after, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
+            luck += value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
         found = game_luck(text, number % 2, correction, known)
         assert found == pytest.approx((1 - 2 * (number % 2)) * luck, abs=1e-12)
 
@@ -163,17 +163,17 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
 def test_regret_and_blunders_of_games_are_those_of_the_moves():
     game = Game(skip_chance=0.25)
     settings = TextSettings(game)
-    found = evaluate_games("random", settings, "win-or-block", 8)
+    result = evaluate_games("random", settings, "win-or-block", 8)
     losses = []
     for number, text in enumerate(play("random", settings, "win-or-block", 8)):
         own = [turn for turn in text.turns if turn.position.mover == number % 2]
         values = solve(game).action_values(Boards.from_positions([turn.position for turn in own]))
         losses += (np.nanmax(values, axis=1) - values[np.arange(len(own)), [turn.action for turn in own]]).tolist()
-    assert found["moves"]["regret"] == pytest.approx(np.mean(losses))
-    assert found["moves"]["blunders"] == np.sum(np.array(losses) > 1e-9) > 0
-    assert sum(row["moves"] for row in found["moves"]["by_stones"]) == len(losses)
-    assert sum(one["times"] for one in found["blunders"]) <= len(losses)
-    assert found["moves"]["illegal"] == 0
+    assert result["moves"]["regret"] == pytest.approx(np.mean(losses))
+    assert result["moves"]["blunders"] == np.sum(np.array(losses) > 1e-9) > 0
+    assert sum(row["moves"] for row in result["moves"]["by_stones"]) == len(losses)
+    assert sum(one["times"] for one in result["blunders"]) <= len(losses)
+    assert result["moves"]["illegal"] == 0
 
 
 @pytest.mark.parametrize(
@@ -181,19 +181,19 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
 )
 def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers, ends):
     settings = TextSettings(Game(2, 3, 3), illegal=illegal)
-    found = evaluate_games("malformed", settings, "random", 8)
-    moves = found["moves"]
+    result = evaluate_games("malformed", settings, "random", 8)
+    moves = result["moves"]
     assert moves["illegal_share"] == 1.0
     assert moves["moves"] == 0
     assert moves["problems"] == {"unknown-cell": moves["answers"]}
     if ends:
-        assert found["losses"]["mean"] == 1.0
-        assert found["forfeits"]["a"] == 8
+        assert result["losses"]["mean"] == 1.0
+        assert result["forfeits"]["a"] == 8
         assert moves["answers"] == 8 * answers
         assert moves["by_stones"][0]["stones"] == 0
     else:
-        assert "forfeits" not in found
-        assert found["losses"]["mean"] < 1.0
+        assert "forfeits" not in result
+        assert result["losses"]["mean"] < 1.0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -274,9 +274,9 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
         run_python(*start, env=env)
         counts = Counter(stub.answered)
     assert sum(counts.values()) - len(counts) <= 3  # what was in flight, and no more
-    found = json.loads((tmp_path / "out" / RESULT).read_text())
-    assert found["usage"]["answers"] == len(counts)
-    assert_whole(found, game, games=6)
+    result = json.loads((tmp_path / "out" / RESULT).read_text())
+    assert result["usage"]["answers"] == len(counts)
+    assert_whole(result, game, games=6)
 
 
 def assert_whole(found, game, games):
@@ -298,7 +298,7 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
     stub = Stub(game)
     words = command(tmp_path, "--games", "4", "--positions", "all", "--no-report")
     rounds = 0
-    while "games" not in (found := json_of(capsys, *words)):
+    while "games" not in (result := json_of(capsys, *words)):
         rounds += 1
         with file.open("a") as answers:
             for number, row in enumerate(rows_of(tmp_path / "out" / "prompts.jsonl")):
@@ -307,8 +307,8 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
                 answer = {"text": text} if number % 2 else {"response": {"body": body}}
                 answers.write(json.dumps({"custom_id": row["custom_id"], **answer}) + "\n")
     assert rounds == 1  # without temperature, all that games ask is a position
-    assert_whole(found, game, games=4)
-    assert found["usage"]["completion_tokens"] == 3 * ((found["usage"]["answers"] + 1) // 2)
+    assert_whole(result, game, games=4)
+    assert result["usage"]["completion_tokens"] == 3 * ((result["usage"]["answers"] + 1) // 2)
 
 
 def test_stored_answers_of_any_content_are_no_danger(tmp_path):
@@ -340,11 +340,11 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
 
 
 def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
-    found = json_of(capsys, *command(tmp_path, "--games", "4", "--positions", "all", "--dry-run"))
+    result = json_of(capsys, *command(tmp_path, "--games", "4", "--positions", "all", "--dry-run"))
     prompts = len(reachable_positions(Game(2, 3, 3)).mover) + 2 * 6
-    assert found["prompts"] == prompts
-    assert found["completion_tokens"] == 1024 * prompts
-    assert 100 * prompts < found["prompt_tokens"] < 400 * prompts
+    assert result["prompts"] == prompts
+    assert result["completion_tokens"] == 1024 * prompts
+    assert 100 * prompts < result["prompt_tokens"] < 400 * prompts
     assert not list(tmp_path.iterdir())
 
 

@@ -37,8 +37,8 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
     for number, (a, b) in enumerate(pairings):
         truth = exact.match_outcome(game, a, b)
         for values in (EXACT, Noise()):
-            found = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected
-            mean, variance = found.moments()
+            result = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected
+            mean, variance = result.moments()
             assert abs(mean - truth.win - truth.draw / 2) <= 4 * math.sqrt(variance / pairs) + 1e-12, (a, b, values)
 
 
@@ -117,11 +117,11 @@ def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks)
 def test_a_test_of_one_look_has_the_interval_of_a_sample():
     score = corrected(CorrectedPairs.from_scores(np.random.default_rng(3).normal(0.55, 0.2, 64)))
     error = score.guarded_mean().standard_error
-    found = stopped_score(SPRT(0, 40), score, 1)
+    result = stopped_score(SPRT(0, 40), score, 1)
     mean = score.moments()[0]
-    assert found == pytest.approx((mean, mean - 1.959964 * error, mean + 1.959964 * error), abs=1e-6)
+    assert result == pytest.approx((mean, mean - 1.959964 * error, mean + 1.959964 * error), abs=1e-6)
     early = stopped_score(SPRT(0, 40), score, 4)  # nearer to the middle: an early stop exaggerates
-    assert found.mean > early.mean
+    assert result.mean > early.mean
 
 
 def discrete(points, chances):

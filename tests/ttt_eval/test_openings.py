@@ -53,9 +53,9 @@ def test_openings_without_a_continuation_are_redrawn():
 
 @pytest.mark.parametrize(("game", "plies"), [(GAME, 1), (GAME, 4), (GAME, 8), (Game(2, 4, 3), 4)])
 def test_all_openings_are_all_unfinished_positions(game, plies):
-    found = states_of(Openings.from_text(f"all:{plies}", game).boards)
-    assert len(found) == len(set(found))
-    assert set(found) == set(probabilities(Game(game.rows, game.columns, game.win_length), plies))
+    result = states_of(Openings.from_text(f"all:{plies}", game).boards)
+    assert len(result) == len(set(result))
+    assert set(result) == set(probabilities(Game(game.rows, game.columns, game.win_length), plies))
 
 
 def test_files_give_positions_or_last_positions_of_games(tmp_path):

@@ -33,17 +33,17 @@ def test_results_are_those_of_all_histories(game, misere):
     value = evaluate_policy(game, *policies, seat=0).seats[0].value
     assert value == pytest.approx(expected[0] - expected[2], abs=1e-12)
     for responder in (0, 1):
-        found = best_response(game, policies[1], responder)
+        result = best_response(game, policies[1], responder)
         value, least, most = phantoms.best_response(game, state, responder, policies[1])
-        assert abs(found.value - value) < 1e-12
-        assert least - 1e-12 <= found.win <= most + 1e-12
+        assert abs(result.value - value) < 1e-12
+        assert least - 1e-12 <= result.win <= most + 1e-12
 
 
 def test_known_values_of_uniform_play(hidden):
     game = PhantomGame(kind=hidden)
     assert len(KeptGraph(game).info_set) == JOINT_VIEWS[hidden]
-    found = exploitation(game, "random")
-    numbers = (found.first.value, found.second.value, found.exploitability)
+    result = exploitation(game, "random")
+    numbers = (result.first.value, result.second.value, result.exploitability)
     assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
     if hidden == "classic":
         assert abs(outcome(game, "random", "random").value - 0.2968253968) < 1e-10

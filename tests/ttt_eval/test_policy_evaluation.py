@@ -100,7 +100,7 @@ def check_seat(found, seat, expected, rows):
     assert math.isclose(result.value, total, abs_tol=1e-12)
     lengths = [{s: sum(at.values()) for s, at in reached.items() if s[1] == mover} for mover in (0, 1)]
     assert math.isclose(result.expected_decisions, sum(lengths[seat].values()), abs_tol=1e-12)
-    assert math.isclose(result.expected_length, sum(sum(one.values()) for one in lengths), abs_tol=1e-12)
+    assert math.isclose(result.expected_length, sum(sum(length.values()) for length in lengths), abs_tol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -113,27 +113,27 @@ def check_seat(found, seat, expected, rows):
 def test_results_are_those_of_dictionaries(game, pair, discount):
     a, b = PAIRS[pair]
     other = None if b is None else policy_of(b, game)
-    found = evaluate_policy(game, policy_of(a, game), other, discount=discount, work=Work(chunk=100))
-    assert np.abs(np.nansum(found.probabilities * found.advantages, axis=1)).max() < 1e-12
-    assert_array_equal(found.stones, (found.boards.cells > 0).sum(axis=1))
-    assert_array_equal(found.find(found.boards), np.arange(len(found.values)))
+    result = evaluate_policy(game, policy_of(a, game), other, discount=discount, work=Work(chunk=100))
+    assert np.abs(np.nansum(result.probabilities * result.advantages, axis=1)).max() < 1e-12
+    assert_array_equal(result.stones, (result.boards.cells > 0).sum(axis=1))
+    assert_array_equal(result.find(result.boards), np.arange(len(result.values)))
     for seat, players in ((0, (a, b or a)), (1, (b or a, a))):
-        assert_allclose(found.seats[seat].outcome, play_out(game, *players)[0][:: 1 - 2 * seat], rtol=0, atol=1e-12)
+        assert_allclose(result.seats[seat].outcome, play_out(game, *players)[0][:: 1 - 2 * seat], rtol=0, atol=1e-12)
         expected = Dictionaries(game, *players, seat, discount)
-        check_seat(found, seat, expected, np.flatnonzero(found.boards.mover == seat))
+        check_seat(result, seat, expected, np.flatnonzero(result.boards.mover == seat))
 
 
 def test_published_facts():
     """Facts of a program in plain Python: uniform play against uniform play on 3 x 3 with skips."""
-    found = evaluate_policy(SKIP3, "random", "random", seat=0)
-    assert len(found.values) == 10_864
-    assert found.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
-    legal = found.boards.legal(SKIP3)
-    gradient = found.occupancy[:, None] * found.probabilities * np.nan_to_num(found.advantages)
+    result = evaluate_policy(SKIP3, "random", "random", seat=0)
+    assert len(result.values) == 10_864
+    assert result.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
+    legal = result.boards.legal(SKIP3)
+    gradient = result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages)
     assert (gradient**2).sum() == pytest.approx(8.7616669e-4, rel=1e-6)
     # second moment per game of the score-function gradient, if exact advantages weigh the scores
     score = 1 - 1 / legal.sum(axis=1, keepdims=True)  # squared norm of a score of the uniform policy
-    moment = (found.occupancy[:, None] * found.probabilities * np.nan_to_num(found.advantages) ** 2 * score).sum()
+    moment = (result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages) ** 2 * score).sum()
     assert moment == pytest.approx(0.139, abs=5e-4)
 
 
@@ -165,11 +165,11 @@ def test_what_cannot_be_evaluated_is_refused(game, policy, settings, error):
 
 
 def test_softmax_table():
-    found = evaluate_policy(SKIP3, "random", "random", seat=0)
-    logits = np.random.default_rng(0).normal(size=found.boards.cells.shape)
-    table = SoftmaxTable(PositionIndex(SKIP3, found.boards), logits)
-    p = table.probabilities(found.boards)
-    legal = found.boards.legal(SKIP3)
+    result = evaluate_policy(SKIP3, "random", "random", seat=0)
+    logits = np.random.default_rng(0).normal(size=result.boards.cells.shape)
+    table = SoftmaxTable(PositionIndex(SKIP3, result.boards), logits)
+    p = table.probabilities(result.boards)
+    legal = result.boards.legal(SKIP3)
     weights = np.where(legal, np.exp(logits), 0)
     assert_allclose(p, weights / weights.sum(axis=1, keepdims=True), rtol=0, atol=1e-15)
     others = evaluate_policy(SKIP3, "random", "random", seat=1).boards

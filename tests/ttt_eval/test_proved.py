@@ -59,7 +59,7 @@ def test_stored_set_is_complete(name):
         assert winner(plan.game, cells) is None
         assert plan.stones[0] <= one.stones <= plan.stones[1]
         assert set(one.moves) >= {"w", "d"} or set(one.moves) >= {one.result, "l"}
-        classes.add(min(one.tobytes() for one in cells[symmetries(plan.game)]))
+        classes.add(min(cell.tobytes() for cell in cells[symmetries(plan.game)]))
     assert len(classes) == plan.count
     assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.seen
     assert (proved_positions.PROVED_POSITIONS_FOLDER / f"{name}.json").stat().st_size < 200_000
@@ -84,11 +84,11 @@ def test_keep_probabilities_of_random_moves(small):
     shares = keep_probabilities(small.game, "random", small)
     expected = small.keeps.sum(axis=1) / legal(small.game, small.boards.cells).sum(axis=1)
     assert np.allclose(shares, expected, rtol=0, atol=1e-12)
-    found = summarize(small, shares)
-    assert found["all"]["all"].share.mean == pytest.approx(expected.mean(), abs=1e-12)
+    result = summarize(small, shares)
+    assert result["all"]["all"].share.mean == pytest.approx(expected.mean(), abs=1e-12)
     assert keep_probabilities(small.game, "optimal", small) == pytest.approx(1.0)
     for kind in ("result", "stones", "plies"):
-        assert sum(kept.positions for kept in found[kind].values()) == len(shares)
+        assert sum(kept.positions for kept in result[kind].values()) == len(shares)
 
 
 def test_sampled_moves_depend_on_the_seed_and_not_on_workers(small):

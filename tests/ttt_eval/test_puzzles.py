@@ -89,8 +89,8 @@ def test_puzzles_of_games_are_the_moves_that_lose():
     moves = tuple(Move(cell) for cell in (0, 1, 4, 2, 8))  # x answers the corner by an edge, and then does not block
     played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
     mirrored = dataclasses.replace(played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves))
-    found = list(from_games([played, played, mirrored]))
-    assert [(one.tempting, one.why, one.loss) for one in found] == [((1,), "optimal", 1.0)]
+    results = list(from_games([played, played, mirrored]))
+    assert [(one.tempting, one.why, one.loss) for one in results] == [((1,), "optimal", 1.0)]
     assert list(from_games([played], "human")) == []
 
 
@@ -107,6 +107,6 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
 def test_the_command_lists_and_writes(tmp_path, capsys):
     words = ("puzzles", "win-or-block", "--skip-chance", "0.25", "--count", "2", "--out", str(tmp_path / "p.json"))
     assert "win-or-block" in text_of(capsys, *words)
-    assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
+    assert [puzzle.why for puzzle in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
     assert "there are no puzzles of optimal" in text_of(capsys, "puzzles", "optimal")
     assert len(json_of(capsys, "puzzles")["puzzles"]) == 100

@@ -51,7 +51,7 @@ def quickly():
 
 def files(folder):
     """All files but costs; of stored results, lines in any order without their costs."""
-    found = {}
+    results = {}
     for path in folder.rglob("*"):
         if path.is_file() and path.name != "cost.json":
             content = path.read_bytes()
@@ -60,8 +60,8 @@ def files(folder):
                     content = {name: stored[name].tobytes() for name in stored if not name.endswith("/run")}
             if path.name == UNITS:
                 content = sorted(re.sub(rb'"cpu_s": [\d.e-]+|"sha256": "\w+"', b"", content).split(b"\n"))
-            found[str(path.relative_to(folder))] = content
-    return found
+            results[str(path.relative_to(folder))] = content
+    return results
 
 
 def stored_lines(folder):
@@ -85,10 +85,10 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("name", WORK)
 def test_workers_make_no_difference(name, whole, tmp_path, more_workers):
     WORK[name](tmp_path, more_workers)
-    found, (expected, _) = files(tmp_path), whole(name)
-    assert found.keys() == expected.keys()
+    result, (expected, _) = files(tmp_path), whole(name)
+    assert result.keys() == expected.keys()
     for file, content in expected.items():  # a test that has ended may have blocks of games beyond its end
-        assert set(found[file]) >= set(content) if file.endswith(UNITS) else found[file] == content, file
+        assert set(result[file]) >= set(content) if file.endswith(UNITS) else result[file] == content, file
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -39,7 +39,7 @@ def callback(game, *arguments, **settings):
 
 
 def weights(model):
-    return np.concatenate([one.detach().numpy().ravel() for one in model.policy.parameters()])
+    return np.concatenate([parameter.detach().numpy().ravel() for parameter in model.policy.parameters()])
 
 
 def lines(folder):

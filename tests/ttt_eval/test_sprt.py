@@ -26,7 +26,7 @@ def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
 
 
 def test_result_is_that_of_the_pairs_in_order(tmp_path):
-    found = run(tmp_path)  # between equal players, which takes some blocks
+    result = run(tmp_path)  # between equal players, which takes some blocks
     total, path = Score.empty(GAME), []
     for score in play_blocks(
         MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK
@@ -35,19 +35,19 @@ def test_result_is_that_of_the_pairs_in_order(tmp_path):
         path.append((total.games // 2, TEST.decide(total).llr))
         if TEST.decide(total).accepted is not None:
             break
-    assert found.path == path
+    assert result.path == path
     assert len(path) > 3
-    np.testing.assert_array_equal(found.score.pairs, total.pairs)
-    assert found.decision.accepted == 0
-    assert found.decision.low >= found.path[-1][1] > found.decision.low - 3
+    np.testing.assert_array_equal(result.score.pairs, total.pairs)
+    assert result.decision.accepted == 0
+    assert result.decision.low >= result.path[-1][1] > result.decision.low - 3
 
 
 def test_clearly_better_player_is_accepted_early(tmp_path):
-    found = run(tmp_path, "win-or-block")
-    assert found.decision.accepted == 1
-    assert found.score.games < 4000
+    result = run(tmp_path, "win-or-block")
+    assert result.decision.accepted == 1
+    assert result.score.games < 4000
     data = json.loads((tmp_path / RESULT).read_text())
-    assert (data["accepted"], data["path"][-1]) == ("elo1", [found.score.games // 2, data["llr"]])
+    assert (data["accepted"], data["path"][-1]) == ("elo1", [result.score.games // 2, data["llr"]])
     assert data["elo"]["low"] > 0
 
 
@@ -56,15 +56,15 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
     before = (tmp_path / UNITS).read_text()
     run(tmp_path, test=SPRT(0, 300), pairs=128)
     assert (tmp_path / UNITS).read_text() == before
-    found = run(tmp_path, test=SPRT(0, 5), pairs=200)  # which may leave the test undecided
-    assert ([pairs for pairs, _ in found.path], found.decision.accepted) == ([64, 128, 192, 200], None)
+    result = run(tmp_path, test=SPRT(0, 5), pairs=200)  # which may leave the test undecided
+    assert ([pairs for pairs, _ in result.path], result.decision.accepted) == ([64, 128, 192, 200], None)
     assert (tmp_path / UNITS).read_text().startswith(before)
 
 
 def test_openings_are_those_of_a_match(tmp_path):
-    found = run(tmp_path, test=SPRT(0, 5), pairs=64, openings="all:2")
+    result = run(tmp_path, test=SPRT(0, 5), pairs=64, openings="all:2")
     match = MatchSettings(GAME, ("random", "random"), 3, Openings.from_text("all:2", GAME), luck_correction=EXACT)
     first = next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64))
-    np.testing.assert_array_equal(found.score.pairs, first.pairs)
+    np.testing.assert_array_equal(result.score.pairs, first.pairs)
     others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
     assert match.to_dict() != others.to_dict()

@@ -60,8 +60,8 @@ def test_exact_coverage_over_seeds_of_two_values(runs, coverage):
 
 def test_difference_has_its_published_interval():
     # Newcombe (1998), Statistics in Medicine 17, 873-890, table II, method 10: 56/70 - 48/80
-    found = statistics.difference(statistics.wilson(56 / 70, 70), statistics.wilson(48 / 80, 80))
-    assert [round(end, 4) for end in found] == [0.2, 0.0524, 0.3339]
+    result = statistics.difference(statistics.wilson(56 / 70, 70), statistics.wilson(48 / 80, 80))
+    assert [round(end, 4) for end in result] == [0.2, 0.0524, 0.3339]
 
 
 def test_median_has_the_interval_of_order_statistics():

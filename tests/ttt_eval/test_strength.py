@@ -42,12 +42,12 @@ def loss_in(game, policy, text):
 
 
 def test_strength_is_that_of_the_exact_functions():
-    found = strength(SKIP, "win-or-block", ["random", "optimal"])
-    assert found.exploitability == exploitability(SKIP, "win-or-block")
-    assert found.regret == regret(SKIP, "win-or-block")
-    assert found.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
-    assert found.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
-    assert not found.perfect
+    result = strength(SKIP, "win-or-block", ["random", "optimal"])
+    assert result.exploitability == exploitability(SKIP, "win-or-block")
+    assert result.regret == regret(SKIP, "win-or-block")
+    assert result.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
+    assert result.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
+    assert not result.perfect
     assert strength(SKIP, "optimal", []).perfect
     assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
 
@@ -63,16 +63,16 @@ def test_worst_positions_are_those_of_plain_python(game, against):
             if against is None or from_text(text, game).mover == seat:
                 met[text] = met.get(text, 0.0) + mass / 2
     costs = sorted((loss_in(game, policy, text) * mass for text, mass in met.items()), reverse=True)
-    found = worst_positions(game, policy, against, 4)
-    assert found
-    for one in found:
+    result = worst_positions(game, policy, against, 4)
+    assert result
+    for one in result:
         text = to_text(one.choice.position, game)
         assert one.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
         assert one.likely == pytest.approx(met[text], abs=1e-12)
         assert one.choice.played == [text.replace("/", "").index(".")]
         assert one.choice.exact[one.choice.best] == pytest.approx(np.nanmax(one.choice.exact))
-    assert found[0].cost == pytest.approx(costs[0])
-    assert [one.cost for one in found] == sorted((one.cost for one in found), reverse=True)
+    assert result[0].cost == pytest.approx(costs[0])
+    assert [one.cost for one in result] == sorted((one.cost for one in result), reverse=True)
 
 
 def test_errors():
@@ -87,7 +87,7 @@ def test_errors():
 @pytest.mark.parametrize("game", [SMALL, Game(2, 3, 2)])
 def test_differences_are_those_of_plain_python(game):
     both = FirstEmpty(), make_policy("random", game)
-    found = differences(game, *both, count=1000)
+    result = differences(game, *both, count=1000)
     weights = {}
     for players in (both, both[::-1]):
         for text, mass in reach_probabilities(game, players).items():
@@ -95,8 +95,8 @@ def test_differences_are_those_of_plain_python(game):
     positions = [Boards.from_positions([from_text(text, game)]) for text in weights]
     apart = [np.abs(np.subtract(*(one.probabilities(boards)[0] for one in both))).sum() / 2 for boards in positions]
     products = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
-    assert found[0].weight == pytest.approx(max(products.values()))
-    for one in found:
+    assert result[0].weight == pytest.approx(max(products.values()))
+    for one in result:
         text = to_text(one.a.position, game)
         assert one.likely == pytest.approx(weights[text])
         assert one.weight == pytest.approx(products[text])
@@ -105,7 +105,7 @@ def test_differences_are_those_of_plain_python(game):
         assert data["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(data["a"])))])
         assert sum(data["b"].values()) == pytest.approx(1)
         assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
-    assert (np.diff([one.weight for one in found]) <= 1e-12).all()
+    assert (np.diff([one.weight for one in result]) <= 1e-12).all()
     apart = Boards.from_positions([from_text(text, game) for text in products])
     codes, _ = canonical_keys(apart.cells, symmetries(game))
-    assert len(found) == len({(*code, mover) for code, mover in zip(codes.tolist(), apart.mover, strict=True)})
+    assert len(result) == len({(*code, mover) for code, mover in zip(codes.tolist(), apart.mover, strict=True)})

@@ -72,8 +72,8 @@ def test_results_over_classes_are_those_over_boards(game):
             expected = numbers_of(game, Claiming(policy, False, False), other)
             other = Claiming(other, *[isinstance(other, Averaged)] * 2)
             for said in SIDES[1:]:
-                found = numbers_of(game, Claiming(policy, *said), other)
-                assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=f"{spec} {said}")
+                result = numbers_of(game, Claiming(policy, *said), other)
+                assert_allclose(result, expected, rtol=0, atol=1e-12, err_msg=f"{spec} {said}")
 
 
 @pytest.mark.slow
@@ -83,8 +83,8 @@ def test_results_over_classes_on_4x4_with_skips():
         (0.6167921322851387, 0.34267521710630433, 0.04053265060855694),
         (0.45154687500982604, 0.4685006221160227, 0.07995250287415123),
     ]
-    found = exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2]
-    assert_allclose(found, expected, rtol=0, atol=1e-12)
+    result = exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2]
+    assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 def test_only_declared_symmetries_are_used():
@@ -122,10 +122,10 @@ def test_while_training_queries_each_position_once():
     for said in SIDES[::3]:
         learner = Claiming(Averaged(game), *said)
         measure = training_callback(game, Drawn(game, seed=5), 10, games=10)
-        found = measure(10, learner)
+        result = measure(10, learner)
         assert len(set(learner.asked)) == len(learner.asked)
-        assert found["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)
-        assert found["regret"] == pytest.approx(regret(game, learner.policy), abs=1e-12)
+        assert result["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)
+        assert result["regret"] == pytest.approx(regret(game, learner.policy), abs=1e-12)
 
 
 @pytest.mark.parametrize("most", [0, 1500, 1 << 28])

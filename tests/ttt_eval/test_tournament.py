@@ -103,8 +103,8 @@ def test_coverage_of_intervals(tournaments):
     truth = np.array([150.0, 60.0, 0.0, -210.0])
     inside = np.zeros(4)
     for _ in range(tournaments):
-        found = rate(simulate_pairs(truth, 100, rng), 4, draws=SAMPLES, seed=int(rng.integers(2**32)))
-        inside += [rating.low <= true <= rating.high for rating, true in zip(found, truth, strict=True)]
+        result = rate(simulate_pairs(truth, 100, rng), 4, draws=SAMPLES, seed=int(rng.integers(2**32)))
+        inside += [rating.low <= true <= rating.high for rating, true in zip(result, truth, strict=True)]
     # quantiles of so many samples are a little too narrow, as is a twentieth of them
     error = 4 * (0.95 * 0.05 / tournaments) ** 0.5
     np.testing.assert_allclose(inside / tournaments, 0.95, atol=error + 0.01)
@@ -128,17 +128,17 @@ def done(tmp_path_factory):
 
 
 def test_all_pairings_are_played_with_the_same_keys(done):
-    found, _ = done
-    for (i, j), score in found.scores.items():
+    result, _ = done
+    for (i, j), score in result.scores.items():
         match = MatchSettings(GAME, (PLAYERS[i], PLAYERS[j]), 3)
         parts = [play_block(Call(match), False, numbers)[0] for numbers in (range(BLOCK), range(BLOCK, 70))]
         assert sum(score.pentanomial) == 70
         if "mcts" not in PLAYERS[j]:
             np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)
-    assert sorted(found.scores) == [(0, 1), (0, 2), (1, 2)]
-    assert found.ratings[0].high < found.ratings[1].low
-    np.testing.assert_array_equal(found.score(1, 0).pentanomial, found.score(0, 1).pentanomial[::-1])
-    np.testing.assert_array_equal(found.score(1, 0).table, found.score(0, 1).table[::-1, ::-1])
+    assert sorted(result.scores) == [(0, 1), (0, 2), (1, 2)]
+    assert result.ratings[0].high < result.ratings[1].low
+    np.testing.assert_array_equal(result.score(1, 0).pentanomial, result.score(0, 1).pentanomial[::-1])
+    np.testing.assert_array_equal(result.score(1, 0).table, result.score(0, 1).table[::-1, ::-1])
     players = json.loads(done[1])["players"]
     assert [player["games"] for player in players] == [280] * 3
     assert sum(player["score"]["mean"] for player in players) == pytest.approx(1.5)

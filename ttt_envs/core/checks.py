@@ -12,10 +12,10 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
-def truncate(value: object, most: int = 80) -> str:
-    """Return a value as text of at most ``most`` characters; a longer text ends in ``...``."""
+def truncate(value: object, max_length: int = 80) -> str:
+    """Return a value as text of at most ``max_length`` characters; a longer text ends in ``...``."""
     text = str(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 def quote(value: object) -> str:
@@ -23,9 +23,9 @@ def quote(value: object) -> str:
     return truncate(ascii(value), 60)
 
 
-def closest_names(name: str, known: Iterable[str]) -> str:
+def closest_names(name: str, names: Iterable[str]) -> str:
     """Return the hint after an unknown name: the closest known one, or all; case, ``-`` and ``_`` are the same."""
-    plain = {other.lower().replace("_", "-"): other for other in sorted(known, reverse=True)}
+    plain = {other.lower().replace("_", "-"): other for other in sorted(names, reverse=True)}
     near = difflib.get_close_matches(name.lower().replace("_", "-"), plain, 1, 0.5)
     if near:
         return f"did you mean {plain[near[0]]!r}?"

@@ -149,18 +149,18 @@ def lock(descriptor: int, *, wait: bool) -> bool:
 # Opening
 
 
-def open_to_read(path: Path, most: int = MAX_FILE_BYTES) -> BufferedReader:
+def open_to_read(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BufferedReader:
     """Open a regular file for reading.
 
     Args:
         path: the file.
-        most: maximum size in bytes.
+        max_bytes: maximum size in bytes.
 
     Raises:
         OSError: the file is missing or cannot be opened.
         ValueError: the path is a link, a device, a pipe, a folder, or a larger file.
     """
-    return os.fdopen(_open_regular_file(path, os.O_RDONLY, most), "rb")
+    return os.fdopen(_open_regular_file(path, os.O_RDONLY, max_bytes), "rb")
 
 
 def open_to_write(path: Path) -> BufferedRandom:
@@ -173,17 +173,17 @@ def open_to_write(path: Path) -> BufferedRandom:
     return os.fdopen(_open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize), "r+b")
 
 
-def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
+def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Return all bytes of a regular file.
 
     Raises:
         OSError, ValueError: as :func:`open_to_read`.
     """
-    with open_to_read(path, most) as file:
-        return file.read(most)
+    with open_to_read(path, max_bytes) as file:
+        return file.read(max_bytes)
 
 
-def _open_regular_file(path: Path, flags: int, most: int) -> int:
+def _open_regular_file(path: Path, flags: int, max_bytes: int) -> int:
     """Return the descriptor of a regular file."""
     with suppress(FileNotFoundError):
         status = os.lstat(path)
@@ -191,8 +191,8 @@ def _open_regular_file(path: Path, flags: int, most: int) -> int:
             kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
             kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
             raise ValueError(f"{path} is {kind}, not a regular file: name a regular file")
-        if status.st_size > most:
-            raise ValueError(f"{path} has {status.st_size:,} bytes, and at most {most:,} are read")
+        if status.st_size > max_bytes:
+            raise ValueError(f"{path} has {status.st_size:,} bytes, and at most {max_bytes:,} are read")
     # what has replaced it since is no link and blocks nobody
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
@@ -201,32 +201,32 @@ def _open_regular_file(path: Path, flags: int, most: int) -> int:
 # JSON
 
 
-def read_json(path: Path, most: int = MAX_FILE_BYTES) -> Any:
+def read_json(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Any:
     """Return the JSON in a regular file; see :func:`open_to_read` and :func:`parse_json`.
 
     Raises:
         OSError: the file is missing or cannot be opened.
         ValueError: any other problem; the message names the file.
     """
-    content = read_bounded(path, most)
+    content = read_bounded(path, max_bytes)
     try:
-        return parse_json(content, most)
+        return parse_json(content, max_bytes)
     except ValueError as problem:
         raise ValueError(f"{path} cannot be read: {problem}") from None
 
 
-def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES) -> Any:
+def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
     """Parse JSON from an untrusted source; NaN, infinity and halves of surrogate pairs are refused.
 
     Args:
         text: the JSON.
-        most: maximum length, in bytes or, for a string, in characters.
+        max_length: maximum length, in bytes or, for a string, in characters.
 
     Raises:
         ValueError: the text is too long, or no JSON that Python can read.
     """
-    if len(text) > most:
-        raise ValueError(f"it has more than {most:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
+    if len(text) > max_length:
+        raise ValueError(f"it has more than {max_length:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
     try:
         return msgspec.json.decode(text)
     except RecursionError:

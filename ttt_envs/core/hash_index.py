@@ -11,17 +11,17 @@ from ttt_envs.core.jit import Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.random import splitmix64
 
 
-def find_sorted(known: NDArray[Any], wanted: NDArray[Any]) -> Int64Array:
+def find_sorted(ascending: NDArray[Any], values: NDArray[Any]) -> Int64Array:
     """Return the places of values in a sorted array, int64[B], -1 for unknown ones.
 
     Args:
-        known: [N], ascending, maybe empty.
-        wanted: [B], of the same dtype.
+        ascending: [N], ascending, maybe empty.
+        values: [B], of the same dtype.
     """
-    if not len(known):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[places] == wanted, places, -1)
+    if not len(ascending):
+        return np.full(len(values), -1)
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[places] == values, places, -1)
 
 
 def extend_rows(array: NDArray[Any], size: int) -> NDArray[Any]:
@@ -52,31 +52,31 @@ class KeyIndex:
         self.keys = self.keys[: self.size].copy()
         self._slots = np.full(16, -1)
 
-    def find(self, wanted: UInt64Array) -> Int64Array:
+    def find(self, keys: UInt64Array) -> Int64Array:
         """Return int64[B]: the rows of keys uint64[B, words], -1 for unknown keys."""
-        out = np.empty(len(wanted), np.int64)
-        _look_up(wanted, self.keys, self._slots, self.size, False, out)
+        out = np.empty(len(keys), np.int64)
+        _look_up(keys, self.keys, self._slots, self.size, False, out)
         return out
 
-    def rows(self, wanted: UInt64Array) -> Int64Array:
+    def rows(self, keys: UInt64Array) -> Int64Array:
         """Return int64[B]: the rows of keys uint64[B, words], inserting unknown keys."""
-        needed, capacity = self.size + len(wanted), len(self.keys)
+        needed, capacity = self.size + len(keys), len(self.keys)
         if needed > capacity:
             self.keys = extend_rows(self.keys[: self.size], max(needed, 2 * capacity, 64))
             self._slots = np.full(1 << (2 * len(self.keys) - 1).bit_length(), -1)
             _look_up(self.keys[: self.size], self.keys, self._slots, 0, True, np.empty(self.size, np.int64))
-        out = np.empty(len(wanted), np.int64)
-        self.size = _look_up(wanted, self.keys, self._slots, self.size, True, out)
+        out = np.empty(len(keys), np.int64)
+        self.size = _look_up(keys, self.keys, self._slots, self.size, True, out)
         return out
 
 
 @kernel(nogil=True)
 def _look_up(
-    wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, inserts: bool, out: Int64Array
+    keys: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, inserts: bool, out: Int64Array
 ) -> int:
     """Write the rows of keys uint64[B, words] to ``out``, and return the number of rows; unknown keys are inserted."""
-    for b in range(len(wanted)):
-        key = wanted[b]
+    for b in range(len(keys)):
+        key = keys[b]
         mixed = key[0]
         for word in range(1, len(key)):
             mixed = splitmix64(mixed, 0) ^ key[word]

@@ -322,7 +322,7 @@ class GameBatch:
         """Return the positions, with all stones, of the games ``rows`` int64[R], by default all."""
         return self._read(np.arange(self._count) if rows is None else rows, views=False)
 
-    def found(self) -> Int8Array:
+    def found_stones(self) -> Int8Array:
         """Return int8[B, cells]: 1 for the stones of phantom games that the other player has found."""
         return self._boards[:, 1].copy()
 
@@ -340,7 +340,7 @@ class GameBatch:
         Without ``include_rng``, arrays that determine future random numbers are left out.
         """
         columns = {name: self.column(name) for name in (*_STATE, *(_RANDOM if include_rng else ()))}
-        hidden = {"found": self.found()} if isinstance(self.game, PhantomGame) else {}
+        hidden = {"found": self.found_stones()} if isinstance(self.game, PhantomGame) else {}
         return {"games": self.config.games, "cells": self.boards().cells, **hidden, **columns}
 
     def restore(self, state: dict[str, Any], keys: UInt64Array | None = None) -> None:

@@ -394,10 +394,12 @@ def cell_of(board: Int8Array, player: int, action: int, s: Settings) -> int:
 @inlined
 def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool:
     """Put the mover's stone on a cell, or find a hidden stone there; return whether it was legal."""
-    found, rules, skip = board[1], s.parameters, g.skip_chance[b]
+    found_stones, rules, skip = board[1], s.parameters, g.skip_chance[b]
     mover, stones, key = g.mover[b], g.stones[b], g.episode_key[b]
     if s.hidden != VISIBLE:
-        outcome, next_player = attempt(board[0], found, mover, cell, stones, key, s.hidden == ABRUPT, rules, skip)
+        outcome, next_player = attempt(
+            board[0], found_stones, mover, cell, stones, key, s.hidden == ABRUPT, rules, skip
+        )
     else:
         outcome, next_player = place(board[0], mover, cell, stones, rules), mover
         if outcome == NOT_OVER:

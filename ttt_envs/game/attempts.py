@@ -31,15 +31,15 @@ FOUND = -3
 
 
 @inlined
-def is_unknown(cells: Int8Array, found: Int8Array, mover: int, cell: int) -> bool:
+def is_unknown(cells: Int8Array, found_stones: Int8Array, mover: int, cell: int) -> bool:
     """Return whether a cell may be attempted: it is neither the mover's own nor known to be taken."""
-    return bool(cells[cell] != mover + 1 and found[cell] == 0)
+    return bool(cells[cell] != mover + 1 and found_stones[cell] == 0)
 
 
 @inlined
 def attempt(
     cells: Int8Array,
-    found: Int8Array,
+    found_stones: Int8Array,
     mover: int,
     cell: int,
     stones: int,
@@ -52,7 +52,7 @@ def attempt(
 
     Args:
         cells: int8[rows * columns].
-        found: int8[rows * columns], 1 for a stone that the other player has found, else 0.
+        found_stones: int8[rows * columns], 1 for a stone that the other player has found, else 0.
         mover: the player to move.
         cell: index of a cell.
         stones: number of stones before the attempt, which is the number of the skip's random number.
@@ -65,8 +65,8 @@ def attempt(
         ``FOUND``, or the outcome of a stone (``ILLEGAL`` on a cell that the mover knows to be taken, and then nothing
         has changed); and the next mover.
     """
-    if cell >= 0 and cell < len(cells) and cells[cell] == 2 - mover and found[cell] == 0:
-        found[cell] = 1
+    if cell >= 0 and cell < len(cells) and cells[cell] == 2 - mover and found_stones[cell] == 0:
+        found_stones[cell] = 1
         return FOUND, 1 - mover if abrupt else mover
     outcome = place(cells, mover, cell, stones, parameters)  # not `play`, which expects as many stones of each player
     if outcome == NOT_OVER:

@@ -33,10 +33,12 @@ def list_lines(rows: int, columns: int, win_length: int, *, overlines: bool = Tr
             places = [(row + i * down, column + i * right) for i in range(-1, win_length + 1)]
             if torus:
                 places = [(y % rows, x % columns) for y, x in places]
-            before, *cells, after = (y * columns + x if 0 <= y < rows and 0 <= x < columns else -1 for y, x in places)
+            previous_cell, *cells, next_cell = (
+                y * columns + x if 0 <= y < rows and 0 <= x < columns else -1 for y, x in places
+            )
             if -1 in cells or len(set(cells)) < win_length:
                 continue
-            beyond = () if overlines else tuple(sorted({before, after} - {-1, *cells}))
+            beyond = () if overlines else tuple(sorted({previous_cell, next_cell} - {-1, *cells}))
             lines.setdefault((tuple(sorted(cells)), beyond), Line(tuple(cells), beyond))
     return [lines[key] for key in sorted(lines)]
 

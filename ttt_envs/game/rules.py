@@ -260,10 +260,10 @@ def play_rows(
     """
     for i in range(len(rows)):
         b = rows[i]
-        outcome, after = play(cells[b], int64(mover[b]), actions[i], stones[b], episode_keys[b], parameters)
+        outcome, next_mover = play(cells[b], int64(mover[b]), actions[i], stones[b], episode_keys[b], parameters)
         outcomes[b] = outcome
         if outcome != ILLEGAL:
-            mover[b] = after
+            mover[b] = next_mover
             stones[b] += 1
 
 

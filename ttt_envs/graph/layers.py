@@ -178,7 +178,7 @@ class Traversal:
         Raises:
             ValueError: a policy that does not play by the rules.
         """
-        kept, layer = 0, Layer(0)
+        num_bytes, layer = 0, Layer(0)
         layer.rows(np.zeros((1, 1), np.uint64))
         layer.reach[0, list(self.starts)] = ON_POLICY
         while layer.index.size:
@@ -191,8 +191,8 @@ class Traversal:
                     nodes = self._expand(layer, following, mover, rows[start : start + self.query_size])
                     yield layer, following, nodes
                     if keep:
-                        kept += sum(array.nbytes for array in nodes[1:])
-                        layer.nodes.append(nodes if kept <= KEPT_BYTES else Nodes(mover, nodes.rows, *NO_EDGES))
+                        num_bytes += sum(array.nbytes for array in nodes[1:])
+                        layer.nodes.append(nodes if num_bytes <= KEPT_BYTES else Nodes(mover, nodes.rows, *NO_EDGES))
             layer.pack()
             layer = following
 

@@ -141,8 +141,8 @@ class Numbering:
         Raises:
             ValueError: the layer has more than 2**32 entries.
         """
-        if (kept := self._layers.get(stones)) is not None:
-            return kept
+        if (kept_layer := self._layers.get(stones)) is not None:
+            return kept_layer
         with self._lock:
             if stones not in self._layers:
                 layer = self._layers[stones] = self._make_layer(stones)

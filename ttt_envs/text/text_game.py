@@ -39,7 +39,7 @@ class Turn(NamedTuple):
     """before the move"""
     action: int
     """the cell, -1 if the mover has forfeited the game"""
-    after: Position
+    next_position: Position
     """after the move and the chance event; the mover of a finished game is the player who moved last"""
     outcome: Outcome
     """of the game: NOT_OVER, or how it ended"""
@@ -51,7 +51,7 @@ class Turn(NamedTuple):
     @property
     def skip(self) -> bool:
         """Whether the turn of the other player was skipped after this one."""
-        return self.outcome == NOT_OVER and self.after.mover == self.position.mover
+        return self.outcome == NOT_OVER and self.next_position.mover == self.position.mover
 
 
 Reward = Callable[[Sequence[Turn], int], float]
@@ -235,9 +235,9 @@ class TextGame:
         outcome = (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover]
         self._end_turn(-1, self.position, outcome, by)
 
-    def _end_turn(self, action: int, after: Position, outcome: Outcome, by: By) -> None:
-        self.turns.append(Turn(self.position, action, after, outcome, by, self.problems))
-        self.position, self.outcome, self.problems = after, outcome, ()
+    def _end_turn(self, action: int, next_position: Position, outcome: Outcome, by: By) -> None:
+        self.turns.append(Turn(self.position, action, next_position, outcome, by, self.problems))
+        self.position, self.outcome, self.problems = next_position, outcome, ()
 
     def _reply(self) -> None:
         """Let the opponent move until the caller's turn or the end."""

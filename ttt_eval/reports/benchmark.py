@@ -77,7 +77,8 @@ def describe_leader(comparison: Comparison) -> str:
 
 def _leaderboard(comparison: Comparison) -> Table:
     rows = [
-        (one.name, one.setting, one.interquartile_mean, one.mean, one.cpu_s, one.seeds) for one in comparison.entries
+        (entry.name, entry.setting, entry.interquartile_mean, entry.mean, entry.cpu_s, entry.seeds)
+        for entry in comparison.entries
     ]
     return parts.table("leaderboard", rows)
 

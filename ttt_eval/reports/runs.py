@@ -293,9 +293,9 @@ def rates(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
-    """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
-    return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), most)]
+def thin_out(rows: Sequence[Row], max_rows: int = MAX_MARKS) -> list[Row]:
+    """Return at most ``max_rows`` rows including the first and the last, evenly spaced on the log axis of games."""
+    return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), max_rows)]
 
 
 def _play(run: RunResult) -> dict[str, Parts]:

@@ -51,12 +51,13 @@ def read_settings(result: SweepResult) -> list[Setting]:
         runs = {str(run["seed"]): result.folder / run["run"] for run in result.runs if run["row"] == number}
         labels, name = {name: _text(rows[number].get(name)) for name in options}, setting_name(rows[number], options)
         settings.append(Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number]))
-    if not any(one.numbers for one in settings):
+    if not any(setting.numbers for setting in settings):
         raise ValueError("the table has no numbers")
     first = _metrics(settings)[0]
     sign = 1 if first.better == "lower" else -1
     return sorted(
-        settings, key=lambda one: sign * one.numbers[first.name].mean if first.name in one.numbers else float("inf")
+        settings,
+        key=lambda setting: sign * setting.numbers[first.name].mean if first.name in setting.numbers else float("inf"),
     )
 
 
@@ -113,7 +114,7 @@ def sweep_report(result: SweepResult) -> Report:
     order = page.words(
         "order of settings",
         settings=f"{len(settings):,}",
-        runs=f"{sum(one.seeds for one in settings):,}",
+        runs=f"{sum(setting.seeds for setting in settings):,}",
         measure=_metrics(settings)[0].label,
         common=", ".join(f"{name} {_text(value)}" for name, value in options.items() if name not in labels)
         or "no other options",
@@ -139,12 +140,12 @@ def _describe(settings: Sequence[Setting]) -> str:
     """Return the best setting, as far as intervals decide it."""
     of = _metrics(settings)[0]
     write = partial(formats.format_interval, write=of.format_with_unit)
-    best, *others = means = [one.numbers[of.name] for one in settings if of.name in one.numbers]
+    best, *others = means = [setting.numbers[of.name] for setting in settings if of.name in setting.numbers]
     undecided = sum(not (best.high < other.low if of.better == "lower" else best.low > other.high) for other in others)
     values = [f"{of.label} {write(value)}" for value in means[:2]]
-    if others and any(one.seeds < MIN_SEEDS and one.trained for one in settings):
+    if others and any(setting.seeds < MIN_SEEDS and setting.trained for setting in settings):
         return page.words("few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=values[0])
-    return formats.describe_best([one.name for one in settings], values, undecided)
+    return formats.describe_best([setting.name for setting in settings], values, undecided)
 
 
 def _groups(settings: Sequence[Setting]) -> list[Group]:
