@@ -231,23 +231,23 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
 
 
 @needs_client
-@pytest.mark.parametrize("fault", [400, 401, "empty", "away"], ids=str)
+@pytest.mark.parametrize("fault", [400, 401, "empty"], ids=str)
 def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     key, body = Sampling("optimal").request([{"role": "user", "content": ""}])
-    start = time.monotonic()
     with serve_stub(SMALL, faults=[fault]) as (stub, url):
-        stub.answer, url = (lambda body: ""), "http://127.0.0.1:9/v1" if fault == "away" else url
+        stub.answer = lambda body: ""
         with pytest.raises(ValueError, match=url) as end:
             dict(make_ask(url, 1)({key: body}))
-    assert stub.attempts == (fault != "away")
+    assert stub.attempts == 1
     assert KEY[:10] not in str(end.value)
-    assert time.monotonic() - start < 10  # nothing that stays is asked for again
 
 
 @needs_client
 def test_an_address_that_is_none_is_refused_without_its_secret():
-    for url in ("localhost", "ftp://localhost", "http://u:secret@localhost/v1", "http://localhost/?key=secret"):
+    """And one where nothing listens, before any request."""
+    secret = "http://u:secret@localhost/v1", "http://localhost/?key=secret"
+    for url in ("localhost", "ftp://localhost", *secret, "http://localhost:9/v1"):
         with pytest.raises(ValueError, match="localhost") as end:
             make_ask(url, 8)
         assert "secret" not in str(end.value)
