@@ -52,7 +52,7 @@ def optimal_credit(game: Game) -> Credit:
     """
     correction = make_correction(EXACT, game)
     assert correction is not None
-    return lambda turns, seat: _credit(turns, seat, correction)
+    return lambda turns, seat: turn_credits(turns, seat, correction)
 
 
 def opponent_credit(game: Game, opponent: str | Policy) -> Credit:
@@ -68,12 +68,13 @@ def opponent_credit(game: Game, opponent: str | Policy) -> Credit:
     def credit(turns: Sequence[Turn], seat: int) -> list[TurnCredit]:
         if turns:
             values[seat].check_reached(Boards.from_positions([turn.position for turn in turns]))
-        return _credit(turns, seat, corrections[seat])
+        return turn_credits(turns, seat, corrections[seat])
 
     return credit
 
 
-def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> list[TurnCredit]:
+def turn_credits(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> list[TurnCredit]:
+    """Return the credit of consecutive turns of a game for the player of a seat, by a value function."""
     sign = 1.0 - 2.0 * seat
     moved = [turn for turn in turns if turn.action >= 0]
     credits, value = [], 0.0

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -24,10 +25,11 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text import make_presentation, parse_answer, present
+from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.exact import exploitability, outcome, regret
-from ttt_eval.language_models.asking import Answer, Question, Sampling, make_ask, open_answers
+from ttt_eval.language_models.asking import Answer, Sampling, make_ask, open_answers
 from ttt_eval.language_models.dataset import make_rows
-from ttt_eval.language_models.player import Interview, TextSettings, reachable_positions
+from ttt_eval.language_models.player import Interview, make_games, reachable_positions
 from ttt_eval.language_models.results import evaluate_model, game_luck
 from ttt_eval.matches.luck import make_correction
 from ttt_eval.reports.results import RESULT
@@ -48,21 +50,22 @@ def interview_of(game, model, temperature=0.0):
     """An interview of a model of the stub, without an endpoint."""
     stub, sampling = Stub(game), Sampling(model, temperature)
 
-    def ask(questions):
-        return [(key, Answer(stub.answer(sampling.body(question)))) for key, question in questions.items()]
+    def ask(requests):
+        return [(key, Answer(stub.answer(body))) for key, body in requests.items()]
 
     return Interview(sampling, Stored(), ask)
 
 
 def play(model, settings, opponent, games):
     """Games of a model, in order."""
-    return interview_of(settings.game, model).hold(settings.make_conversations(opponent, games))
+    texts = make_games(replace(settings, opponent=opponent), games)
+    interview_of(settings.game, model).hold(texts)
+    return texts
 
 
 def evaluate_games(model, settings, opponent, games, **options):
-    policy = make_policy(opponent, settings.game)
-    interview = interview_of(settings.game, model)
-    return evaluate_model(interview, settings, opponent=policy, games=games, positions=False, **options)["games"]
+    settings, interview = replace(settings, opponent=opponent), interview_of(settings.game, model)
+    return evaluate_model(interview, settings, games=games, positions=False, **options)["games"]
 
 
 def env_game(game, model, opponent, seed, seat):
@@ -83,7 +86,7 @@ def env_game(game, model, opponent, seed, seat):
 @pytest.mark.parametrize("model", sorted(MOVES))
 def test_games_are_those_of_the_environment_seed_by_seed(model):
     game = Game(skip_chance=0.5)
-    texts = play(model, TextSettings(game, seed=5), "random", 12)
+    texts = play(model, TextGameConfig(game, seed=5), "random", 12)
     for number, text in enumerate(texts):
         pair, seat = divmod(number, 2)
         own = [turn.action for turn in text.turns if turn.by == "answer"]
@@ -110,8 +113,8 @@ class Named(Policy):
 
 @pytest.mark.parametrize("model", ["optimal", "random", "half-malformed"])
 def test_the_exact_strength_is_that_of_the_policy(model):
-    settings, interview = TextSettings(SMALL, illegal="random"), interview_of(SMALL, model)
-    result = evaluate_model(interview, settings, opponent=make_policy("random", SMALL), games=0, positions=True)
+    settings, interview = TextGameConfig(SMALL, illegal="random"), interview_of(SMALL, model)
+    result = evaluate_model(interview, settings, games=0, positions=True)
     policy, part = Named(SMALL, model), result["positions"]
     exact, moves = part["exact"], part["moves"]
     assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
@@ -130,7 +133,7 @@ def test_the_exact_strength_is_that_of_the_policy(model):
 def test_the_score_has_no_luck():
     """Two perfect players: without the luck of skips and of the opponent's draws, every pair has the same score."""
     game = Game(skip_chance=0.5)
-    games = evaluate_games("optimal", TextSettings(game), "optimal", 20, luck_correction="exact")
+    games = evaluate_games("optimal", TextGameConfig(game), "optimal", 20, luck_correction="exact")
     assert games["score"]["mean"] == pytest.approx(0.5, abs=1e-12)
     assert games["raw_score"]["low"] < 0.5 < games["raw_score"]["high"]
     assert games["moves"]["regret"] == pytest.approx(0, abs=1e-12)
@@ -150,19 +153,18 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
         chances = chance_outcomes(SMALL, position, int(action))
         return sum(chance.probability * value(chance.position, chance.winner) for chance in chances)
 
-    for number, text in enumerate(play("optimal", TextSettings(SMALL), "random", 8)):
+    for text in play("optimal", TextGameConfig(SMALL), "random", 8):
         luck = 0.0
         for turn in text.turns:
             drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
             expected = np.mean([mean(turn.position, action) for action in drawn])
             luck += value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
-        found = game_luck(text, number % 2, correction, known)
-        assert found == pytest.approx((1 - 2 * (number % 2)) * luck, abs=1e-12)
+        assert game_luck(text, correction, known) == pytest.approx((1 - 2 * text.seats[0]) * luck, abs=1e-12)
 
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves():
     game = Game(skip_chance=0.25)
-    settings = TextSettings(game)
+    settings = TextGameConfig(game)
     result = evaluate_games("random", settings, "win-or-block", 8)
     losses = []
     for number, text in enumerate(play("random", settings, "win-or-block", 8)):
@@ -180,7 +182,7 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
     ("illegal", "answers", "ends"), [("lose", 1, True), ("ask", 4, True), ("random", 1, False)], ids=str
 )
 def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers, ends):
-    settings = TextSettings(Game(2, 3, 3), illegal=illegal)
+    settings = TextGameConfig(Game(2, 3, 3), illegal=illegal)
     result = evaluate_games("malformed", settings, "random", 8)
     moves = result["moves"]
     assert moves["illegal_share"] == 1.0
@@ -202,26 +204,25 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
 
 def test_samples_of_a_model_with_temperature_are_asked_separately():
     game = Game(2, 3, 3)
-    interview = interview_of(game, "optimal", temperature=1.0)
-    texts = interview.hold(TextSettings(game).make_conversations("random", 6))
+    interview, texts = interview_of(game, "optimal", temperature=1.0), make_games(TextGameConfig(game), 6)
+    interview.hold(texts)
     assert len(interview.new) == sum(turn.by == "answer" for text in texts for turn in text.turns)
-    question = Question(({"role": "user", "content": ""},), 4)
-    assert Sampling("m", 1.0, seed=3).body(question)["seed"] == 7
-    assert "seed" not in Sampling("m").body(question)
+    messages = [{"role": "user", "content": ""}]
+    assert Sampling("m", 1.0, seed=3).request(messages, 4)[1]["seed"] == 7
+    assert "seed" not in Sampling("m").request(messages)[1]
     fields = {"max_tokens": None, "max_completion_tokens": 5, "temperature": 2}
-    assert Sampling("m", fields=fields).body(question) == {
-        "model": "m", "messages": question.messages, "seed": 4, "max_completion_tokens": 5, "temperature": 2,
+    assert Sampling("m", fields=fields).request(messages, 4)[1] == {
+        "model": "m", "messages": messages, "seed": 4, "max_completion_tokens": 5, "temperature": 2,
     }  # fmt: skip
 
 
 @needs_client
 def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    settings, faults = TextSettings(SMALL), [429, 500, 503, "close", "close", 502]
+    settings, faults = TextGameConfig(SMALL), [429, 500, 503, "close", "close", 502]
     with serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url), open_answers(tmp_path / "answers") as answers:
-        sampling = Sampling("random")
-        interview = Interview(sampling, answers, make_ask(url, sampling, concurrency=3))
-        games = interview.hold(settings.make_conversations("random", 8))
+        interview, games = Interview(Sampling("random"), answers, make_ask(url, concurrency=3)), make_games(settings, 8)
+        interview.hold(games)
     moves = [[turn.action for turn in text.turns] for text in games]
     assert moves == [[turn.action for turn in text.turns] for text in play("random", settings, "random", 8)]
     assert max(Counter(stub.answered).values()) == 1
@@ -230,24 +231,25 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
 
 
 @needs_client
-@pytest.mark.parametrize("fault", [400, 401, "empty", "away"], ids=str)
+@pytest.mark.parametrize("fault", [400, 401, "empty"], ids=str)
 def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr("ttt_eval.language_models.asking.RETRIES", 0 if fault == "away" else 6)
-    sampling, question = Sampling("optimal"), Question(({"role": "user", "content": ""},))
+    key, body = Sampling("optimal").request([{"role": "user", "content": ""}])
     with serve_stub(SMALL, faults=[fault]) as (stub, url):
-        stub.answer, url = (lambda body: ""), "http://127.0.0.1:9/v1" if fault == "away" else url
+        stub.answer = lambda body: ""
         with pytest.raises(ValueError, match=url) as end:
-            dict(make_ask(url, sampling, 1)({"id": question}))
-    assert stub.attempts == (fault != "away")
+            dict(make_ask(url, 1)({key: body}))
+    assert stub.attempts == 1
     assert KEY[:10] not in str(end.value)
 
 
 @needs_client
 def test_an_address_that_is_none_is_refused_without_its_secret():
-    for url in ("ftp://x", "http://u:secret@127.0.0.1/v1", "http://h/?key=secret"):
-        with pytest.raises(ValueError, match="endpoint") as end:
-            make_ask(url, Sampling("m"), 8)
+    """And one where nothing listens, before any request."""
+    secret = "http://u:secret@localhost/v1", "http://localhost/?key=secret"
+    for url in ("localhost", "ftp://localhost", *secret, "http://localhost:9/v1"):
+        with pytest.raises(ValueError, match="localhost") as end:
+            make_ask(url, 8)
         assert "secret" not in str(end.value)
 
 
@@ -281,10 +283,8 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
 
 def assert_whole(found, game, games):
     """Assert that a result is that of asking the model directly."""
-    opponent = make_policy("optimal", game)
-    whole = evaluate_model(
-        interview_of(game, "random"), TextSettings(game), opponent=opponent, games=games, positions=True
-    )
+    settings = TextGameConfig(game, opponent="optimal")
+    whole = evaluate_model(interview_of(game, "random"), settings, games=games, positions=True)
     assert [found[name] for name in ("games", "positions")] == [whole[name] for name in ("games", "positions")]
 
 
@@ -368,7 +368,7 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
 
 def test_the_data_set_has_exact_values_and_prompts_that_parse():
     game = Game()
-    rows = list(make_rows(TextSettings(game, "words"), every=True))
+    rows = list(make_rows(game, "words", every=True))
     assert len(rows) == 4520
     presentation = make_presentation("words", game)
     boards = Boards.from_positions([from_text(row["position"]) for row in rows])
@@ -388,7 +388,7 @@ def test_the_data_set_has_exact_values_and_prompts_that_parse():
 @pytest.mark.parametrize("game", [Game(), Game(2, 3, 3, 0.25)], ids=str)
 def test_no_symmetry_maps_a_train_position_to_a_held_out_one(game):
     """Nor does the split depend on the presentation, or on the selection of positions."""
-    rows, splits = list(make_rows(TextSettings(game), every=True)), {}
+    rows, splits = list(make_rows(game, every=True)), {}
     for row in rows:
         position = from_text(row["position"])
         own = position.cells if position.mover == 0 else (3 - position.cells) % 3
@@ -397,5 +397,5 @@ def test_no_symmetry_maps_a_train_position_to_a_held_out_one(game):
     assert {len(classes) for classes in splits.values()} == {1}
     every = dict(next(iter(classes)) for classes in splits.values())
     for settings, share in (({}, 0.2), ({"presentation": "numbers"}, 0.2), ({}, 0.0), ({}, 1.0)):
-        chosen = {row["class"]: row["split"] for row in make_rows(TextSettings(game, **settings), share)}
+        chosen = {row["class"]: row["split"] for row in make_rows(game, held_out=share, **settings)}
         assert chosen == {0.2: every, 0.0: dict.fromkeys(every, "train"), 1.0: dict.fromkeys(every, "held-out")}[share]

@@ -19,8 +19,9 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.files import parse_json, write_atomically, write_json
+from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
-from ttt_eval.language_models.player import Interview, TextSettings
+from ttt_eval.language_models.player import Interview
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.reports.results import RESULT
 
@@ -89,7 +90,6 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             )
         game, every = self.game_for(self.opponent), self.positions == "all"
         games = self.games or (0 if every else DEFAULT_GAMES)
-        settings = TextSettings(game, self.presentation, self.illegal, seed=self.seed)
         fields = None
         with suppress(ValueError):
             fields = parse_json(self.fields)
@@ -97,13 +97,14 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             raise cli.UsageError(f"--fields {self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
-        opponent = make_policy(self.opponent or best, game)
+        options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}
+        settings = TextGameConfig(game, opponent=make_policy(self.opponent or best, game), **options)
         correction = cli.check_correction(self.luck_correction, game)
         usage = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
             cli.show(usage, cli.facts_table(usage, title="estimates, at most for answers"), json=self.json)
             return
-        ask = make_ask(self.endpoint, sampling, self.concurrency) if self.endpoint else None
+        ask = make_ask(self.endpoint, self.concurrency) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
@@ -113,9 +114,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             )
         with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
             interview = Interview(sampling, answers, ask, progress)
-            result = evaluate_model(
-                interview, settings, opponent=opponent, games=games, positions=every, luck_correction=correction
-            )
+            result = evaluate_model(interview, settings, games=games, positions=every, luck_correction=correction)
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
@@ -126,8 +125,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         """Write the prompts without an answer to a file, as batch services read them."""
         url = "/v1/chat/completions"
         requests = [
-            {"custom_id": key, "method": "POST", "url": url, "body": interview.sampling.body(question)}
-            for key, question in interview.missing.items()
+            {"custom_id": key, "method": "POST", "url": url, "body": body} for key, body in interview.missing.items()
         ]
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))

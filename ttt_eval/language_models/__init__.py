@@ -7,6 +7,5 @@ from anywhere: from an endpoint, a batch service, or a program of one's own.
 from __future__ import annotations
 
 from ttt_eval.language_models.dataset import make_rows
-from ttt_eval.language_models.player import TextSettings
 
-__all__ = ["TextSettings", "make_rows"]
+__all__ = ["make_rows"]

@@ -1,13 +1,14 @@
-"""Questions to a model and their answers: a file of answers, and a client of an endpoint that fills it."""
+"""Requests to a model and their answers: a file of answers, and a client of an endpoint that fills it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -24,14 +25,6 @@ RETRIES = 6
 """Maximum number of further attempts after a failure that may pass; the client waits longer before each."""
 
 
-class Question(NamedTuple):
-    """A conversation that the model continues."""
-
-    messages: tuple[Mapping[str, str], ...]
-    sample: int = 0
-    """number of the sample: a model with a temperature answers each sample of a question separately"""
-
-
 class Answer(NamedTuple):
     """An answer."""
 
@@ -42,17 +35,18 @@ class Answer(NamedTuple):
     """whether the answer was cut off at the maximum number of tokens"""
 
 
-Ask = Callable[[Mapping[str, Question]], Iterable[tuple[str, Answer]]]
-"""asks questions by id; gives each id and its answer, in any order, as they arrive"""
+Requests = Mapping[str, Mapping[str, Any]]
+"""bodies of requests by their ids"""
+Ask = Callable[[Requests], Iterable[tuple[str, Answer]]]
+"""sends requests; gives the id of each and its answer, in any order, as they arrive"""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Everything that determines the answer to a question."""
+    """Everything that determines the answer to messages."""
 
     model: str
-    temperature: float | None = 0.0
-    """None leaves it to the endpoint"""
+    temperature: float = 0.0
     max_tokens: int = 1024
     """maximum number of tokens of an answer"""
     seed: int = 0
@@ -62,20 +56,23 @@ class Sampling:
 
     @property
     def deterministic(self) -> bool:
-        """Whether all samples of a question count as one."""
+        """Whether all samples of the same messages count as one."""
         return bool({"temperature": self.temperature, **self.fields}["temperature"] == 0)
 
-    def body(self, question: Question) -> dict[str, Any]:
-        """Return the body of the request for a question."""
-        seed = None if self.deterministic else (self.seed + question.sample) % MAX_SEED
-        body = {"model": self.model, "messages": question.messages, "temperature": self.temperature}
-        body |= {"max_tokens": self.max_tokens, "seed": seed, **self.fields}
-        return {name: value for name, value in body.items() if value is not None}
+    def request(self, messages: Sequence[Mapping[str, str]], sample: int = 0) -> tuple[str, dict[str, Any]]:
+        """Return the id and the body of a request for the next message of a conversation.
 
-    def key(self, question: Question) -> str:
-        """Return the id of a question: a hash of its request, and of its sample unless all samples count as one."""
-        sample = 0 if self.deterministic else (self.seed, question.sample)
-        return hashlib.sha256(json.dumps([self.body(question), sample], sort_keys=True).encode()).hexdigest()
+        The id is a hash of the body, and of the sample unless all samples count as one.
+
+        Args:
+            messages: of the conversation.
+            sample: number of the sample: a model with a temperature answers each one separately.
+        """
+        seed, source = (None, 0) if self.deterministic else ((self.seed + sample) % MAX_SEED, (self.seed, sample))
+        fields = {"model": self.model, "messages": messages, "temperature": self.temperature}
+        fields |= {"max_tokens": self.max_tokens, "seed": seed, **self.fields}
+        body = {name: value for name, value in fields.items() if value is not None}
+        return hashlib.sha256(json.dumps([body, source], sort_keys=True).encode()).hexdigest(), body
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -83,13 +80,13 @@ class Sampling:
 
 
 class Answers(dict[str, Answer]):
-    """Answers by the id of their question, as read from a file; :meth:`add` appends one. See :func:`open_answers`."""
+    """Answers by the id of their request, as read from a file; :meth:`add` appends one. See :func:`open_answers`."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        content = file.read()
-        super().__init__(filter(None, map(_read_line, content.split(b"\n"))))
+        lines = file.read().split(b"\n")
+        super().__init__(filter(None, map(_read_line, lines)))
         self._file = file
-        if not content.endswith(b"\n") and content:  # a line of a killed writer
+        if lines[-1]:  # of a killed writer
             file.write(b"\n")
 
     def add(self, key: str, answer: Answer) -> None:
@@ -116,25 +113,26 @@ def open_answers(path: Path) -> Iterator[Answers]:
 
 
 def _read_line(line: bytes) -> tuple[str, Answer] | None:
-    """Return the id of a question and its answer; None for a line that answers none."""
-    try:
-        data = parse_json(line)
-    except ValueError:
-        return None
-    match data:
-        case {"custom_id": str(key), "text": str(text), **rest}:
-            return key, _make_answer(text, rest, rest.get("truncated") is True)
-        case {"custom_id": str(key), "response": {"body": body}} if (answer := read_completion(body)) is not None:
-            return key, answer
+    """Return the id of a request and its answer; None for a line that answers none."""
+    with suppress(ValueError):
+        match parse_json(line):
+            case {"custom_id": str(key), "text": str(text), **rest}:
+                return key, _make_answer(text, rest, rest.get("truncated") is True)
+            case {"custom_id": str(key), "response": {"body": body}}:
+                return key, read_completion(body)
     return None
 
 
-def read_completion(data: object) -> Answer | None:
-    """Return the answer in a chat completion; None if it is none."""
+def read_completion(data: object) -> Answer:
+    """Return the answer in a chat completion.
+
+    Raises:
+        ValueError: anything else.
+    """
     match data:
         case {"choices": [{"message": dict(message)} as choice, *_], **rest}:
             return _make_answer(message.get("content"), rest.get("usage"), choice.get("finish_reason") == "length")
-    return None
+    raise ValueError("its reply is no chat completion")
 
 
 def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
@@ -150,49 +148,53 @@ def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
 # Asking
 
 
-def make_ask(url: str, sampling: Sampling, concurrency: int) -> Ask:
-    """Return what asks a model at an endpoint with OpenAI's chat completions, through the client ``openai``.
+def make_ask(url: str, concurrency: int) -> Ask:
+    """Return what sends requests to an endpoint with OpenAI's chat completions, through the client ``openai``.
 
     The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests after failures that may
     pass.
 
     Args:
         url: address of the endpoint, before ``/chat/completions``.
-        sampling: of the requests.
         concurrency: maximum number of requests at a time.
 
     Raises:
-        ValueError: ``openai`` is not installed, or an address that is none or holds a password.
+        ValueError: ``openai`` is not installed, an address that is none or holds a password, or nothing listens there.
     """
     try:
+        import httpx
         import openai
     except ImportError:
         raise ValueError(f"a language model needs openai: {install_command('llm')}") from None
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        public = re.split("[?#]", url.rpartition("@")[2])[0]  # no user, and no query, which may be secret
         raise ValueError(
-            "endpoint= is no plain address such as http://127.0.0.1:8000/v1: write one without a user or a query, and "
-            "put a key into the environment variable OPENAI_API_KEY"
+            f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, with http:// or "
+            "https://, without a user or a query, and put a key into the environment variable OPENAI_API_KEY"
         )
+    try:
+        httpx.head(url, timeout=10)
+    except httpx.ConnectError as problem:  # the client would repeat its requests
+        raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
+    except httpx.HTTPError:
+        pass
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     client = openai.OpenAI(base_url=url, api_key=key, max_retries=RETRIES)
 
-    def complete(question: Question) -> Answer:
+    def complete(body: Mapping[str, Any]) -> Answer:
         try:
-            answer = read_completion(client.post("/chat/completions", body=sampling.body(question), cast_to=object))
-        except openai.OpenAIError as problem:
+            return read_completion(client.post("/chat/completions", body=body, cast_to=object))
+        except (openai.OpenAIError, ValueError) as problem:
             reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
             raise ValueError(
                 f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct it, and run the same "
                 "command again"
             ) from None
-        if answer is None:
-            raise ValueError(f"the endpoint {url} sent a reply that is no chat completion: choose another endpoint")
-        return answer
 
-    def ask(questions: Mapping[str, Question]) -> Iterator[tuple[str, Answer]]:
+    def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
         with ThreadPoolExecutor(concurrency) as pool:
-            futures = {pool.submit(complete, question): key for key, question in questions.items()}
+            futures = {pool.submit(complete, body): key for key, body in requests.items()}
             try:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
