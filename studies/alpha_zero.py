@@ -19,6 +19,7 @@ from learners.base import Checkpointable
 from learners.checkpoint import build_config, new_config, save_checkpoint
 from learners.training import TrainingLoop
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.verdicts import is_smaller
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
@@ -27,7 +28,7 @@ from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import exploitability
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, is_smaller
+from ttt_eval.statistics import Interval
 
 NAME = "alpha-zero"
 SEEDS = 5

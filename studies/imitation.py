@@ -24,10 +24,11 @@ from studies.trees import (
     square,
     total_score,
 )
+from studies.verdicts import holds_for_all, is_above, is_sample, is_within
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_sample, is_within
+from ttt_eval.statistics import Interval, interval_from_seeds
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500

@@ -13,6 +13,7 @@ from learners.base import Learner, Transition
 from learners.checkpoint import build_config, new_config
 from learners.training import Trainer
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.verdicts import holds_for_all, is_above, is_within
 from ttt_apps.sweep import measure_training
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.config import SELF
@@ -22,7 +23,7 @@ from ttt_eval.cost import COST_KEYS
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_within
+from ttt_eval.statistics import Interval, interval_from_seeds
 
 SOURCE = (
     "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "

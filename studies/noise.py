@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.verdicts import is_within
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import interval_from_seeds, is_within
+from ttt_eval.statistics import interval_from_seeds
 
 SUBMISSIONS = Path(__file__).parents[1] / "benchmarks" / "submissions"
 """Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from baselines.expectiminimax import Heuristic, Pruning, Search
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.verdicts import holds_for_all, holds_for_any, is_above, is_sample, is_within
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards
@@ -20,18 +21,7 @@ from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import (
-    Interval,
-    difference,
-    holds_for_all,
-    holds_for_any,
-    interval_from_pairs,
-    is_above,
-    is_sample,
-    is_within,
-    median,
-    wilson,
-)
+from ttt_eval.statistics import Interval, difference, interval_from_pairs, median, wilson
 
 SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
 DATA = read_data("trees")

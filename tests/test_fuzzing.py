@@ -288,7 +288,7 @@ WORDS_OF_TYPE = {int: NUMBERS, float: NUMBERS, Path: PATHS, str: TEXTS, bool: No
 WORDS_OF = {
     "size": (["1", "2", "2x3", "3"], ["1x7", "3x2", "19", "20", "0", "-1", "3x", "axb", "", "5x5", "٣", "3x3x3"]),
     "position": (["x.o/.../..o x", "o../.../... x"], ["", "x", "." * 99, "\x00"]),
-    "openings": (["random:2", "all:1", "games.jsonl"], ["random:99", "all:x", "torn.jsonl", "nothing", ""]),
+    "openings": (["random:2", "all:1"], ["random:99", "all:x", "games.jsonl", "nothing", ""]),
     "critic": (["exact", "zero", "learned:5"], ["learned:", "learned:x", "random", "x", ""]),
     "names": (["gae", "rloo", "all"], ["gae:lam=x", "x", "no_such:a", "", "\x00"]),
     "learner": (["q-learning", "naive-mc"], ["x", ""]),

@@ -1,14 +1,13 @@
-"""Confidence intervals for results of games, and tests.
+"""Confidence intervals for results of games.
 
 scipy is imported where it is needed, because its import takes longer than most commands.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,12 +26,8 @@ class Interval(NamedTuple):
 
     def to_dict(self) -> dict[str, float | None]:
         """Return JSON-ready data."""
-        return {name: finite_or_none(value) for name, value in self._asdict().items()}
-
-
-def finite_or_none(value: float) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return float(value) if math.isfinite(value) else None
+        # JSON has no infinity
+        return {name: float(value) if math.isfinite(value) else None for name, value in self._asdict().items()}
 
 
 def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
@@ -152,69 +147,3 @@ def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
     below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
     ranks = (total / 2, below, total + 1 - below)
     return Interval(*(float(np.searchsorted(cumulative, rank)) for rank in ranks))
-
-
-def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
-    """Test whether the values of some runs are smaller than those of others: exact two-sided rank test, with ties.
-
-    This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite value, of a run that
-    never reached its target, is one more rank.
-
-    Args:
-        one, other: of independent runs, of ten or so each.
-        level: significance level.
-
-    Returns:
-        True if smaller, False if larger, None if not significant.
-    """
-    from scipy.stats import rankdata
-
-    ranks = rankdata([*one, *other])
-    expected = len(one) * (len(ranks) + 1) / 2
-    statistic = ranks[: len(one)].sum() - expected
-    dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(one))]) - expected
-    if (np.abs(dealt) >= abs(statistic)).mean() >= level:
-        return None
-    return bool(statistic < 0)
-
-
-def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
-    """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
-    open.
-    """
-    return holds_for_all(True if value.low > bound else False if value.high < bound else None for value in values)
-
-
-def is_within(value: Interval, low: float, high: float) -> bool | None:
-    """Return whether a value is from ``low`` to ``high``; None if its interval leaves it open."""
-    if value.high < low or value.low > high:
-        return False
-    return True if low <= value.low and value.high <= high else None
-
-
-def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether all verdicts hold; None if none fails and one is open."""
-    verdicts = set(verdicts)
-    return False if False in verdicts else None if None in verdicts else True
-
-
-def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether any verdict holds; None if none does and one is open."""
-    verdicts = set(verdicts)
-    return True if True in verdicts else None if None in verdicts else False
-
-
-def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
-    """Test whether counts of wins, draws and losses are plausible for games with these exact probabilities.
-
-    This is the exact multinomial test: the total probability of all results at most as likely as the observed one is at
-    least ``level``. For up to some thousand games.
-    """
-    from scipy.stats import multinomial
-
-    games = sum(counts)
-    wins, draws = np.indices((games + 1, games + 1))
-    losses = games - wins - draws
-    likely = multinomial.pmf(np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities)
-    likelihoods = multinomial.pmf(counts, games, probabilities)
-    return bool(likely[likely <= likelihoods * (1 + 1e-7)].sum() >= level)

@@ -8,7 +8,6 @@ import pytest
 from exactly import chances, start_of
 
 from ttt_envs import Game, to_text
-from ttt_eval.matches.games import Move, PlayedGame, write_games
 from ttt_eval.matches.openings import Openings, draw_openings
 
 GAME = Game(skip_chance=0.25)
@@ -58,24 +57,12 @@ def test_all_openings_are_all_unfinished_positions(game, plies):
     assert set(result) == set(probabilities(Game(game.rows, game.columns, game.win_length), plies))
 
 
-def test_files_give_positions_or_last_positions_of_games(tmp_path):
-    """Of finished games the first ones; duplicates are dropped."""
-    positions, log, a_row = tmp_path / "positions", tmp_path / "games.jsonl", tuple(map(Move, (0, 3, 1, 4, 2)))
-    positions.write_text("# two\n\n x.o/.../..o x \r\n.../.o./... x\nx.o/.../..o x\n")
-    games = [
-        PlayedGame(Game(), ("a", "b"), a_row[:2]),
-        PlayedGame(Game(), ("a", "b"), a_row, 0),
-        PlayedGame(Game(), ("a", "b"), (Move(1),), 1, opening="x../.../..o o", forfeit="time"),
-    ]
-    write_games(log, games)
-    for path, texts in (
-        (positions, ["x.o/.../..o x", ".../.o./... x"]),
-        (log, ["o../x../... o", ".../.../... o", "x../.../..o o"]),
-    ):
-        boards = Openings.from_text(str(path), GAME).boards
-        assert [to_text(boards.position(row), GAME) for row in range(len(boards.mover))] == texts
-    with pytest.raises(ValueError, match="line 2: a game of 3 x 3, 3 to win is no opening of 3 x 4"):
-        Openings.from_text(str(log), Game(3, 4))
+def test_files_give_their_distinct_positions(tmp_path):
+    path = tmp_path / "positions"
+    path.write_text("# two\n\n x.o/.../..o x \r\n.../.o./... x\nx.o/.../..o x\n")
+    boards = Openings.from_text(str(path), GAME).boards
+    texts = [to_text(boards.position(row), GAME) for row in range(len(boards.mover))]
+    assert texts == ["x.o/.../..o x", ".../.o./... x"]
 
 
 @pytest.mark.parametrize("text", ["x.o/.../..o x\nx.o/.../..", "\nooo/xx./... x", "\n" + "." * 1000])

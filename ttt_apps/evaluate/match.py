@@ -94,7 +94,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
         game = self.game_for(*self.players)
         for player in self.players:
             make_policy(player, game)  # reports a wrong name before a bar is drawn
-        openings = Openings.from_text(self.openings, game, tell=cli.warn) if self.openings else None
+        openings = Openings.from_text(self.openings, game) if self.openings else None
         clock = Clock.from_text(self.clock) if self.clock else None
         correction = cli.check_correction(self.luck_correction, game)
         return MatchSettings(game, self.players, self.seed, openings, clock, correction)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,46 +13,13 @@ from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, query_values
 
 
-class CriticErrorRow(NamedTuple):
-    """Error of a critic in positions with a given number of stones."""
-
-    stones: int
-    visits: float
-    """expected visits per game"""
-    bias: float
-    """mean of value minus exact value"""
-    root_mean_square: float
-
-
-class CalibrationRow(NamedTuple):
-    """Mean exact value of positions with similar values of the critic."""
-
-    visits: float
-    """expected visits per game"""
-    predicted: float
-    """mean value by the critic"""
-    exact: float
-    """mean exact value"""
-
-
-class CriticErrorPosition(NamedTuple):
-    """A position that contributes much to the error of a critic."""
-
-    position: str
-    visits: float
-    """expected visits per game"""
-    predicted: float
-    exact: float
-
-
 @dataclass(frozen=True)
 class CriticError:
-    """Error of a critic: see :func:`critic_error`. All means are weighted by occupancy."""
+    """Error of a critic: see :func:`critic_error`. All means are weighted by occupancy; docs/exact.md splits them."""
 
     evaluation: PolicyEvaluation
     """exact values of the policy"""
@@ -87,52 +54,6 @@ class CriticError:
         if variance <= 0:
             return float("nan")
         return float(1 - self.weights @ (self.errors - self.bias) ** 2 / variance)
-
-    def by_stones(self) -> list[CriticErrorRow]:
-        """Return bias and error by the number of stones on the board."""
-        rows = []
-        for stones in np.unique(self.evaluation.stones).tolist():
-            at = self.evaluation.stones == stones
-            visits, errors = self.evaluation.occupancy[at], self.errors[at]
-            total = float(visits.sum())
-            if total > 0:
-                mean_square = float(visits @ errors**2) / total
-                rows.append(CriticErrorRow(stones, total, float(visits @ errors) / total, mean_square**0.5))
-        return rows
-
-    def calibration(self, bins: int = 10) -> list[CalibrationRow]:
-        """Return mean values by equal intervals of the critic's values, without empty ones.
-
-        Raises:
-            ValueError: fewer than 1 bin.
-        """
-        if bins < 1:
-            raise ValueError(f"bins={bins} leaves no interval: choose 1 or more")
-        low, high = float(self.predicted.min()), float(self.predicted.max())
-        place = np.minimum((self.predicted - low) / max(high - low, 1e-300) * bins, bins - 1).astype(np.int64)
-        visits, exact = self.evaluation.occupancy, self.evaluation.values
-        totals, *sums = (
-            np.bincount(place, weight, bins) for weight in (visits, visits * self.predicted, visits * exact)
-        )
-        return [
-            CalibrationRow(float(total), float(predicted / total), float(value / total))
-            for total, predicted, value in zip(totals, *sums, strict=True)
-            if total > 0
-        ]
-
-    def worst(self, count: int = 10) -> list[CriticErrorPosition]:
-        """Return the positions with the largest share in the mean squared error, the largest first."""
-        evaluation = self.evaluation
-        order = np.argsort(-self.weights * self.errors**2, kind="stable")[: max(0, count)].tolist()
-        return [
-            CriticErrorPosition(
-                to_text(evaluation.boards.position(row), evaluation.game),
-                float(evaluation.occupancy[row]),
-                float(self.predicted[row]),
-                float(evaluation.values[row]),
-            )
-            for row in order
-        ]
 
     def to_dict(self) -> dict[str, float]:
         """Return the totals by their names in logs."""

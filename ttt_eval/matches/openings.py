@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import comb
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.files import open_to_read, read_bounded
+from ttt_envs.core.files import read_bounded
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
@@ -27,7 +24,7 @@ from ttt_envs.game.rules import (
     mover_after,
     nth_empty_cell,
 )
-from ttt_eval.matches.games import PlayedGame, name_place, read_games
+from ttt_eval.matches.games import name_place
 
 MAX_SIZE = 1 << 26
 """Maximum total number of cells of ``all:N``, and maximum size of a file of positions in bytes."""
@@ -47,24 +44,21 @@ class Openings(NamedTuple):
     """the listed positions, which pairs take in turn"""
 
     @classmethod
-    def from_text(cls, text: str, game: Game, *, tell: Callable[[str], object] = warnings.warn) -> Openings:
+    def from_text(cls, text: str, game: Game) -> Openings:
         """Parse the option ``--openings``.
 
         Args:
             text: ``random:N``, N uniformly random plies that end no game, with the game's skips; ``all:N``, every
-                unfinished position after N plies without skips, by their keys; or the name of a file, either of
-                positions, one per line, or of games: of each its last position, or its first if it is over. Duplicates
-                in a file are dropped.
+                unfinished position after N plies without skips, by their keys; or the name of a file of positions, one
+                per line, of which duplicates are dropped.
             game: the game.
-            tell: receives a sentence about an incomplete last line of a log; see
-                :func:`~ttt_eval.matches.games.read_games`.
 
         Raises:
             OSError, ValueError: none of these, too many positions, a position that is unreachable or finished.
         """
         match = re.fullmatch(r"(random|all):(\d{1,4})", text)
         if match is None:
-            return cls(text, 0, _from_file(text, game, tell))
+            return cls(text, 0, _from_file(text, game))
         plies = int(match[2])
         if not 1 <= plies < game.cells:
             fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
@@ -168,36 +162,20 @@ def unfinished_successors(game: Game, boards: Boards) -> Boards:
     return Boards(cells[is_running], 1 - boards.mover[rows[is_running]])
 
 
-def _from_file(text: str, game: Game, tell: Callable[[str], object]) -> Boards:
+def _from_file(text: str, game: Game) -> Boards:
     """Return the distinct positions of a file."""
     path = Path(text)
     if not path.exists():
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
-    with open_to_read(path, MAX_SIZE) as file:
-        is_log = file.read(1) == b"{"
-    items: Iterator[tuple[int, PlayedGame | str]]
-    if is_log:
-        items = enumerate(read_games(path, limit=MAX_SIZE, tell=tell), 2)  # the first line is the header
-    else:
-        items = enumerate(map(str.strip, read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines()), 1)
     positions: dict[str, Position] = {}
-    for number, item in items:
-        if isinstance(item, str) and (not item or item.startswith("#")):
+    for number, line in enumerate(read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1):
+        if not line.strip() or line.strip().startswith("#"):
             continue
         with name_place(f"{path}, line {number}"):
-            position = _to_position(item, game)
+            position = from_text(line.strip(), game)
             name = to_text(position, game)
             check_opening(game, position, repr(name))
         positions[name] = position
     if not positions:
         raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
     return Boards.from_positions(positions.values())
-
-
-def _to_position(item: PlayedGame | str, game: Game) -> Position:
-    """Return the position in a line, or that of a game: its last one, or the first of a finished game."""
-    if isinstance(item, str):
-        return from_text(item, game)
-    if replace(item.game, skip_chance=game.skip_chance) != game:
-        raise ValueError(f"a game of {item.game} is no opening of {game}: choose games of {game}")
-    return item.end() if item.result is None else item.start()

@@ -1,0 +1,79 @@
+"""Verdicts on claims: True, False, or None where intervals leave it open; and exact tests.
+
+scipy is imported where it is needed, because its import takes longer than most commands.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ttt_eval.statistics import Interval
+
+
+def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
+    """Test whether the values of some runs are smaller than those of others: exact two-sided rank test, with ties.
+
+    This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite value, of a run that
+    never reached its target, is one more rank.
+
+    Args:
+        one, other: of independent runs, of ten or so each.
+        level: significance level.
+
+    Returns:
+        True if smaller, False if larger, None if not significant.
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata([*one, *other])
+    expected = len(one) * (len(ranks) + 1) / 2
+    statistic = ranks[: len(one)].sum() - expected
+    dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(one))]) - expected
+    if (np.abs(dealt) >= abs(statistic)).mean() >= level:
+        return None
+    return bool(statistic < 0)
+
+
+def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
+    """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
+    open.
+    """
+    return holds_for_all(True if value.low > bound else False if value.high < bound else None for value in values)
+
+
+def is_within(value: Interval, low: float, high: float) -> bool | None:
+    """Return whether a value is from ``low`` to ``high``; None if its interval leaves it open."""
+    if value.high < low or value.low > high:
+        return False
+    return True if low <= value.low and value.high <= high else None
+
+
+def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
+    """Return whether all verdicts hold; None if none fails and one is open."""
+    verdicts = set(verdicts)
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def holds_for_any(verdicts: Iterable[bool | None]) -> bool | None:
+    """Return whether any verdict holds; None if none does and one is open."""
+    verdicts = set(verdicts)
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: float = 0.05) -> bool:
+    """Test whether counts of wins, draws and losses are plausible for games with these exact probabilities.
+
+    This is the exact multinomial test: the total probability of all results at most as likely as the observed one is at
+    least ``level``. For up to some thousand games.
+    """
+    from scipy.stats import multinomial
+
+    games = sum(counts)
+    wins, draws = np.indices((games + 1, games + 1))
+    losses = games - wins - draws
+    likely = multinomial.pmf(np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities)
+    likelihoods = multinomial.pmf(counts, games, probabilities)
+    return bool(likely[likely <= likelihoods * (1 + 1e-7)].sum() >= level)
