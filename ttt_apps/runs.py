@@ -210,9 +210,7 @@ class Run:
             ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a learner without workers.
         """
         if options.cluster and not hasattr(self.settings, "jobs"):
-            raise UsageError(
-                f"--cluster has no effect for {options.learner}, whose games one process plays: leave it out"
-            )
+            raise UsageError(f"--cluster has no effect for {options.learner}, which one process trains: leave it out")
         return self.settings.training(
             self.game,
             options.games,
