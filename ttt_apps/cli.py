@@ -141,7 +141,7 @@ class GameOptions(TrustOptions):
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC", help_behavior_hint="(default: 3)")] = None
     """edge of the board, or rows x columns, as in 5x6. evaluate.py and play.py take all options of the game that are
     not given from the run that they name"""
-    win_length: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None
+    win_length: Annotated[OptionalPositive, tyro.conf.arg(help_behavior_hint="")] = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
     skip_chance: Annotated[float | None, tyro.conf.arg(constructor=float, help_behavior_hint="(default: 0)")] = None
     """probability that a turn is skipped"""

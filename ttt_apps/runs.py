@@ -204,7 +204,13 @@ class Run:
         return cls(directory, options, settings, game_from_dict(config["game"]), meter)
 
     def new_training(self, options: Options) -> TrainingLoop:
-        """Return the training at its start, with the given options."""
+        """Return the training at its start, with the given options.
+
+        Raises:
+            ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a learner without workers.
+        """
+        if options.cluster and not hasattr(self.settings, "jobs"):
+            raise UsageError(f"--cluster has no effect for {options.learner}, which one process trains: leave it out")
         return self.settings.training(
             self.game,
             options.games,

@@ -12,7 +12,7 @@ from commands import error_of
 
 from ttt_apps import cli, evaluate, play, train
 
-SWEEPS = {"option": "fixed = {epsilom = 0.1}", "out": "fixed = {out = 'x'}"}
+SWEEPS = {"option": "fixed = {epsilom = 0.1}", "out": "fixed = {out = 'x'}", "no": "fixed = {epsilom = false}"}
 """Files of sweeps, by what is wrong in them."""
 EVALUATE = [
     # names of commands, options, policies and other things
@@ -30,6 +30,7 @@ EVALUATE = [
     # what contradicts itself, or has no effect
     ("match random random --phantom classic", "--phantom"),
     ("match random random --sprt 20 0", "elo0=20"),
+    ("match random random --sprt 10", "2 values"),
     # files and positions
     ("exploitability run:runs/frist", "runs/frist"),
     ("compare runs/first runs/first --out a.pdf", ".html"),
@@ -40,6 +41,8 @@ TRAIN = [
     ("--sweep optoin.toml", "optoin.toml"),
     ("--sweep option.toml", "run 1 of option.toml"),
     ("--sweep out.toml", "'out'"),
+    ("--sweep no.toml", "run 1 of no.toml"),
+    ("--cluster nowhere:1", "--cluster"),
 ]
 PLAY = [
     ("--opponent optimall", "'optimal'"),

@@ -49,6 +49,7 @@ def root(tmp_path_factory):
     train_run("q-learning", folder / "first")
     (folder / "broken").mkdir()
     (folder / "broken" / "config.json").write_text("{" * 100)
+    (folder / "link").symlink_to(folder.parent / "secret", target_is_directory=True)
     return folder
 
 
@@ -332,6 +333,8 @@ def test_requests_that_are_no_json_or_have_another_address_are_rejected(client):
         ),
         (200, {"origin": "http://127.0.0.1:8000"}),
         (200, {"host": "LOCALHOST:8000"}),
+        (403, {"sec-fetch-site": "cross-site"}),
+        *((413, header) for header in ({"content-length": "16385"}, {"transfer-encoding": "chunked"})),
         (421, [("host", "127.0.0.1:8000"), ("host", "127.0.0.1:8000")]),
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
+from tyro.constructors import PrimitiveConstructorSpec
 
 from baselines.timed import Clock
 from ttt_apps import cli
@@ -25,6 +26,14 @@ from ttt_eval.matches.score import Score
 
 FACTS = ("score", "wins", "draws", "losses", "raw_score", "variance_reduction", "equivalent_games", "pentanomial")
 """Keys of a score that are printed."""
+TWO_NUMBERS = PrimitiveConstructorSpec[Any](
+    nargs=2,
+    metavar="ELO0 ELO1",
+    instance_from_str=lambda words: (float(words[0]), float(words[1])),
+    is_instance=lambda value: value is None or isinstance(value, tuple),
+    str_from_instance=lambda value: ["none", "none"] if value is None else list(map(str, value)),
+)
+"""In place of a union with None, whose message names both types."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     default exact with skips on boards of up to 12 cells, else off"""
     games: cli.OptionalEven = None
     """number of games, even, in a tournament of each pairing; default: 1,000, and at most 40,000 with --sprt"""
-    sprt: Annotated[tuple[float, float] | None, tyro.conf.arg(metavar="ELO0 ELO1")] = None
+    sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, tyro.conf.arg(help_behavior_hint="")] = None
     """play until one of two Elo differences of A minus B is accepted: A is no better than ELO0, or at least ELO1
     better"""
     alpha: float = 0.05

@@ -1,7 +1,8 @@
 """The explorer as a web application: its page, its API, and who may ask.
 
 Any page in a browser can send requests to a server on this machine, and so can a foreign name that resolves to it (DNS
-rebinding). So the Host must be this machine's, and an Origin must be the same.
+rebinding). So the Host must be this machine's, and an Origin must be the same. Requests are short, so that none fills
+the memory.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from starlette.middleware.base import RequestResponseEndpoint
 
 from ttt_apps.explorer.api import ExplorerApi
 
+MAX_BYTES = 16 << 10
+"""Maximum size of a request's body in bytes."""
 ASSETS = Path(__file__).parent / "assets"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -44,7 +47,7 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        response = _refusal(request.headers, hosts) or await call_next(request)
+        response = _refusal(request.method, request.headers, hosts) or await call_next(request)
         response.headers.update(HEADERS)
         return response
 
@@ -65,16 +68,20 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     return app
 
 
-def _refusal(headers: Headers, allowed: Container[str]) -> Response | None:
-    """Return the response to a request that another site's page, or another name of this machine, has sent.
+def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response | None:
+    """Return the response to a request that is too long, or that another site's page or another name of this machine
+    has sent. Pages of others may link to this one, which is a GET.
 
     Starlette's ``TrustedHostMiddleware`` is no substitute: it ignores the port, and the Origin.
     """
     hosts = [host.lower() for host in headers.getlist("host")]
     if len(hosts) != 1 or hosts[0] not in allowed:
         return _error(421, "the Host of the request is not this page's: open the address that was printed")
-    if {origin.lower() for origin in headers.getlist("origin")} - {f"http://{hosts[0]}"}:
+    is_foreign = method != "GET" and headers.get("sec-fetch-site", "same-origin") != "same-origin"
+    if is_foreign or {origin.lower() for origin in headers.getlist("origin")} - {f"http://{hosts[0]}"}:
         return _error(403, "the request comes from another site's page: open this page's own address")
+    if "transfer-encoding" in headers or int(headers.get("content-length", 0)) > MAX_BYTES:
+        return _error(413, f"the request is too long, or does not tell its length: send at most {MAX_BYTES:,} bytes")
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from learners.registry import CONFIG
 from ttt_envs.core.checks import closest_names
@@ -15,7 +16,7 @@ MAX_RUNS, MAX_DEPTH = 200, 3
 
 @dataclass(frozen=True)
 class Root:
-    """Root folder of runs; a request can name those below it, and nothing else.
+    """Root folder of runs; a request can name those below it, and nothing else, not even by a link.
 
     Args:
         folder: the root; None for none.
@@ -37,7 +38,13 @@ class Root:
         if self.folder is None:
             return []
         paths = [path.parent for depth in range(MAX_DEPTH + 1) for path in self.folder.glob("*/" * depth + CONFIG)]
-        return sorted(path.relative_to(self.folder).as_posix() for path in paths)[:MAX_RUNS]
+        names = sorted(path.relative_to(self.folder).as_posix() for path in paths if self._is_inside(path))
+        return names[:MAX_RUNS]
+
+    def _is_inside(self, run: Path) -> bool:
+        """Return whether all files of a run are below the root, where no link leads elsewhere."""
+        root = cast("Path", self.folder).resolve()
+        return all(path.resolve().is_relative_to(root) for path in run.iterdir())
 
     def run(self, name: str) -> RunDirectory:
         """Return a run.
