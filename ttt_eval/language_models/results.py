@@ -191,7 +191,7 @@ def game_luck(text: TextGame, correction: LuckCorrection, known: PositionValues 
         correction: the value function.
         known: the expected values before the opponent's draws, if these are known: then their luck counts too.
     """
-    [seat] = text.seats
+    seat = text.seats[0]
     luck = 0.0
     for turn, credit in zip(text.turns, turn_credits(text.turns, seat, correction), strict=True):
         luck += credit.luck
