@@ -86,7 +86,7 @@ def rung_row(rung: Mapping[str, Any]) -> dict[str, Any]:
         "rung": rung["spec"],
         "rating": f"{rung['rating']:.0f}",
         "95%": "exact" if rung["low"] == rung["high"] else f"{rung['low']:.0f} to {rung['high']:.0f}",
-        **{name: None if rung[name] is None else f"{rung[name]:.4f}" for name in LOSSES},
+        **{name: None if rung.get(name) is None else f"{rung[name]:.4f}" for name in LOSSES},
         "CPU, us a move": f"{1e6 * cost['cpu_s_per_move']:,.3g}",
         "memory, MiB": f"{cost['own_bytes'] / 2**20:,.0f}",
     }
