@@ -46,7 +46,6 @@ METRICS = {
     for metric in (
         Metric("exploitability", "exploitability", "lower", note="0 is perfect, 1 is lost always"),
         Metric("regret", "regret", "lower", (0.0, 2.0), "lost by an average move"),
-        Metric("plies", "mean plies", bounds=(1.0, float("inf")), note="stones of a game in self-play", digits=2),
         Metric("score", "score, draws half"),
         Metric("exact_win", "win"),
         Metric("exact_draw", "draw"),
@@ -56,7 +55,7 @@ METRICS = {
     )
 }
 """Measures by name; a name that is not here is a rate, of which more is better."""
-LOSSES = ("exploitability", "regret", "plies")
+LOSSES = ("exploitability", "regret")
 """Exact measures of a policy without an opponent; the second is not known for every game."""
 LOSS_LABELS = tuple(METRICS[name].label for name in LOSSES)
 RATES = ("exact_win", "exact_draw", "exact_loss")

@@ -47,8 +47,6 @@ class Strength(NamedTuple):
     """by opponent: its results moving first, and moving second"""
     gains: tuple[float, float] | None = None
     """a best responder's gain over perfect play, moving first and second; None where regret is"""
-    plies: float | None = None
-    """mean number of stones of a game in self-play"""
 
     @property
     def measures(self) -> dict[str, float]:
@@ -169,8 +167,7 @@ def strength(
     for opponent in opponents:
         as_second = outcome(game, opponent, policy, work=work).reversed()
         seats[str(opponent)] = outcome(game, policy, opponent, work=work), as_second
-    plies = sum(float(visit.mass.sum()) for visit in visits(game, policy, policy, work=work))
-    return Strength(responders.exploitability, lost, seats, responders.gains, plies)
+    return Strength(responders.exploitability, lost, seats, responders.gains)
 
 
 def measure(
