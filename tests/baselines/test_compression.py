@@ -55,18 +55,18 @@ def rank_of(full):
 
 
 @pytest.mark.parametrize("case", ["svd_equation", "svd_as_published", "hosvd_equation", "hosvd2_equation"])
-def test_relative_errors_are_known(known, case):
+def test_relative_errors_are_known(known_values, case):
     method, terminal = case.split("_", 1)
     full, values = decomposition(Game(), method, terminal=terminal), random_play_values(Game(), terminal)
-    for rank, fact in known["relative_error_3x3x3"][case].items():
+    for rank, fact in known_values["relative_error_3x3x3"][case].items():
         compressed = full.at(int(rank))
         assert compressed.relative_error == pytest.approx(fact, abs=6e-6)
         assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-12)
 
 
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
-def test_ranks_are_known(known, terminal):
-    facts = known["random_play_values_3x3x3"][terminal]
+def test_ranks_are_known(known_values, terminal):
+    facts = known_values["random_play_values_3x3x3"][terminal]
     assert rank_of(decomposition(Game(), "svd", terminal=terminal)) == facts["rank_81x243"]
     for method in ("hosvd", "hosvd2", "hooi"):
         assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(facts["multilinear_rank"])

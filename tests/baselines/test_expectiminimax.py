@@ -114,8 +114,8 @@ def defined(definition, boards, depth):
 # The values
 
 
-def test_known_values(known):
-    for text, by_depth in known["expectiminimax_skip_quarter_count_reading"].items():
+def test_known_values(known_values):
+    for text, by_depth in known_values["expectiminimax_skip_quarter_count_reading"].items():
         if text == "note":
             continue
         game = Game(*map(int, text.split()[0].split("x")), 0.25)

@@ -109,8 +109,8 @@ def games_of(text):
     return [Game(*map(int, text.split(",")))]
 
 
-def test_solved_games_have_their_known_winner(known):
-    literature = known["mnk_no_skip_literature"]
+def test_solved_games_have_their_known_winner(known_values):
+    literature = known_values["mnk_no_skip_literature"]
     for texts, winner in ((literature["draw"], DRAW), (literature["player_0_wins"], 0)):
         for text in texts:
             for game in games_of(text):
