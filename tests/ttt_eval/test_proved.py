@@ -17,7 +17,7 @@ from ttt_eval.exact import proved_positions
 from ttt_eval.exact.proved_positions import keep_probabilities, read_proved, summarize
 from ttt_eval.result_store import hash_data
 
-SMALL = PositionSetPlan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
+SMALL = PositionSetPlan(Game(3, 4, 3), (2, 8), count=30, quick=10, wins=20, nodes=5000, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_results_are_those_of_the_solver(small):
         assert [{1: "w", 0: "d", -1: "l"}.get(value, ".") for value in row] == list(one.moves)
     assert {one.result for one in small.proven} == {"w", "d"}
     assert sum(one.result == "w" for one in small.proven) <= SMALL.wins
-    assert sum(0 < one.plies <= 2 for one in small.proven) <= SMALL.seen
+    assert sum(0 < one.plies <= 2 for one in small.proven) <= SMALL.quick
 
 
 def test_plies_to_the_quickest_win_or_slowest_loss():
@@ -61,7 +61,7 @@ def test_stored_set_is_complete(name):
         assert set(one.moves) >= {"w", "d"} or set(one.moves) >= {one.result, "l"}
         classes.add(min(cell.tobytes() for cell in cells[symmetries(plan.game)]))
     assert len(classes) == plan.count
-    assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.seen
+    assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.quick
     assert (proved_positions.PROVED_POSITIONS_FOLDER / f"{name}.json").stat().st_size < 200_000
 
 

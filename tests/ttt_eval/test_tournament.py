@@ -83,7 +83,7 @@ def test_rating_among_fixed_ratings():
     counts = {(3, 0): own[0], (3, 1): own[1], (2, 3): own[2][::-1]}
     counts[0, 1] = [0, 0, 0, 0, 1000]  # which does not move what is known
     known = [-100, 0, 500, None]
-    *fixed, placed = rate(counts, 4, known=known)
+    *fixed, placed = rate(counts, 4, fixed=known)
     assert [rating.mean for rating in fixed] == [rating.low for rating in fixed] == known[:3]
 
     def surplus(rating):
