@@ -51,12 +51,12 @@ class Definition:
 
     def move_values(self, cells, mover, depth):
         return {
-            cell: self.after((*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth)
+            cell: self.value_after((*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth)
             for cell, stone in enumerate(cells)
             if stone == 0
         }
 
-    def after(self, cells, maker, cell, depth):
+    def value_after(self, cells, maker, cell, depth):
         for line in self.through[cell]:
             if all(cells[i] == maker + 1 for i in line):
                 return depth if maker == 0 else -depth

@@ -208,7 +208,7 @@ def test_counts_equal_plain_enumeration(shape, skip_chance):
     assert counts.classes == len(np.unique(images.min(axis=0)))
     sequences = {}
     for state, actions in reversed(moves.items()):
-        sequences[state] = sum(1 if winner is not None else sequences[after[0]] for winner, after in actions.values())
+        sequences[state] = sum(1 if winner is not None else sequences[states[0]] for winner, states in actions.values())
     assert counts.games == (None if skip_chance else sequences[bytes(game.cells), 0])
 
 

@@ -96,11 +96,11 @@ def test_probabilities_equal_equation_17(game, seed, w):
     for row, (cells, mover) in enumerate(zip(*boards, strict=True)):
         key = int(keys(boards.cells[row : row + 1])[0])
         for cell in np.flatnonzero(cells == 0):
-            after = table[:, key + (mover + 1) * 3**cell]
+            next_values = table[:, key + (mover + 1) * 3**cell]
             if game.skip_chance:
-                value = (1 - game.skip_chance) * after[1 - mover] + game.skip_chance * after[mover]
+                value = (1 - game.skip_chance) * next_values[1 - mover] + game.skip_chance * next_values[mover]
             else:
-                value = after[0]
+                value = next_values[0]
             action_values[row, cell] = value if mover == 0 else -value
         weights = np.exp(w * (action_values[row] - np.nanmax(action_values[row])))
         expected[row] = np.nan_to_num(weights / np.nansum(weights))
