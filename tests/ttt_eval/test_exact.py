@@ -169,8 +169,8 @@ def test_best_response_has_the_results_of_playing_it(game):
 
 def assert_asked(policy, expected, chunk):
     """Check that only these positions were queried, each once, and at most ``chunk`` at a time."""
-    assert len(set(policy.asked)) == len(policy.asked)
-    assert set(policy.asked) <= set(expected)
+    assert len(set(policy.queries)) == len(policy.queries)
+    assert set(policy.queries) <= set(expected)
     assert all(0 < len(batch) <= chunk for batch in policy.batches)
 
 
@@ -269,12 +269,12 @@ def test_game_value_is_unknown_on_boards_too_large_to_solve():
 
 @call
 def test_progress_grows_to_1(call):
-    seen = []
-    assert call("win-or-block", work=Work(progress=seen.append)) == call("win-or-block")
-    assert len(seen) > 1
-    assert (np.diff(seen) >= 0).all()
-    assert seen[0] >= 0
-    assert seen[-1] == 1
+    shares = []
+    assert call("win-or-block", work=Work(progress=shares.append)) == call("win-or-block")
+    assert len(shares) > 1
+    assert (np.diff(shares) >= 0).all()
+    assert shares[0] >= 0
+    assert shares[-1] == 1
 
 
 @pytest.mark.parametrize(
