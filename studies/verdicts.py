@@ -13,14 +13,14 @@ import numpy as np
 from ttt_eval.statistics import Interval
 
 
-def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
+def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0.05) -> bool | None:
     """Test whether the values of some runs are smaller than those of others: exact two-sided rank test, with ties.
 
     This is the test of Mann and Whitney (1947) over all permutations of the values. An infinite value, of a run that
     never reached its target, is one more rank.
 
     Args:
-        one, other: of independent runs, of ten or so each.
+        sample, other: of independent runs, of ten or so each.
         level: significance level.
 
     Returns:
@@ -28,10 +28,10 @@ def is_smaller(one: Sequence[float], other: Sequence[float], level: float = 0.05
     """
     from scipy.stats import rankdata
 
-    ranks = rankdata([*one, *other])
-    expected = len(one) * (len(ranks) + 1) / 2
-    statistic = ranks[: len(one)].sum() - expected
-    dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(one))]) - expected
+    ranks = rankdata([*sample, *other])
+    expected = len(sample) * (len(ranks) + 1) / 2
+    statistic = ranks[: len(sample)].sum() - expected
+    dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(sample))]) - expected
     if (np.abs(dealt) >= abs(statistic)).mean() >= level:
         return None
     return bool(statistic < 0)

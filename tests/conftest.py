@@ -202,7 +202,7 @@ def heard_signals():
 
 
 @pytest.fixture(scope="session")
-def known():
+def known_values():
     """Facts known without us: tests/data/known-values.json."""
     return json.loads((ROOT / "tests" / "data" / "known-values.json").read_text())
 

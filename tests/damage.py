@@ -124,23 +124,23 @@ def damaged_zip(whole, rng):
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         entries = [[entry.filename, archive.read(entry), zipfile.ZIP_STORED] for entry in archive.infolist()]
         comment = archive.comment
-    one, other = (entries[index] for index in rng.integers(len(entries), size=2))
+    target, other = (entries[index] for index in rng.integers(len(entries), size=2))
     names = ["x.npy", "../x.npy", "/tmp/x.npy", "x", "", "x.npy/", "\x00.npy", "x" * 60_000 + ".npy", "learner.x.npy"]
     name, kind = names[rng.integers(len(names))], rng.integers(9)
     if kind == 0:
-        one[0] = name
+        target[0] = name
     elif kind == 1:
-        entries.remove(one)
+        entries.remove(target)
     elif kind == 2:
-        entries.append(list(one))
+        entries.append(list(target))
     elif kind == 3:
-        one[1], other[1] = other[1], one[1]
+        target[1], other[1] = other[1], target[1]
     elif kind == 4:
-        one[1] = damaged_bytes(one[1], rng)
+        target[1] = damaged_bytes(target[1], rng)
     elif kind == 5:
-        one[1] = damaged_array(one[1], rng)
+        target[1] = damaged_array(target[1], rng)
     elif kind == 6:  # what grows when it is read
-        one[1:] = one[1] + bytes(20_000_000), zipfile.ZIP_DEFLATED
+        target[1:] = target[1] + bytes(20_000_000), zipfile.ZIP_DEFLATED
     elif kind == 7:
         entries.append([name, rng.bytes(100), zipfile.ZIP_STORED])
     else:
@@ -204,7 +204,7 @@ def guarded(folder):
     python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
     read = [*write, ROOT, *python, "/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]
     roots = {True: tuple(map(os.path.realpath, write)), False: tuple(map(os.path.realpath, read))}
-    found: list[str] = []
+    faults: list[str] = []
 
     def look(event, path, writes):
         path = os.fsdecode(path)
@@ -213,13 +213,13 @@ def guarded(folder):
         real = os.path.realpath(path)
         inside = any(real == root or real.startswith(f"{root}/") for root in roots[writes])
         if not inside and "__pycache__" not in real and "/__autograph_generated_file" not in real:  # of TensorFlow
-            found.append(f"{event} {path}")
+            faults.append(f"{event} {path}")
 
     usual, tempfile.tempdir = tempfile.tempdir, str(folder)  # TensorFlow writes temporary sources
     _look.append(look)
     try:
-        yield found
+        yield faults
     finally:
         _look.clear()
         tempfile.tempdir = usual
-    assert not found, found[:5]
+    assert not faults, faults[:5]

@@ -58,9 +58,9 @@ def blocks(page):
         words = match[2].split()
         line = text.count("\n", 0, match.start()) + 1
         kind = words[0] if words else ""
-        shown = re.search(r'title="([^"]+)"', match[2])
+        title = re.search(r'title="([^"]+)"', match[2])
         needs = tuple(word.removeprefix("needs=") for word in words if word.startswith("needs="))
-        file = shown[1] if shown else ""
+        file = title[1] if title else ""
         slow, output = (name in words[1:] for name in ("slow", "output"))
         results.append(Block(line, kind, slow, needs, file, output, textwrap.dedent(match[3])))
     return results
@@ -82,12 +82,12 @@ class Shell:
         tools.mkdir()
         (tools / "make").write_text(f"#!/bin/sh\nln -sfn {sys.prefix} .venv\n")
         (tools / "make").chmod(0o755)
-        kept = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE", "HOME") if name in os.environ}
+        env = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE", "HOME") if name in os.environ}
         path = [str(tools), "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         if active:
             path.insert(0, str(Path(sys.executable).parent))
         self._state = {
-            **kept,
+            **env,
             "PATH": os.pathsep.join(path),
             "PYTHONPATH": str(ROOT),  # as an installed package is found
             "OPENBLAS_NUM_THREADS": "1",

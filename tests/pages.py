@@ -49,7 +49,7 @@ class Page:
 
     def attributes(self, name, tag=None):
         """The values of an attribute, of all elements that have it."""
-        return [named[name] for one, named in self.tags if name in named and tag in (None, one)]
+        return [named[name] for element, named in self.tags if name in named and tag in (None, element)]
 
     def map(self, title):
         """The numbers of an empty board with a number in each cell."""
@@ -128,7 +128,7 @@ def accessibility_faults(page):
     from axe_playwright_python.sync_playwright import Axe
 
     result = Axe().run(page).response["violations"]
-    return [(one["id"], one["nodes"][0]["html"]) for one in result if one["impact"] in ("serious", "critical")]
+    return [(fault["id"], fault["nodes"][0]["html"]) for fault in result if fault["impact"] in ("serious", "critical")]
 
 
 WIDTHS = (360, 390, 500, 768, 1024, 1280, 1920)

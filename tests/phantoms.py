@@ -15,14 +15,14 @@ class State(NamedTuple):
     """Cells 0, 1, 2; for each player the cells on which it has found a stone; the mover; None or the result."""
 
     cells: tuple
-    found: tuple = (frozenset(), frozenset())
+    hits: tuple = (frozenset(), frozenset())
     mover: int = 0
     winner: object = None
 
     def view(self, player):
         """The cells as a player knows them."""
         return tuple(
-            stone if stone == player + 1 or cell in self.found[player] else 0 for cell, stone in enumerate(self.cells)
+            stone if stone == player + 1 or cell in self.hits[player] else 0 for cell, stone in enumerate(self.cells)
         )
 
     def legal(self):
@@ -38,10 +38,10 @@ def branches(game, state, cell):
     assert cell in state.legal()
     mover, other, skip = state.mover, 1 - state.mover, game.skip_chance
     if state.cells[cell]:
-        results = list(state.found)
+        results = list(state.hits)
         results[mover] = results[mover] | {cell}
         mover = mover if game.kind == "classic" else other
-        return [(1.0, state._replace(found=tuple(results), mover=mover), "failed")]
+        return [(1.0, state._replace(hits=tuple(results), mover=mover), "failed")]
     cells = (*state.cells[:cell], mover + 1, *state.cells[cell + 1 :])
     placed = state._replace(cells=cells)
     if reference.has_line(game.game, {cell for cell, stone in enumerate(cells) if stone == mover + 1}):
@@ -90,8 +90,8 @@ def play_out(game, state, policies):
     total = np.zeros(3)
     for cell in state.legal():
         if shares[cell]:
-            for probability, after, _ in branches(game, state, cell):
-                total += shares[cell] * probability * play_out(game, after, policies)
+            for probability, next_state, _ in branches(game, state, cell):
+                total += shares[cell] * probability * play_out(game, next_state, policies)
     return total
 
 
@@ -101,20 +101,20 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
 
     def best(histories):
         """The value, and the smallest and largest win chance of the attempts that have it."""
-        found = []
+        options = []
         for cell in histories[0][1].legal():
             ended, observations = np.zeros(3), {}
             for weight, before in histories:
-                for probability, after, observation in branches(game, before, cell):
-                    follow(weight * probability, after, ended, observations.setdefault(observation, []))
+                for probability, next_state, observation in branches(game, before, cell):
+                    follow(weight * probability, next_state, ended, observations.setdefault(observation, []))
             later = [best(group) for group in observations.values() if group]
-            value = ended[wins] - ended[2] + sum(one[0] for one in later)
-            found.append((value, *(ended[wins] + sum(one[i] for one in later) for i in (1, 2))))
-        top = max(value for value, _, _ in found) - tolerance
+            value = ended[wins] - ended[2] + sum(result[0] for result in later)
+            options.append((value, *(ended[wins] + sum(result[i] for result in later) for i in (1, 2))))
+        top = max(value for value, _, _ in options) - tolerance
         return (
-            max(value for value, _, _ in found),
-            min(least for value, least, _ in found if value >= top),
-            max(most for value, _, most in found if value >= top),
+            max(value for value, _, _ in options),
+            min(least for value, least, _ in options if value >= top),
+            max(greatest for value, _, greatest in options if value >= top),
         )
 
     def follow(weight, reached, ended, histories):
@@ -127,10 +127,10 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
             shares = policy.of(reached)
             for cell in reached.legal():
                 if shares[cell]:
-                    for probability, after, _ in branches(game, reached, cell):
-                        follow(weight * shares[cell] * probability, after, ended, histories)
+                    for probability, next_state, _ in branches(game, reached, cell):
+                        follow(weight * shares[cell] * probability, next_state, ended, histories)
 
     ended, histories = np.zeros(3), []
     follow(1.0, state, ended, histories)
-    value, least, most = best(histories) if histories else (0.0, 0.0, 0.0)
-    return ended[wins] - ended[2] + value, ended[wins] + least, ended[wins] + most
+    value, least, greatest = best(histories) if histories else (0.0, 0.0, 0.0)
+    return ended[wins] - ended[2] + value, ended[wins] + least, ended[wins] + greatest

@@ -108,8 +108,8 @@ def all_positions(game, stones=0):
     cells = cells[np.count_nonzero(cells, axis=1) >= stones]
     boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
     if game.skip_chance == 0:
-        seen = boards.own_first()
-        behind = (seen == 2).sum(axis=1) - (seen == 1).sum(axis=1)
+        views = boards.own_first()
+        behind = (views == 2).sum(axis=1) - (views == 1).sum(axis=1)
         boards = boards.take((behind == 0) | (behind == 1))
     return boards
 
@@ -124,9 +124,9 @@ def assert_bellman_equation(solution, boards, tolerance):
         position = boards.position(row)
         for action in np.flatnonzero(position.cells == 0)[:4].tolist():
             expected = 0.0
-            for probability, after, winner in chance_outcomes(solution.game, position, action):
-                value = float(solution.values(Boards.from_positions([after]))[0])
-                expected += probability * (value if after.mover == position.mover or winner is not None else -value)
+            for probability, child, winner in chance_outcomes(solution.game, position, action):
+                value = float(solution.values(Boards.from_positions([child]))[0])
+                expected += probability * (value if child.mover == position.mover or winner is not None else -value)
             assert abs(action_values[row, action] - expected) <= tolerance
 
 
@@ -144,7 +144,7 @@ def everything(shape):
             moves[cells, mover] = {}
             for action in reference.legal_cells(shape, set(np.flatnonzero(position.cells).tolist())):
                 outcomes = chance_outcomes(shape, position, action)
-                states = [(after.position.cells.tobytes(), after.position.mover) for after in outcomes]
+                states = [(outcome.position.cells.tobytes(), outcome.position.mover) for outcome in outcomes]
                 moves[cells, mover][action] = outcomes[0].winner, states
                 if outcomes[0].winner is None:
                     following |= dict.fromkeys(states)
@@ -239,4 +239,4 @@ def _events(path):
     from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 
     events = list(LegacyEventFileLoader(str(path)).Load())
-    return [(event.step, _untimed({one.tag: one.simple_value for one in event.summary.value})) for event in events]
+    return [(event.step, _untimed({item.tag: item.simple_value for item in event.summary.value})) for event in events]

@@ -115,10 +115,10 @@ def policy(case, tiny_run, tmp_path_factory):
         name = SEARCHING[kind].format(run=tiny_run(what))
     elif kind == "book":
         path = tmp_path_factory.mktemp("book") / "a.book"
-        seen = plain.positions_of_random_play(game, 256)
-        values = make_policy(what, game).probabilities(seen)
+        boards = plain.positions_of_random_play(game, 256)
+        values = make_policy(what, game).probabilities(boards)
         results = np.tile(np.array([[3, 2, 1]]), (256, 1))
-        make_book(game, [PlayedMoves(seen, values.argmax(axis=1), results)], plies=5).write(path)
+        make_book(game, [PlayedMoves(boards, values.argmax(axis=1), results)], plies=5).write(path)
         name = f"book:path={path},choose=ucb,then={what}"
     elif kind == "sb3":
         model = getattr(importlib.import_module(MODELS[what]), what)

@@ -82,16 +82,16 @@ def test_scripts_end_with_the_exact_result(name, words, exploited, tmp_path):
 
 def test_q_learning_from_scratch(tmp_path):
     path = EXAMPLES / "q_learning_from_scratch.py"
-    before, after = (float(run(path, tmp_path, "--episodes", games).split(": ")[1]) for games in (1, 4_000))
-    assert 0 <= after < before <= 1
+    before, final = (float(run(path, tmp_path, "--episodes", games).split(": ")[1]) for games in (1, 4_000))
+    assert 0 <= final < before <= 1
 
 
 @pytest.mark.needs("open_spiel")
 def test_open_spiel_bot(tmp_path):
     board = ("--rows", 2, "--columns", 3, "--win-length", 2)
     printed = run(EXAMPLES / "open_spiel_bot.py", tmp_path, "--policy", "random", "--games", 20, *board)
-    theirs, ours = numbers(r"^exploitability by \S+: (\S+), ", printed)
-    assert 0 < theirs == ours < 1
+    reference, ours = numbers(r"^exploitability by \S+: (\S+), ", printed)
+    assert 0 < reference == ours < 1
     points, low, high = numbers(r"(\d\.\d+)", printed.splitlines()[0])
     assert 0 < low < points < high < 1
 
@@ -103,8 +103,8 @@ def test_tour_as_a_script(tmp_path):
     (tmp_path / "tour.py").write_text(text)
     (tmp_path / "empty").mkdir()
     printed = run(tmp_path / "tour.py", tmp_path / "empty")
-    [(before, after)] = re.findall(r"games (\d\.\d+), after \S+ games (\d\.\d+)", printed)
-    assert 0 <= float(after) < float(before) == pytest.approx(exploitability(Game(3, 3, 3, 0.25), "random"), abs=5.1e-5)
+    [(before, final)] = re.findall(r"games (\d\.\d+), after \S+ games (\d\.\d+)", printed)
+    assert 0 <= float(final) < float(before) == pytest.approx(exploitability(Game(3, 3, 3, 0.25), "random"), abs=5.1e-5)
 
 
 @pytest.mark.slow

@@ -45,8 +45,8 @@ def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
 
     stored = nbformat.read(ROOT / "examples" / "first_hour.ipynb", as_version=4)
     printed = "".join(output.get("text", "") for cell in stored.cells for output in cell.get("outputs", []))
-    shown = re.findall(r"^```text output\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.M | re.S)
-    lines = [" ".join(line.split()) for text in shown for line in text.splitlines() if line.strip()]
+    outputs = re.findall(r"^```text output\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.M | re.S)
+    lines = [" ".join(line.split()) for text in outputs for line in text.splitlines() if line.strip()]
     assert lines
     plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed).split())
     assert [line for line in lines if line not in plain] == []

@@ -36,12 +36,12 @@ def anchors_of(page):
 
 
 def test_the_navigation_has_every_page_once():
-    shown, there = make_pages.navigation(), {*make_pages.page_paths().values(), *GENERATED}
-    assert len(shown) == len(set(shown)), (
-        f"twice in mkdocs.yml: {sorted(page for page in shown if shown.count(page) > 1)}"
+    pages, there = make_pages.navigation(), {*make_pages.page_paths().values(), *GENERATED}
+    assert len(pages) == len(set(pages)), (
+        f"twice in mkdocs.yml: {sorted(page for page in pages if pages.count(page) > 1)}"
     )
-    assert there <= set(shown), f"not under nav in mkdocs.yml: {sorted(there - set(shown))}"
-    assert set(shown) <= there, f"in mkdocs.yml, and no page: {sorted(set(shown) - there)}"
+    assert there <= set(pages), f"not under nav in mkdocs.yml: {sorted(there - set(pages))}"
+    assert set(pages) <= there, f"in mkdocs.yml, and no page: {sorted(set(pages) - there)}"
     for page in make_pages.api_pages():
         name = page.removeprefix("api/").removesuffix(".md").replace("/", ".")
         assert importlib.util.find_spec(name) is not None, page

@@ -24,8 +24,8 @@ def test_the_declared_python_versions_are_tested():
 
 def test_make_steps_are_targets():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    asked = {word for line in matches(r"(?:run: make|targets:) ([a-z -]+?)(?: PYTHON=.*)?\n") for word in line.split()}
-    assert {"test", "unit"} <= asked <= targets
+    words = {word for line in matches(r"(?:run: make|targets:) ([a-z -]+?)(?: PYTHON=.*)?\n") for word in line.split()}
+    assert {"test", "unit"} <= words <= targets
 
 
 def test_tests_for_windows_exist():

@@ -53,7 +53,7 @@ class PositionSetPlan:
         game: without skips.
         stones: minimum and maximum number of stones on the board.
         count: number of positions.
-        seen: maximum number of positions decided within 2 plies: a threat of a line that must be blocked.
+        quick: maximum number of positions decided within 2 plies: a threat of a line that must be blocked.
         wins: maximum number of won positions.
         nodes: maximum number of positions visited by a proof.
         seed: seed of all random numbers.
@@ -63,7 +63,7 @@ class PositionSetPlan:
     game: Game
     stones: tuple[int, int]
     count: int = 1000
-    seen: int = 200
+    quick: int = 200
     wins: int = 500
     nodes: int = 20_000
     seed: int = 1
@@ -100,7 +100,7 @@ def make_proved(
     """
     if not plan.game.gravity:
         check_provable(plan.game)
-    limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.seen}
+    limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.quick}
     accepted, drawn, counts = dict[bytes, ProvedPosition](), 0, Counter[str]()
     with closing(map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)) as work:
         for candidate in chain.from_iterable(results_in_order(work)):

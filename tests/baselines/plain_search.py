@@ -11,8 +11,8 @@ from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
 
 
 def softmax(logits):
-    most = max(logits.values())
-    weights = {cell: math.exp(logit - most) for cell, logit in logits.items()}
+    largest = max(logits.values())
+    weights = {cell: math.exp(logit - largest) for cell, logit in logits.items()}
     total = sum(weights.values())
     return {cell: weight / total for cell, weight in weights.items()}
 
@@ -41,7 +41,7 @@ class PlainTree:
         }
         self.lines = [set(line) for line in plain.all_lines(game)]
         self.cells, self.mover = {(): position.cells.tolist()}, {(): position.mover}
-        self.visits, self.known, self.edges = {}, {}, 1
+        self.visits, self.exact_values, self.edges = {}, {}, 1
         self.prior, self.raw_value, self.tried = {}, {}, {}
         self.look(())
 
@@ -64,9 +64,9 @@ class PlainTree:
             blocks = self.wins_of(node, 1 - mover) if self.game.skip_chance == 0 else []
         self.visits[node] = 1
         if node and wins:
-            self.known[node] = 1.0
+            self.exact_values[node] = 1.0
         elif node and len(blocks) > 1:
-            self.known[node] = -1.0
+            self.exact_values[node] = -1.0
         else:
             sensible = [int(cell) for cell in wins or blocks or np.flatnonzero(np.array(cells) == 0)]
             boards = Boards(np.array([cells], np.int8), np.array([mover], np.int8))
@@ -110,8 +110,8 @@ class PlainTree:
 
     def value(self, node):
         """Of a position, to its mover."""
-        if node in self.known:
-            return self.known[node]
+        if node in self.exact_values:
+            return self.exact_values[node]
         times = {cell: self.times(node, cell) for cell in self.tried[node]}
         total = self.raw_value[node] + sum(n * self.move_value(node, cell) for cell, n in times.items())
         return total / (1 + sum(times.values()))
@@ -133,8 +133,8 @@ class PlainTree:
 
     def improved(self, node):
         values = self.completed(node)
-        most = max((self.times(node, cell) for cell in self.tried[node]), default=0)
-        scale = (self.settings["maxvisit_init"] + most) * self.settings["value_scale"]
+        max_visits = max((self.times(node, cell) for cell in self.tried[node]), default=0)
+        scale = (self.settings["maxvisit_init"] + max_visits) * self.settings["value_scale"]
         return {cell: math.log(p) + scale * values[cell] for cell, p in self.prior[node].items()}
 
     def choose(self, node, considered_visit):
@@ -164,9 +164,9 @@ class PlainTree:
 
     def simulate(self, considered_visit=0):
         node, path = (), []
-        if node in self.known:
+        if node in self.exact_values:
             return
-        while node not in self.known:
+        while node not in self.exact_values:
             cell = self.choose(node, considered_visit)
             path.append((node, cell))
             turns = self.turns(node, cell)
@@ -178,12 +178,12 @@ class PlainTree:
             self.visits[node] += 1
         for above, cell in reversed(path):
             self.visits[above] += 1
-            if self.settings["decisive"] and all(turn in self.known for turn in self.turns(above, cell)):
+            if self.settings["decisive"] and all(turn in self.exact_values for turn in self.turns(above, cell)):
                 self.settle(above)
 
     def next_of(self, turns):
         """The turn that is behind its share of visits; not one that is known, if the other is not."""
-        unknown = [turn for turn in turns if turn not in self.known]
+        unknown = [turn for turn in turns if turn not in self.exact_values]
         if len(unknown) < 2:
             return unknown[0] if unknown else turns[0]
         skip, (other, own) = self.game.skip_chance, unknown
@@ -199,26 +199,26 @@ class PlainTree:
             self.mover[turn] = turn[-1][1]
             if won or 0 not in self.cells[turn]:
                 self.visits[turn] = 1
-                self.known[turn] = float(won) * (1 if self.mover[turn] == mover else -1)
+                self.exact_values[turn] = float(won) * (1 if self.mover[turn] == mover else -1)
             else:
                 self.look(turn)
 
     def solved(self, node):
         turns = {cell: self.turns(node, cell) for cell in self.tried[node] if self.settings["decisive"]}
-        return [cell for cell in turns if all(turn in self.known for turn in turns[cell])]
+        return [cell for cell in turns if all(turn in self.exact_values for turn in turns[cell])]
 
     def settle(self, node):
         values = {cell: self.move_value(node, cell) for cell in self.solved(node)}
         if max(values.values()) == 1 or len(values) == len(self.prior[node]):
-            self.known[node] = max(values.values())
+            self.exact_values[node] = max(values.values())
 
     def branch(self, node):
         """The part of the search below a node, as a search of its own."""
         position = Boards(np.array([self.cells[node]], np.int8), np.array([self.mover[node]], np.int8)).position(0)
         branch = PlainTree(self.game, position, self.evaluator, **self.settings)
-        for name in ("cells", "mover", "visits", "known", "prior", "raw_value", "tried"):
-            kept = {way[len(node) :]: x for way, x in getattr(self, name).items() if way[: len(node)] == node}
-            setattr(branch, name, {way: [*x] if isinstance(x, list) else x for way, x in kept.items()})
+        for name in ("cells", "mover", "visits", "exact_values", "prior", "raw_value", "tried"):
+            entries = {way[len(node) :]: x for way, x in getattr(self, name).items() if way[: len(node)] == node}
+            setattr(branch, name, {way: [*x] if isinstance(x, list) else x for way, x in entries.items()})
         return branch
 
 

@@ -55,18 +55,18 @@ def rank_of(full):
 
 
 @pytest.mark.parametrize("case", ["svd_equation", "svd_as_published", "hosvd_equation", "hosvd2_equation"])
-def test_relative_errors_are_known(known, case):
+def test_relative_errors_are_known(known_values, case):
     method, terminal = case.split("_", 1)
     full, values = decomposition(Game(), method, terminal=terminal), random_play_values(Game(), terminal)
-    for rank, fact in known["relative_error_3x3x3"][case].items():
+    for rank, fact in known_values["relative_error_3x3x3"][case].items():
         compressed = full.at(int(rank))
         assert compressed.relative_error == pytest.approx(fact, abs=6e-6)
         assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-12)
 
 
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
-def test_ranks_are_known(known, terminal):
-    facts = known["random_play_values_3x3x3"][terminal]
+def test_ranks_are_known(known_values, terminal):
+    facts = known_values["random_play_values_3x3x3"][terminal]
     assert rank_of(decomposition(Game(), "svd", terminal=terminal)) == facts["rank_81x243"]
     for method in ("hosvd", "hosvd2", "hooi"):
         assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(facts["multilinear_rank"])
@@ -99,8 +99,8 @@ def test_hooi_equals_tensorly(seed):
     values = table_of_noise(BOARD, seed)
     tensor = THREE_PAIRS.tensor(values)
     for rank in (1, 4, 8):
-        theirs = tensorly.tucker_to_tensor(tucker(tensor, [rank] * 3, init="svd", n_iter_max=10000, tol=1e-12))
-        missed = np.linalg.norm(theirs - tensor) / np.linalg.norm(tensor)
+        reference = tensorly.tucker_to_tensor(tucker(tensor, [rank] * 3, init="svd", n_iter_max=10000, tol=1e-12))
+        missed = np.linalg.norm(reference - tensor) / np.linalg.norm(tensor)
         assert decompose("hooi", values, THREE_PAIRS).at(rank).relative_error == pytest.approx(missed, rel=1e-5)
 
 
@@ -198,10 +198,10 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
     monkeypatch.setattr(singular_vectors, "EXACT", exact)
     monkeypatch.setattr(singular_vectors, "GRAM", gram)
     for other in (matrix, matrix @ ortho_group.rvs(shape[1], random_state=rng)):
-        for most in (1, 5, 8):  # 1 and 5 cut through equal values
-            result, missed = singular_vectors.leading_vectors(other, most)
-            assert_allclose(result, expected[:, :most], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
-            assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][most:]).sum(), abs=1e-10)
+        for count in (1, 5, 8):  # 1 and 5 cut through equal values
+            result, missed = singular_vectors.leading_vectors(other, count)
+            assert_allclose(result, expected[:, :count], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
+            assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][count:]).sum(), abs=1e-10)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -217,9 +217,9 @@ def test_a_truncated_decomposition_equals_the_exact_one(monkeypatch, method):
     truncated = decompose(method, values, grouping, max_vectors=20)
     assert truncated.largest == 20
     for rank in (1, 7, 12, 20):
-        ours, theirs = truncated.at(rank), exact.at(rank)
-        assert ours.relative_error == pytest.approx(theirs.relative_error, rel=1e-6)
-        assert_allclose(ours.table(), theirs.table(), rtol=0, atol=1e-7)
+        ours, reference = truncated.at(rank), exact.at(rank)
+        assert ours.relative_error == pytest.approx(reference.relative_error, rel=1e-6)
+        assert_allclose(ours.table(), reference.table(), rtol=0, atol=1e-7)
     with pytest.raises(ValueError, match=r"rank=21 is no rank of .* choose 0 to 20"):
         truncated.at(21)
 

@@ -78,9 +78,9 @@ def test_best_play_ends_after_the_distance(kind):
     game, solver = CONNECT_FOUR, solver_of(CONNECT_FOUR)
     for columns, score in list(SCORED["scores"][kind].items())[:10]:
         value, start = int(np.sign(score)), len(columns)
-        for left in range(solver.distance(score, start), 0, -1):
+        for rest in range(solver.distance(score, start), 0, -1):
             now = solver.score(played(columns, game))
-            assert (solver.distance(now.low, len(columns)), now.value) == (left, value * (-1) ** (len(columns) - start))
+            assert (solver.distance(now.low, len(columns)), now.value) == (rest, value * (-1) ** (len(columns) - start))
             scores = solver.scores(played(columns, game))
             columns += str(max(scores, key=lambda cell: scores[cell].low) % 7 + 1)
         winner = {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
@@ -119,12 +119,12 @@ def test_lines_are_found_as_in_plain_reading(game, data):
     bits = sum(bit(*cell) for cell in chosen)
     stones = {row * game.columns + column for row, column in chosen}
     lines = [set(line) for line in plain.all_lines(game)]
-    found = winning_cells(bits, board)
+    wins = winning_cells(bits, board)
     for row, column in np.ndindex(game.rows, game.columns):
         if (row, column) not in cells:
             cell = row * game.columns + column
             completes = any(cell in line and line <= stones | {cell} for line in lines)
-            assert bool(found & bit(row, column)) == completes
+            assert bool(wins & bit(row, column)) == completes
     assert mirror(bits, board) == sum(bit(row, game.columns - 1 - column) for row, column in chosen)
 
 

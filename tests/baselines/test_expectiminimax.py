@@ -51,12 +51,12 @@ class Definition:
 
     def move_values(self, cells, mover, depth):
         return {
-            cell: self.after((*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth)
+            cell: self.value_after((*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth)
             for cell, stone in enumerate(cells)
             if stone == 0
         }
 
-    def after(self, cells, maker, cell, depth):
+    def value_after(self, cells, maker, cell, depth):
         for line in self.through[cell]:
             if all(cells[i] == maker + 1 for i in line):
                 return depth if maker == 0 else -depth
@@ -114,8 +114,8 @@ def defined(definition, boards, depth):
 # The values
 
 
-def test_known_values(known):
-    for text, by_depth in known["expectiminimax_skip_quarter_count_reading"].items():
+def test_known_values(known_values):
+    for text, by_depth in known_values["expectiminimax_skip_quarter_count_reading"].items():
         if text == "note":
             continue
         game = Game(*map(int, text.split()[0].split("x")), 0.25)

@@ -115,7 +115,7 @@ def received(tmp_path):
 
 def children():
     """Processes of engines that this one has started."""
-    return [one for one in psutil.Process().children(recursive=True) if "engine" in " ".join(one.cmdline())]
+    return [child for child in psutil.Process().children(recursive=True) if "engine" in " ".join(child.cmdline())]
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,7 @@ def moves_of(spec, *positions, game=GAME):
     player = make_policy(spec, game).player()
     player.begin(np.zeros(1, np.int64))
     rng = np.random.default_rng(0)
-    moves = [int(player.act(Boards.from_positions([one]), np.zeros(1, np.int64), rng)[0]) for one in positions]
+    moves = [int(player.act(Boards.from_positions([state]), np.zeros(1, np.int64), rng)[0]) for state in positions]
     player.close()
     return moves
 
@@ -207,10 +207,10 @@ def test_rectangles_and_exactly_five_are_sent(engine, received):
 
 def test_time_and_memory_limits_are_sent(engine, received):
     moves_of(engine(move=0.25, clock="3+0.5", memory=16), FIRST, SECOND)
-    said = received()
+    lines = received()
     limits = ["INFO timeout_turn 250", "INFO timeout_match 3000", f"INFO max_memory {16 << 20}"]
-    assert said[:5] == ["START 7", *limits, "INFO game_type 1"]
-    first, second = [int(line.split()[2]) for line in said if "time_left" in line]
+    assert lines[:5] == ["START 7", *limits, "INFO game_type 1"]
+    first, second = [int(line.split()[2]) for line in lines if "time_left" in line]
     assert first == 3000
     assert 3000 < second <= 3500
     moves_of(engine(move=0, memory=1 << 20), FIRST)
@@ -411,10 +411,10 @@ def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
     game, log = ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"], tmp_path / "games.jsonl"
     evaluate.main(["match", spec, "random", *game, f"--log={log}", "--json"])
-    said = capsys.readouterr()
-    forfeits = json.loads(said.out)["forfeits"]
+    output = capsys.readouterr()
+    forfeits = json.loads(output.out)["forfeits"]
     assert forfeits["a"] > 0
-    assert " ".join(said.err.split()).endswith(" ".join(forfeits["first"].split()))
+    assert " ".join(output.err.split()).endswith(" ".join(forfeits["first"].split()))
     evaluate.main(["games", str(log), f"--out={tmp_path / 'games.txt'}"])
     assert list(read_games(tmp_path / "games.txt")) == list(read_games(log))
     assert sum(played.forfeit is not None for played in read_games(log)) == forfeits["a"]

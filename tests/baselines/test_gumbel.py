@@ -27,12 +27,12 @@ def counted_visits(moves, simulations):
     """Return the earlier visits of each simulation's move, counted as by the authors."""
     if moves < 2:
         return list(range(simulations))
-    visits, left, out = [0] * moves, moves, []
+    visits, candidates, out = [0] * moves, moves, []
     while len(out) < simulations:
-        for _ in range(max(1, int(simulations / (math.ceil(math.log2(moves)) * left)))):
-            out += visits[:left]
-            visits[:left] = [count + 1 for count in visits[:left]]
-        left = max(2, left // 2)
+        for _ in range(max(1, int(simulations / (math.ceil(math.log2(moves)) * candidates)))):
+            out += visits[:candidates]
+            visits[:candidates] = [count + 1 for count in visits[:candidates]]
+        candidates = max(2, candidates // 2)
     return out[:simulations]
 
 
@@ -61,7 +61,7 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, si
         assert_allclose(result.improved[row, cells], [improved[cell] for cell in cells], atol=1e-5)
         assert_allclose(result.improved[row].sum(), 1, atol=1e-12)
         values = other.completed(())
-        value = other.known.get((), sum(improved[cell] * values[cell] for cell in cells))
+        value = other.exact_values.get((), sum(improved[cell] * values[cell] for cell in cells))
         assert_allclose(result.improved_values[row], value, atol=1e-5)
         times, certain = {cell: other.times((), cell) for cell in cells}, other.solved(())
         last = {c for c in other.noisy() if times[c] == max(times.values())} | set(certain)

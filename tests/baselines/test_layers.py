@@ -21,7 +21,7 @@ build_once = cache(build)
 
 
 @pytest.mark.parametrize("skip_chance", SKIPS)
-def test_values_of_4x4_satisfy_the_bellman_equation(skip_chance, known):
+def test_values_of_4x4_satisfy_the_bellman_equation(skip_chance, known_values):
     game = Game(4, 4, 4, skip_chance)
     ours = build(game)
     plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 100), 1e-15)
@@ -29,7 +29,7 @@ def test_values_of_4x4_satisfy_the_bellman_equation(skip_chance, known):
     if skip_chance == 0.25:
         assert start == pytest.approx(65393675 / 536870912, abs=1e-15)
     if skip_chance == 0:
-        assert start == int(known["optimal_play"]["4x4x4 skip 0"]["value"])
+        assert start == int(known_values["optimal_play"]["4x4x4 skip 0"]["value"])
 
 
 def test_values_above_16_cells_are_float32():

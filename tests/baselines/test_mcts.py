@@ -96,12 +96,12 @@ def test_solved_values_are_exact_and_propagated(game, leaf):
     search = searched(game, boards, 1500, leaf)
     assert search.solved.sum() > 60
     assert_allclose(search.action_values[search.solved], exact[search.solved], atol=1e-12)
-    known = search.visits.sum(axis=1) < 1500  # no more simulations where everything is certain
-    assert known.sum() > 30
+    certain = search.visits.sum(axis=1) < 1500  # no more simulations where everything is certain
+    assert certain.sum() > 30
     best = np.nanmax(exact, axis=1, keepdims=True)
-    assert_allclose(search.root_values[known], best[known, 0], atol=1e-12)
-    assert_allclose(search.values[known], best[known, 0], atol=1e-12)
-    assert not ((search.probabilities() > 0) & (exact < best - 1e-12))[known].any()
+    assert_allclose(search.root_values[certain], best[certain, 0], atol=1e-12)
+    assert_allclose(search.values[certain], best[certain, 0], atol=1e-12)
+    assert not ((search.probabilities() > 0) & (exact < best - 1e-12))[certain].any()
 
 
 class Hesitating(PlainEvaluator):
@@ -167,9 +167,9 @@ def test_a_continued_tree_agrees_with_a_plain_implementation(skip, text):
         other.simulate()
     num_continued = 0
     for cell in other.tried[()]:
-        after = (cell, 1 - mover)
-        nodes = [(after,), ((cell, mover),)] if skip else [(after,)]
-        nodes += [(after, (reply, mover)) for reply in other.tried.get((after,), [])]
+        edge = (cell, 1 - mover)
+        nodes = [(edge,), ((cell, mover),)] if skip else [(edge,)]
+        nodes += [(edge, (reply, mover)) for reply in other.tried.get((edge,), [])]
         for node in nodes:
             if not other.tried.get(node):
                 continue
@@ -256,13 +256,13 @@ def test_root_noise_is_mixed_with_the_priors():
 def test_a_move_solved_as_lost_is_not_played():
     game = Game(skip_chance=0.25)
     search = searched(game, Boards.start(game), 200)
-    most, edges = int(np.argmax(search.visits[0])), search.tree.edges[0]
-    (edge,) = (edge for edge in mcts.tree.children_of(search.tree, 0, 0) if edges["cell"][edge] == most)
+    move, edges = int(np.argmax(search.visits[0])), search.tree.edges[0]
+    (edge,) = (edge for edge in mcts.tree.children_of(search.tree, 0, 0) if edges["cell"][edge] == move)
     edges["is_solved"][edge], edges["q"][edge] = 1, -1
-    assert search.probabilities()[0, most] == 0
-    assert search.probabilities(1)[0, most] == 0
+    assert search.probabilities()[0, move] == 0
+    assert search.probabilities(1)[0, move] == 0
     edges["q"][edge] = -0.5  # worse than what? nobody knows
-    assert search.probabilities()[0, most] == 1
+    assert search.probabilities()[0, move] == 1
 
 
 def test_values_and_analysis_agree():

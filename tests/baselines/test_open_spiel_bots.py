@@ -52,7 +52,7 @@ def test_alpha_beta_obeys_its_depth():
 
 @there
 @pytest.mark.parametrize(
-    ("settings", "game", "said"),
+    ("settings", "game", "message"),
     [
         ("", Game(skip_chance=0.25), "skip_chance=0.25"),
         (":algorithm=minimx", Game(), "algorithm='minimx'"),
@@ -62,8 +62,8 @@ def test_alpha_beta_obeys_its_depth():
         ("", Game(), r"openspiel draws its simulations: give it rng=np\.random\.default_rng"),
     ],
 )
-def test_invalid_specs_are_refused(settings, game, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_specs_are_refused(settings, game, message):
+    with pytest.raises(ValueError, match=message):
         make_policy(f"openspiel{settings}", game).probabilities(Boards.start(game))
 
 

@@ -159,11 +159,11 @@ def test_next_policy_plays_where_the_book_ends(book_file):
     path = book_file(game)
     policy, then = make_policy(f"book:{path},then=optimal", game), make_policy("optimal", game)
     boards = plain.positions_of_random_play(game, 200)
-    _, known = policy.book_probabilities(boards)
-    assert 0 < known.sum() < 200
+    _, in_book = policy.book_probabilities(boards)
+    assert 0 < in_book.sum() < 200
     result = policy.probabilities(boards)
-    assert_array_equal(result[~known], then.probabilities(boards)[~known])
-    assert (result[known] != then.probabilities(boards)[known]).any()
+    assert_array_equal(result[~in_book], then.probabilities(boards)[~in_book])
+    assert (result[in_book] != then.probabilities(boards)[in_book]).any()
 
 
 def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
@@ -173,9 +173,9 @@ def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
     slots = np.arange(100)
     player.begin(slots)
     actions = player.act(boards, slots, np.random.default_rng(0))
-    shares, known = policy.book_probabilities(boards)
-    assert (shares[slots, actions][known] > 0).all()
-    assert sorted(player.then.trees) == np.flatnonzero(~known).tolist()
+    shares, in_book = policy.book_probabilities(boards)
+    assert (shares[slots, actions][in_book] > 0).all()
+    assert sorted(player.then.trees) == np.flatnonzero(~in_book).tolist()
 
 
 def test_the_clock_of_a_match_reaches_the_next_policy():

@@ -17,30 +17,30 @@ from ttt_envs.game.rules import DRAW
 def solver(game):
     """A function that plays a position out: the value to the mover of (own stones, other stones), as sets of cells."""
     lines = np.array([sum(1 << cell for cell in line) for line in {frozenset(line) for line in plain.all_lines(game)}])
-    seen = np.full(4**game.cells if game.cells <= 12 else 0, 2, np.int8)
-    return lambda own, other: int(played_out(own, other, lines, game.cells, seen))
+    table = np.full(4**game.cells if game.cells <= 12 else 0, 2, np.int8)
+    return lambda own, other: int(played_out(own, other, lines, game.cells, table))
 
 
 @njit(cache=True)
-def played_out(own, other, lines, cells, seen):
-    """Every move tried; ``seen`` remembers values on small boards, 2 where there is none yet."""
+def played_out(own, other, lines, cells, table):
+    """Every move tried; ``table`` remembers values on small boards, 2 where there is none yet."""
     place = own << cells | other
-    if len(seen) > 0 and seen[place] != 2:
-        return int64(seen[place])
+    if len(table) > 0 and table[place] != 2:
+        return int64(table[place])
     best = -2
     for cell in range(cells):
         if not (own | other) >> cell & 1:
-            after = own | 1 << cell
+            stones = own | 1 << cell
             for line in lines:
-                if after & line == line:
+                if stones & line == line:
                     best = 1
             if best < 1:
-                best = max(best, -played_out(other, after, lines, cells, seen))
+                best = max(best, -played_out(other, stones, lines, cells, table))
             if best == 1:
                 break
     best = 0 if best == -2 else best  # a full board
-    if len(seen) > 0:
-        seen[place] = best
+    if len(table) > 0:
+        table[place] = best
     return best
 
 
@@ -86,9 +86,9 @@ def test_small_boards_end_as_playing_them_out_says():
         assert result.winner == (0 if value(0, 0) == 1 else DRAW), game
         assert (result.move is None) == (result.winner == DRAW)
         if result.move is not None:
-            after = 1 << result.move
+            stones = 1 << result.move
             lines = [set(line) for line in plain.all_lines(game)]
-            assert {result.move} in lines or value(0, after) == -1, game
+            assert {result.move} in lines or value(0, stones) == -1, game
 
 
 def test_positions_have_the_winner_of_exhaustive_search():
@@ -109,8 +109,8 @@ def games_of(text):
     return [Game(*map(int, text.split(",")))]
 
 
-def test_solved_games_have_their_known_winner(known):
-    literature = known["mnk_no_skip_literature"]
+def test_solved_games_have_their_known_winner(known_values):
+    literature = known_values["mnk_no_skip_literature"]
     for texts, winner in ((literature["draw"], DRAW), (literature["player_0_wins"], 0)):
         for text in texts:
             for game in games_of(text):
@@ -141,14 +141,14 @@ def test_the_size_of_the_table_does_not_change_the_winner(memory):
 
 
 def test_threats_and_candidate_moves_keep_the_value():
-    seen = {YES: 0, NO: 0, UNKNOWN: 0}
+    counts = {YES: 0, NO: 0, UNKNOWN: 0}
     narrowed = 0
     for game in MIDDLE:
         value, board = solver(game), make_board(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
         for own, other in random_positions(game, 600, empty=7):
             verdict, cells = find_threats(own, other, board)
-            seen[verdict] += 1
+            counts[verdict] += 1
             moves = cells_of(int(cells))
             assert not int(cells) & (own | other)
             live = any(not line & own or not line & other for line in lines)
@@ -162,15 +162,15 @@ def test_threats_and_candidate_moves_keep_the_value():
             else:
                 assert max(outcomes, default=0) == value(own, other), (game, own, other)
                 narrowed += len(moves) < game.cells - (own | other).bit_count()
-    assert min(seen.values()) > 100
+    assert min(counts.values()) > 100
     assert narrowed > 1000
 
 
 def outcome_of(game, value, own, other, cell):
     """The value of a stone on ``cell``, for the mover."""
-    after = own | 1 << cell
-    wins = any(all(after >> i & 1 for i in line) for line in plain.all_lines(game))
-    return 1 if wins else -value(other, after)
+    stones = own | 1 << cell
+    wins = any(all(stones >> i & 1 for i in line) for line in plain.all_lines(game))
+    return 1 if wins else -value(other, stones)
 
 
 def test_player_0_does_not_win_where_player_1_holds():

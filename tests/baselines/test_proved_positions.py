@@ -28,13 +28,13 @@ def played(game, count, seed):
 def test_every_move_has_the_result_that_the_solver_has(game):
     boards = played(game, 60, seed=1)
     values = build(game).action_values(boards)
-    prover, seen = Prover(game), set()
+    prover, kinds = Prover(game), set()
     for row in range(len(boards.mover)):
         results = prover.results(boards.position(row))
         expected = np.where(np.isnan(values[row]), TAKEN, np.nan_to_num(values[row]))
         assert results.tolist() == expected.tolist(), (game, boards.position(row))
-        seen.update(results.tolist())
-    assert seen - {TIED} == {TAKEN, WIN, LOSS}
+        kinds.update(results.tolist())
+    assert kinds - {TIED} == {TAKEN, WIN, LOSS}
 
 
 def test_a_position_is_given_up_after_so_many_nodes():

@@ -117,8 +117,8 @@ def game_called(name):
 @pytest.mark.parametrize(
     "name", ["3x3x3 skip 0", "3x3x3 skip 1/4", "2x2x2 skip 1/4", "2x3x3 skip 1/4", "3x3x2 skip 1/4", "3x4x3 skip 0"]
 )
-def test_optimal_play_has_its_known_value(known, name):
-    facts, game = known["optimal_play"][name], game_called(name)
+def test_optimal_play_has_its_known_value(known_values, name):
+    facts, game = known_values["optimal_play"][name], game_called(name)
     solution = solve(game, cache=False)
     start = Boards.start(game)
     assert solution.value == pytest.approx(float(Fraction(facts["value"])), abs=1e-12)
@@ -136,8 +136,8 @@ def test_optimal_play_has_its_known_value(known, name):
 # Distances
 
 
-def test_distances_of_tic_tac_toe_are_known(known):
-    facts, game = known["distance_to_end_3x3x3_no_skip"], Game()
+def test_distances_of_tic_tac_toe_are_known(known_values):
+    facts, game = known_values["distance_to_end_3x3x3_no_skip"], Game()
     boards = positions_of(game)
     values, plies = solved(game).values(boards), solved(game).distance(boards)
     for value, name in ((1, "player_to_move_wins_in"), (-1, "player_to_move_loses_in")):
@@ -167,8 +167,8 @@ def test_distance_with_skips_is_refused():
 # Counts
 
 
-def test_counts_of_tic_tac_toe_are_known(known):
-    facts, counts = known["counts_3x3x3_no_skip"], solved(Game()).counts
+def test_counts_of_tic_tac_toe_are_known(known_values):
+    facts, counts = known_values["counts_3x3x3_no_skip"], solved(Game()).counts
     assert counts.positions_not_over == counts.boards_not_over == facts["not_over"]
     assert (counts.boards_over, counts.boards) == (facts["over"], facts["positions"])
     results = counts.won_by_player_0, counts.won_by_player_1, counts.drawn
@@ -178,8 +178,8 @@ def test_counts_of_tic_tac_toe_are_known(known):
 
 
 @pytest.mark.parametrize("skip_chance", [0.1, 0.25, 0.9])
-def test_counts_with_skips_are_known(known, skip_chance):
-    facts, counts = known["counts_3x3x3_skip"], solved(Game(skip_chance=skip_chance)).counts
+def test_counts_with_skips_are_known(known_values, skip_chance):
+    facts, counts = known_values["counts_3x3x3_skip"], solved(Game(skip_chance=skip_chance)).counts
     assert counts.positions_not_over == facts["cells_and_mover_not_over"]
     assert counts.boards_not_over == facts["boards_not_over"]
     assert counts.boards_over == facts["boards_over"]
@@ -208,7 +208,7 @@ def test_counts_equal_plain_enumeration(shape, skip_chance):
     assert counts.classes == len(np.unique(images.min(axis=0)))
     sequences = {}
     for state, actions in reversed(moves.items()):
-        sequences[state] = sum(1 if winner is not None else sequences[after[0]] for winner, after in actions.values())
+        sequences[state] = sum(1 if winner is not None else sequences[states[0]] for winner, states in actions.values())
     assert counts.games == (None if skip_chance else sequences[bytes(game.cells), 0])
 
 

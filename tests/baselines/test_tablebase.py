@@ -26,12 +26,12 @@ def folder_of(tmp_path_factory):
     place = tmp_path_factory.mktemp("databases")
 
     @cache
-    def found(game, stones):
+    def database(game, stones):
         folder = place / f"{game.slug}-{stones}"
         build(game, folder, stones=stones)
         return folder
 
-    return found
+    return database
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -54,8 +54,8 @@ def test_database_is_extended_to_fewer_stones(tmp_path):
     assert set(before) == {"04-layer.npy", "05-layer.npy", "06-layer.npy"}
     build(SMALL, tmp_path, stones=5)  # is there already
     build(SMALL, tmp_path)
-    after = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
-    assert after.items() > before.items()
+    inodes = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
+    assert inodes.items() > before.items()
     assert open_layers(SMALL, tmp_path).stones == 0
 
 
@@ -127,8 +127,8 @@ def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_o
         nodes, moves = [analysis.nodes for analysis in analyses], [analysis.move_values for analysis in analyses]
         result.append((sum(nodes), moves, policy.probabilities(boards)))
     (fewer, *with_it), (nodes, *without) = result
-    for ours, theirs in zip(with_it, without, strict=True):
-        assert_array_equal(ours, theirs)
+    for ours, expected in zip(with_it, without, strict=True):
+        assert_array_equal(ours, expected)
     assert fewer < nodes or stones == game.cells  # with a table of full boards there is nothing to save
 
 

@@ -46,8 +46,8 @@ def test_tables_equal_a_recursion_in_plain_python(game, terminal):
         assert_allclose(ours, plain_table(game, terminal, best), **EXACTLY)
 
 
-def test_random_play_has_known_values(known):
-    facts, table = known["random_play_values_3x3x3"], random_play_values(Game())
+def test_random_play_has_known_values(known_values):
+    facts, table = known_values["random_play_values_3x3x3"], random_play_values(Game())
     win, _, loss = (Fraction(share) for share in facts["win_draw_loss_of_player_0"])
     assert table[0] == pytest.approx(float(win - loss), abs=1e-12)
     assert table[0] == pytest.approx(float(Fraction(facts["value_at_start"])), abs=1e-12)
@@ -96,11 +96,11 @@ def test_probabilities_equal_equation_17(game, seed, w):
     for row, (cells, mover) in enumerate(zip(*boards, strict=True)):
         key = int(keys(boards.cells[row : row + 1])[0])
         for cell in np.flatnonzero(cells == 0):
-            after = table[:, key + (mover + 1) * 3**cell]
+            next_values = table[:, key + (mover + 1) * 3**cell]
             if game.skip_chance:
-                value = (1 - game.skip_chance) * after[1 - mover] + game.skip_chance * after[mover]
+                value = (1 - game.skip_chance) * next_values[1 - mover] + game.skip_chance * next_values[mover]
             else:
-                value = after[0]
+                value = next_values[0]
             action_values[row, cell] = value if mover == 0 else -value
         weights = np.exp(w * (action_values[row] - np.nanmax(action_values[row])))
         expected[row] = np.nan_to_num(weights / np.nansum(weights))
@@ -117,15 +117,15 @@ MATCHES = ["table vs table", "table vs random", "table vs optimal", "table vs sv
 
 
 @pytest.mark.parametrize("match", [*MATCHES, "svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"])
-def test_matches_have_known_results(known, match):
+def test_matches_have_known_results(known_values, match):
     a, b = match.replace(" rank ", ":rank=").split(" vs ")
-    facts = known["matches_3x3x3_softmax_w10_equation"][match]
+    facts = known_values["matches_3x3x3_softmax_w10_equation"][match]
     assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
     assert_allclose(outcome(Game(), b, a).reversed(), facts["a_as_player_1"], rtol=0, atol=1e-9)
 
 
-def test_published_matches_have_known_results(known):
-    facts = known["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
+def test_published_matches_have_known_results(known_values):
+    facts = known_values["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
     published = "terminal=as_published"
     for name, other in (("table", f"table:{published}"), ("random", "random"), ("svd rank 18", f"svd:18,{published}")):
         result = match_outcome(Game(), f"table:{published}", other)

@@ -55,8 +55,8 @@ def ticking(monkeypatch):
 
 
 def play(player, position, time_left=None, rng=None):
-    left = None if time_left is None else np.array([time_left])
-    return int(player.act(Boards.from_positions([position]), ONE, rng or np.random.default_rng(0), left)[0])
+    clocks = None if time_left is None else np.array([time_left])
+    return int(player.act(Boards.from_positions([position]), ONE, rng or np.random.default_rng(0), clocks)[0])
 
 
 def some_positions(game):
@@ -145,10 +145,10 @@ def test_a_plan_determines_the_depths_searched(seconds, soft_s, hard_s, depth, e
 def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
     policy = Timed(GAME, clock="60+0.5", **settings)
     depths = []
-    for left in sorted(lefts):
-        search = run_scripted(seconds, *policy.plan(stones, left, 0.5))
+    for time_left in sorted(lefts):
+        search = run_scripted(seconds, *policy.plan(stones, time_left, 0.5))
         depths.append(search.depth)
-        assert search.time <= max(left, seconds[0] + 1e-9)
+        assert search.time <= max(time_left, seconds[0] + 1e-9)
     assert depths == sorted(depths)
 
 
@@ -158,9 +158,9 @@ def test_time_is_divided_among_the_moves_left():
     assert policy.plan(10, 4, 0.1)[0] == pytest.approx(4 / expected_moves_left(GAME, 10) + 0.08)
     assert policy.plan(0, math.inf) == (0.1, 0.1)
     for stones in range(25):
-        for left in (0, 0.01, 0.1, 1, 10):
-            soft_s, hard_s = Timed(GAME).plan(stones, left, 0.1)
-            assert 0 <= soft_s <= hard_s <= 0.6 * left
+        for time_left in (0, 0.01, 0.1, 1, 10):
+            soft_s, hard_s = Timed(GAME).plan(stones, time_left, 0.1)
+            assert 0 <= soft_s <= hard_s <= 0.6 * time_left
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -185,17 +185,17 @@ def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking)
     for _ in range(3):
         search.search_until(np.inf)
     before = search.best()
-    kept = counted = 0
+    unchanged = counted = 0
     while not search.search_until(0.0):
         unfinished = search.search.move_values[0]
         if np.isnan(unfinished[np.argmax(before)]):
             assert_array_equal(search.best(), before)
-            kept += 1
+            unchanged += 1
         else:
             assert np.isfinite(unfinished[search.best() > 0]).all()
             assert np.nanmax(unfinished) == unfinished[np.argmax(search.best())]
             counted += 1
-    assert kept
+    assert unchanged
     assert counted
 
 
@@ -348,7 +348,7 @@ def test_no_thread_is_left_behind():
 
 
 def test_errors_in_the_thread_are_raised(monkeypatch):
-    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, after, going: 1 // 0)
+    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, next_position, going: 1 // 0)
     policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
     policy.__dict__["is_warm"] = True  # warming up asks for a reply, too
     player = policy.player()

@@ -40,23 +40,23 @@ def test_vectors(games, backend, number, more):
         **more,
     )
     ours = [gymnasium.make_vec(ID, COUNT, autoreset_mode=SAME_STEP, **SETTINGS) for _ in range(number)]
-    seen, _ = made.reset(seed=5)
+    obs, _ = made.reset(seed=5)
     expected = np.concatenate([env.reset(seed=(5 + i) * COUNT)[0] for i, env in enumerate(ours)])
-    np.testing.assert_array_equal(seen, expected)
-    memory, tensor = seen.ctypes.data, torch.from_numpy(seen)
+    np.testing.assert_array_equal(obs, expected)
+    memory, tensor = obs.ctypes.data, torch.from_numpy(obs)
     rng, ended = np.random.default_rng(0), 0
     for _ in range(100):
-        legal = seen.reshape(-1, 2, 9).sum(axis=1) == 0
+        legal = obs.reshape(-1, 2, 9).sum(axis=1) == 0
         actions = (rng.random(legal.shape) * legal).argmax(axis=1).astype(made.action_space.dtype)
-        seen, *columns, infos = made.step(actions)
+        obs, *columns, infos = made.step(actions)
         steps = [env.step(part) for env, part in zip(ours, np.split(actions, number), strict=True)]
         *expected, _ = zip(*steps, strict=True)
-        for one, other in zip((seen, *columns), expected, strict=True):
-            np.testing.assert_array_equal(one, np.concatenate(other))
+        for array, other in zip((obs, *columns), expected, strict=True):
+            np.testing.assert_array_equal(array, np.concatenate(other))
         assert bool(infos) == columns[1].any()
         ended += columns[1].sum()
     assert ended > COUNT
-    assert seen.ctypes.data == memory == tensor.data_ptr()
+    assert obs.ctypes.data == memory == tensor.data_ptr()
     made.close()
 
 
@@ -68,8 +68,8 @@ def test_emulation():
         backend=pufferlib.vector.Serial,
         num_envs=8,
     )
-    seen, _ = envs.reset(seed=0)
-    assert seen.shape == (8, 18)
+    obs, _ = envs.reset(seed=0)
+    assert obs.shape == (8, 18)
     ended = 0
     for _ in range(200):
         _, rewards, terminals, *_ = envs.step(envs.action_space.sample())

@@ -28,9 +28,9 @@ class Net(Model):
         self.layers = nn.Sequential(nn.Flatten(), nn.Linear(18, 64), nn.Tanh(), nn.Linear(64, outputs))
 
     def compute(self, inputs, role=""):
-        seen = unflatten_tensorized_space(self.observation_space, inputs["observations"])
-        out = self.layers(seen["observation"])
-        return (out.masked_fill(seen["action_mask"] == 0, -1e8) if out.shape[1] > 1 else out), {}
+        obs = unflatten_tensorized_space(self.observation_space, inputs["observations"])
+        out = self.layers(obs["observation"])
+        return (out.masked_fill(obs["action_mask"] == 0, -1e8) if out.shape[1] > 1 else out), {}
 
 
 class Actor(CategoricalMixin, Net):
@@ -69,6 +69,6 @@ def test_ppo(tmp_path):
     before = match_outcome(game, policy, "random")
     trainer = {"timesteps": 256, "disable_progressbar": True, "close_environment_at_exit": False}
     SequentialTrainer(env=env, agents=agent, cfg=trainer).train()
-    after = match_outcome(game, policy, "random")
-    assert after.win - after.loss > before.win - before.loss + 0.1
+    trained = match_outcome(game, policy, "random")
+    assert trained.win - trained.loss > before.win - before.loss + 0.1
     env.close()

@@ -52,9 +52,9 @@ def test_collector():
         from tianshou.algorithm import MARLRandomDiscreteMaskedOffPolicyAlgorithm as Random
         from tianshou.algorithm import MultiAgentOffPolicyAlgorithm
 
-        one = make()
+        env = make()
         policy = MultiAgentOffPolicyAlgorithm(
-            algorithms=[Random(action_space=one.action_space) for _ in one.agents], env=one
+            algorithms=[Random(action_space=env.action_space) for _ in env.agents], env=env
         )
     buffer = VectorReplayBuffer(20_000, 8)
     collector = Collector(policy, envs, buffer)

@@ -78,11 +78,11 @@ SKIPS_0 = Game(skip_chance=1e-12)
 
 
 def test_search_values_with_skips_need_chance_nodes():
-    for chance_nodes, met in ((True, SKIPS), (False, SKIPS_0)):
+    for chance_nodes, game in ((True, SKIPS), (False, SKIPS_0)):
         config = AlphaZeroConfig(opening=5, td_lambda=0.0, simulations=8, chance_nodes=chance_nodes)
-        examples = play_games(config, SKIPS, Perfect(met), KEY, range(40))
+        examples = play_games(config, SKIPS, Perfect(game), KEY, range(40))
         boards = Boards(examples.obs, np.zeros(len(examples.obs), np.int8))
-        assert_allclose(examples.value, solve(met).values(boards), atol=1e-6)
+        assert_allclose(examples.value, solve(game).values(boards), atol=1e-6)
         stones = [np.count_nonzero(examples.obs == stone, axis=1) for stone in (1, 2)]
         assert (abs(stones[0] - stones[1]) > 1).any()  # it was played with skips
 
@@ -123,30 +123,30 @@ def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, mo
     for search in (lambda guide: gumbel_search(game, boards, guide, value_scale=0.5).search, by_puct):
         for together in (search_module.CHUNK_SIZE, 50, 7):  # the second time much is remembered
             monkeypatch.setattr(search_module, "CHUNK_SIZE", together)
-            for mine, theirs in zip(search(net).tree[:3], search(Unfused(net)).tree[:3], strict=True):
-                assert_array_equal(mine, theirs)
+            for array, expected in zip(search(net).tree[:3], search(Unfused(net)).tree[:3], strict=True):
+                assert_array_equal(array, expected)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The net at play
 
 
-def lines_by_hand(game, seen):
+def lines_by_hand(game, cells):
     """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or both."""
     columns = []
     for line in game.line_cells:
-        own, other = (seen[:, line] == 1).sum(axis=1), (seen[:, line] == 2).sum(axis=1)
+        own, other = (cells[:, line] == 1).sum(axis=1), (cells[:, line] == 2).sum(axis=1)
         columns += [(own == count) & (other == 0) for count in range(1, game.win_length)]
         columns += [(other == count) & (own == 0) for count in range(1, game.win_length)]
         columns.append((own > 0) & (other > 0))
     return np.stack(columns, axis=1)
 
 
-def forward(game, weights, seen):
+def forward(game, weights, cells):
     """Logits and values, in float64, as the papers have it."""
-    out = np.concatenate([seen == 1, seen == 2, seen == 0], axis=1).astype(float)
+    out = np.concatenate([cells == 1, cells == 2, cells == 0], axis=1).astype(float)
     if len(weights["0.weights"]) > out.shape[1]:
-        out = np.concatenate([out, lines_by_hand(game, seen)], axis=1)
+        out = np.concatenate([out, lines_by_hand(game, cells)], axis=1)
     layers = len(weights) // 2
     for layer in range(layers):
         out = out @ weights[f"{layer}.weights"].astype(float) + weights[f"{layer}.bias"]
@@ -159,8 +159,8 @@ def test_the_net_equals_its_definition(game, lines):
     net = build(game, hidden=(7, 5), lines=lines)
     boards = plain.positions_of_random_play(game, 50)
     result = net.evaluate(boards)
-    for one, other in zip(result, forward(game, net.weights, boards.own_first()), strict=True):
-        assert_allclose(one, other, atol=1e-5)
+    for output, other in zip(result, forward(game, net.weights, boards.own_first()), strict=True):
+        assert_allclose(output, other, atol=1e-5)
     for rows in ([0], [49], list(range(7, 30))):  # whatever is evaluated with it
         for part, whole in zip(net.evaluate(boards.take(np.array(rows))), result, strict=True):
             assert_array_equal(part, whole[rows])
@@ -195,8 +195,8 @@ def losses_by_hand(game, weights, examples, config):
     """(cross entropy, squared error, all with the decay), in float64."""
     logits, values = forward(game, weights, examples.obs)
     logits = np.where(examples.obs == 0, logits, -np.inf)
-    most = logits.max(axis=1, keepdims=True)
-    logarithms = logits - most - np.log(np.exp(logits - most).sum(axis=1, keepdims=True))
+    largest = logits.max(axis=1, keepdims=True)
+    logarithms = logits - largest - np.log(np.exp(logits - largest).sum(axis=1, keepdims=True))
     entropy = -np.where(examples.obs == 0, examples.policy * np.nan_to_num(logarithms, neginf=0), 0).sum(axis=1).mean()
     error = ((values - examples.value) ** 2).mean()
     decay = sum((array.astype(float) ** 2).sum() / 2 for name, array in weights.items() if name.endswith("weights"))
@@ -234,15 +234,15 @@ def test_an_update_equals_the_one_by_hand(lines):
 @LEARNING
 def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     done = taught(SKIPS, 40, gradient_steps=200, batch_size=5)
-    replay, kept = done.replay, {}
+    replay, origins = done.replay, {}
     assert len(replay.value) == 100  # of many more
     for row, (obs, policy, value) in enumerate(zip(*replay[:3], strict=True)):
         for number, permutation in enumerate(symmetries(SKIPS)):
             image = obs[permutation].tobytes(), policy[permutation].tobytes(), value.tobytes()
-            kept.setdefault(image, set()).add((row, number))
+            origins.setdefault(image, set()).add((row, number))
     drawn = done.draw(np.random.default_rng(0))
     rows = zip(drawn.obs.reshape(-1, 9), drawn.policy.reshape(-1, 9), drawn.value.ravel(), strict=True)
-    sources = set().union(*(kept[tuple(part.tobytes() for part in row)] for row in rows))
+    sources = set().union(*(origins[tuple(part.tobytes() for part in row)] for row in rows))
     assert {row for row, _ in sources} == set(range(100))
     assert {number for _, number in sources} == set(range(8))
 

@@ -171,8 +171,8 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, phantom, opp
     afterstates = getattr(make.config, "values", "") == "afterstate"
     if (negamax and (opponent == "random" or phantom)) or (phantom and (afterstates or game.skip_chance == 0)):
         return  # refused, as test_settings.py tests, or the same as with skips
-    met = game if phantom is None else PhantomGame(game, phantom)
-    lockstep, seated = make(met), make(met)
+    variant = game if phantom is None else PhantomGame(game, phantom)
+    lockstep, seated = make(variant), make(variant)
     played = Trainer(lockstep, opponent, 24, batch=1, seed=7).run()
     env = mnk_v0.env(skip_chance=game.skip_chance, phantom=phantom)
     assert played == train_in(env, seated, opponent, 24, seed=7)

@@ -50,7 +50,7 @@ def make_pool():
 @pytest.mark.parametrize("at", [1, 6, 20])
 def test_games_meet_the_copies_of_a_list(at):
     """Game g meets, all alike, one of the newest of the copies made before it; also of a pool restored at ``at``."""
-    pool, copies, shown, start = make_pool(), [], {}, Boards.start(GAME, 600)
+    pool, copies, expected, start = make_pool(), [], {}, Boards.start(GAME, 600)
     keys = np.random.default_rng(0).integers(0, 1 << 63, 600, dtype=np.uint64)
     for first in range(40):
         if first == at:
@@ -62,10 +62,10 @@ def test_games_meet_the_copies_of_a_list(at):
             copies.append(first // 5)
         oldest = max(0, first - 8)
         pool.begin(first, first, oldest, Constant(first // 5))
-        shown[first] = np.bincount(copies[-3:], minlength=9) / len(copies[-3:])
+        expected[first] = np.bincount(copies[-3:], minlength=9) / len(copies[-3:])
         for game in (oldest, first):
             moves = pool.act_in_games(start, np.full(600, game), keys, np.zeros(600, np.int64))
             shares = np.bincount(moves, minlength=9) / 600
-            assert_allclose(shares, shown[game], atol=5 * np.sqrt(0.25 / 600))
-            assert (shares[shown[game] == 0] == 0).all()
+            assert_allclose(shares, expected[game], atol=5 * np.sqrt(0.25 / 600))
+            assert (shares[expected[game] == 0] == 0).all()
     assert len(stored_numbers(pool)) <= 5

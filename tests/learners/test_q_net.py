@@ -24,15 +24,15 @@ def build(game=None, seed=0, **settings):
 
 
 def transition(*rows):
-    """Of (before, action, reward, discount, after)."""
-    before, action, reward, discount, after = zip(*rows, strict=True)
+    """Of (before, action, reward, discount, following)."""
+    before, action, reward, discount, following = zip(*rows, strict=True)
     return Transition(
         np.arange(len(rows)),
         Boards.from_positions([from_text(text) for text in before]),
         np.array(action),
         np.array(reward, float),
         np.array(discount, float),
-        Boards.from_positions([from_text(text) for text in after]),
+        Boards.from_positions([from_text(text) for text in following]),
         np.full(len(rows), -1),
     )
 
@@ -55,18 +55,18 @@ def forward(weights, x):
     return hidden, hidden @ weights["net.1.weights"] + weights["net.1.bias"]
 
 
-def plain_gradient(weights, seen, gamma):
+def plain_gradient(weights, batch, gamma):
     """The loss and its gradient in float64, with the target from the definition, decision by decision."""
-    rows = np.arange(len(seen.action))
-    target = seen.reward.astype(float)
-    for row in rows[seen.discount != 0]:
-        values = forward(weights, planes(seen.next_boards))[1][row]
-        target[row] += gamma * seen.discount[row] * values[seen.next_boards.cells[row] == 0].max()
-    x = planes(seen.boards)
+    rows = np.arange(len(batch.action))
+    target = batch.reward.astype(float)
+    for row in rows[batch.discount != 0]:
+        values = forward(weights, planes(batch.next_boards))[1][row]
+        target[row] += gamma * batch.discount[row] * values[batch.next_boards.cells[row] == 0].max()
+    x = planes(batch.boards)
     hidden, values = forward(weights, x)
-    error = values[rows, seen.action] - target
+    error = values[rows, batch.action] - target
     by_values = np.zeros_like(values)
-    by_values[rows, seen.action] = 2 * error / len(rows)
+    by_values[rows, batch.action] = 2 * error / len(rows)
     by_hidden = by_values @ weights["net.1.weights"].T * (hidden > 0)
     gradient = {
         "net.0.weights": x.T @ by_hidden,

@@ -179,12 +179,12 @@ def test_signed_buffers_by_hand():
     rng = np.random.default_rng(0)
     discounts = rng.choice([-1, 0, 1], (steps, 2)).astype(np.float32)
     rewards, values = rng.normal(size=(steps, 2)), rng.normal(size=(steps + 1, 2))
-    seen, actions = np.zeros((2, 18), np.int8), np.zeros((2, 1), np.int64)
+    obs, actions = np.zeros((2, 18), np.int8), np.zeros((2, 1), np.int64)
     for step in range(steps):
         games.discount = discounts[step]
         over = discounts[step] == 0
-        rollout.add(seen, actions, rewards[step], over, torch.tensor(values[step]), torch.zeros(2))
-        replay.add(seen, seen, actions, rewards[step], over, [{}, {}])
+        rollout.add(obs, actions, rewards[step], over, torch.tensor(values[step]), torch.zeros(2))
+        replay.add(obs, obs, actions, rewards[step], over, [{}, {}])
     rollout.compute_returns_and_advantage(torch.tensor(values[-1]), discounts[-1] == 0)
     advantage = np.zeros(2)
     for step in reversed(range(steps)):

@@ -18,10 +18,10 @@ def build(game, **settings):
 @pytest.mark.parametrize("seat", ["first", "second", "alternate"])
 def test_a_seat_learns_the_same_in_pettingzoos_tictactoe(seat):
     tictactoe_v3 = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
-    ours, theirs = build(Game(), target="sarsa"), build(Game(), target="sarsa")
+    ours, peer = build(Game(), target="sarsa"), build(Game(), target="sarsa")
     played = Trainer(ours, "random", 50, batch=1, seed=3, seat=seat).run()
-    assert played == train_in(tictactoe_v3.raw_env(), theirs, "random", 50, seed=3, seat=seat)
-    plain.assert_same_arrays(ours.state, theirs.state)
+    assert played == train_in(tictactoe_v3.raw_env(), peer, "random", 50, seed=3, seat=seat)
+    plain.assert_same_arrays(ours.state, peer.state)
 
 
 class Recorder:
@@ -32,18 +32,18 @@ class Recorder:
     on_policy = True
 
     def __init__(self, game, backup="agent"):
-        self.game, self.backup, self.seen = game, backup, []
+        self.game, self.backup, self.batches = game, backup, []
 
     def explore(self, boards, rng):
         return np.argmax(boards.cells == 0, axis=1)
 
     def update(self, transition):
-        self.seen.append(Transition(*(part.copy() if isinstance(part, np.ndarray) else part for part in transition)))
+        self.batches.append(Transition(*(part.copy() if isinstance(part, np.ndarray) else part for part in transition)))
         return {}
 
 
 def rows_of(recorder):
-    for transition in recorder.seen:
+    for transition in recorder.batches:
         for row in range(len(transition.game)):
             yield transition, row
 
@@ -57,7 +57,7 @@ def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, sk
     Trainer(learner, opponent, 60, batch=8).run()
     for transition, row in rows_of(learner):
         position, action = transition.boards.position(row), int(transition.action[row])
-        outcomes, after = chance_outcomes(game, position, action), transition.next_boards.position(row)
+        outcomes, next_position = chance_outcomes(game, position, action), transition.next_boards.position(row)
         reward, discount = transition.reward[row], transition.discount[row]
         if discount == 0 and outcomes[0].winner is None:  # the opponent's move was the last
             assert backup == "agent"
@@ -67,10 +67,10 @@ def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, sk
         else:
             assert outcomes[0].winner is None
             assert reward == 0
-            assert after.cells[action] == position.mover + 1
-            assert discount == (1 if after.mover == position.mover else -1)
+            assert next_position.cells[action] == position.mover + 1
+            assert discount == (1 if next_position.mover == position.mover else -1)
             assert backup == "negamax" or discount == 1
-            plies = np.count_nonzero(after.cells) - np.count_nonzero(position.cells)
+            plies = np.count_nonzero(next_position.cells) - np.count_nonzero(position.cells)
             assert transition.next_action[row] == np.argmax(transition.next_boards.cells[row] == 0)
             assert plies == 1 if backup == "negamax" else plies >= 1
         ends += [reward] if discount == 0 else []

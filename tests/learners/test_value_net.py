@@ -132,10 +132,10 @@ def test_invalid_trainings_are_refused(tf, settings, message):
 
 
 def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
-    rows, kept = [], []
+    rows, biases = [], []
     trained = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)
-    trained.run(log=lambda games, row: (rows.append(row), kept.append(trained.learner.weights["0.bias"])))
+    trained.run(log=lambda games, row: (rows.append(row), biases.append(trained.learner.weights["0.bias"])))
     assert [row["iterations"] for row in rows] == [0, 10, 20, 25]
     best = int(np.argmin([row["held_out_loss"] for row in rows]))
     assert best < 3  # a large rate does not end at the lowest error
-    assert_array_equal(kept[-1], kept[best])
+    assert_array_equal(biases[-1], biases[best])

@@ -25,23 +25,23 @@ def test_one_ply_ahead_is_the_mean_over_outcomes(game):
     def values(positions):
         return positions.cells @ np.arange(game.cells) / 100 + positions.mover / 7
 
-    found = one_ply_ahead(game, boards, values)
-    assert_array_equal(np.isnan(found), ~boards.legal(game))
+    means = one_ply_ahead(game, boards, values)
+    assert_array_equal(np.isnan(means), ~boards.legal(game))
     for row, cell in np.argwhere(boards.legal(game)).tolist():
         position, expected = boards.position(row), 0.0
-        for chance, after, winner in chance_outcomes(game, position, cell):
+        for chance, next_position, winner in chance_outcomes(game, position, cell):
             if winner is None:
-                value = float(values(Boards.from_positions([after]))[0])
-                expected += chance * (value if after.mover == position.mover else -value)
+                value = float(values(Boards.from_positions([next_position]))[0])
+                expected += chance * (value if next_position.mover == position.mover else -value)
             else:
                 expected += chance * {2: 0.0, position.mover: 1.0}.get(winner, -1.0)
-        assert found[row, cell] == pytest.approx(expected, abs=1e-12)
+        assert means[row, cell] == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_line_that_is_too_long_counts_as_closed():
-    seen = Boards.from_positions([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
+    cells = Boards.from_positions([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
     lines = np.array([[0, 1, 2, 3], [10, 11, 12, 13], [5, 6, 7, 8]])
-    assert line_states(seen, lines).tolist() == [[7, 0, 2]]
+    assert line_states(cells, lines).tolist() == [[7, 0, 2]]
 
 
 @pytest.mark.needs("tensorflow")

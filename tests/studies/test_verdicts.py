@@ -36,10 +36,10 @@ def test_multinomial_test_is_exact():
 def test_is_smaller_is_the_mann_whitney_test():
     from scipy.stats import PermutationMethod, mannwhitneyu
 
-    one, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]
-    assert verdicts.is_smaller(one, other) is True
-    assert verdicts.is_smaller(other, one) is False
-    assert verdicts.is_smaller(one, one) is None
+    sample, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]
+    assert verdicts.is_smaller(sample, other) is True
+    assert verdicts.is_smaller(other, sample) is False
+    assert verdicts.is_smaller(sample, sample) is None
     assert verdicts.is_smaller([1.0], [2.0]) is None  # two runs say nothing
     rng = np.random.default_rng(0)
     for _ in range(20):

@@ -179,8 +179,8 @@ def test_games_without_a_panel_say_why(client):
         for kind in refused:
             why_not(client, start, {"kind": kind}, game=game)
         for answer in values(client, start, {"kind": "search", "depth": 1}, {"kind": "mcts"}, game=game):
-            shown = [cell for cell, value in enumerate(answer["values"]) if value is not None]
-            assert shown == np.flatnonzero(Boards.start(Game(**game)).legal(Game(**game))[0]).tolist()
+            cells = [cell for cell, value in enumerate(answer["values"]) if value is not None]
+            assert cells == np.flatnonzero(Boards.start(Game(**game)).legal(Game(**game))[0]).tolist()
         assert "cell" in ask(client, "move", game=game, seed=1, policy="mcts:simulations=50")
 
 

@@ -21,12 +21,12 @@ from ttt_envs.envs.single_env import SingleEnv
 
 def replies(*lines, spec="win-or-block", seed=0):
     """Return the answers to lines, until the end."""
-    said = []
-    brain = Brain(spec, seed, said.append)
+    answers = []
+    brain = Brain(spec, seed, answers.append)
     for line in lines:
         if not brain.handle_line(line):
             break
-    return said
+    return answers
 
 
 def move_in(answer):
@@ -67,10 +67,10 @@ def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
     ],
 )
 def test_invalid_commands_get_an_error_and_the_engine_continues(lines, last):
-    said = replies(*lines, "START 6", "INFO rule 0", "BEGIN")
-    assert said[-3].startswith(last)
-    assert said[-2] == "OK"
-    move_in(said[-1])
+    answers = replies(*lines, "START 6", "INFO rule 0", "BEGIN")
+    assert answers[-3].startswith(last)
+    assert answers[-2] == "OK"
+    move_in(answers[-1])
 
 
 def test_info_and_empty_lines_are_not_answered():
@@ -86,9 +86,9 @@ def test_board_without_done_is_an_error_and_the_command_is_executed():
 
 def test_invalid_policy_is_an_error_reply():
     for spec in ("no-such", "optimal", "win-or-block:("):
-        (said,) = replies("START 15", spec=spec)
-        assert said.startswith("ERROR ")
-        assert "\n" not in said
+        (answer,) = replies("START 15", spec=spec)
+        assert answer.startswith("ERROR ")
+        assert "\n" not in answer
 
 
 class Broken(Policy):
@@ -107,9 +107,9 @@ class Broken(Policy):
 
 def test_failing_policy_is_an_error_reply_and_keeps_the_board():
     spec = f"{__name__}:Broken"
-    said = replies("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
-    assert said[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
-    assert said[3] == f"ERROR {spec} moved to a cell that is not empty: choose another policy"
+    answers = replies("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
+    assert answers[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
+    assert answers[3] == f"ERROR {spec} moved to a cell that is not empty: choose another policy"
 
 
 COMMANDS = [*(name[3:] for name in dir(Brain) if name.startswith("on_")), "OK", "turn", "INFO timeout_turn", ""]
@@ -127,15 +127,15 @@ ANSWER = re.compile(r'OK|\d+,\d+|(ERROR|UNKNOWN) [ -~]{1,320}|name="ttt_envs", [
 @given(st.lists(LINES, max_size=30))
 def test_any_lines_get_valid_replies(lines):
     """Nothing is raised, every answer is one line of the protocol, and no line but one has more than one."""
-    said = []
-    brain = Brain("win-or-block", 0, said.append)
+    answers = []
+    brain = Brain("win-or-block", 0, answers.append)
     for line in ["START 5", *lines]:
-        before = len(said)
+        before = len(answers)
         going = brain.handle_line(line)
         assert going == (line.strip().split(" ")[0].upper() != "END")
-        new = said[before:]
+        new = answers[before:]
         assert len(new) <= 1 or new[0] == "ERROR BOARD has no DONE"
-        assert all(ANSWER.fullmatch(one) for one in new), new
+        assert all(ANSWER.fullmatch(answer) for answer in new), new
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -145,9 +145,9 @@ def test_any_lines_get_valid_replies(lines):
 @pytest.mark.parametrize("seat", ["first", "second"])
 def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
     """As play.py says of its own: the same seed and moves give the same replies."""
-    seed, said = 11, []
+    seed, answers = 11, []
     env = SingleEnv(7, 5, opponent="win-or-block", seat=seat)
-    brain = Brain("win-or-block", seed, said.append)
+    brain = Brain("win-or-block", seed, answers.append)
     brain.handle_line("START 7")
     for episode in range(3):
         if episode:
@@ -158,8 +158,8 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
         done, before = False, np.zeros(49, np.int8)
         while not done:
             if seat == "second" or before.any():
-                (theirs,) = np.flatnonzero(env.clone_state()["cells"][0] != before)
-                assert said[-1] == f"{theirs % 7},{theirs // 7}"
+                (cell,) = np.flatnonzero(env.clone_state()["cells"][0] != before)
+                assert answers[-1] == f"{cell % 7},{cell // 7}"
             action = int(np.flatnonzero(env.action_masks())[-1])
             before = env.clone_state()["cells"][0]
             before[action] = 1 if seat == "first" else 2
@@ -169,7 +169,7 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
 
 
 @pytest.mark.parametrize(
-    ("spec", "turn_s", "clocked", "kept"),
+    ("spec", "turn_s", "clocked", "limits"),
     [
         ("timed:move=0.5", 3.0, True, (0.5, None)),
         ("timed:mcts,move=5", 3.0, True, (3.0, None)),
@@ -179,10 +179,10 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
         ("win-or-block", 1.0, False, None),
     ],
 )
-def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocked, kept):
+def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocked, limits):
     """None: the policy is as it is."""
     policy, itself = make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked), make_policy(spec, Game(9, 9, 5))
-    assert policy == itself if kept is None else (policy.move, policy.max_depth) == kept
+    assert policy == itself if limits is None else (policy.move, policy.max_depth) == limits
 
 
 def test_times_of_every_kind_reach_the_search(monkeypatch):
@@ -192,9 +192,9 @@ def test_times_of_every_kind_reach_the_search(monkeypatch):
     monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
     lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
     lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]
-    said = replies(*lines, spec="timed:max-depth=1")
-    for one in said[1:]:
-        move_in(one)
+    answers = replies(*lines, spec="timed:max-depth=1")
+    for answer in answers[1:]:
+        move_in(answer)
     assert plans == [(None, math.inf), (0.2, math.inf), (0.2, 1.5), (0.001, 0.0)]
 
 

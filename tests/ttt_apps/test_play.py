@@ -46,7 +46,7 @@ class Person:
 
 
 def play_session(lines, game=SKIPPING, opponent="random", **settings):
-    """A finished session with its output as ``shown``; ``lines`` is a list or a Person."""
+    """A finished session with its ``output``; ``lines`` is a list or a Person."""
     out = io.StringIO()
     if isinstance(lines, list):
         lines = io.StringIO("".join(f"{line}\n" for line in lines))
@@ -57,7 +57,7 @@ def play_session(lines, game=SKIPPING, opponent="random", **settings):
     try:
         session.run()
     finally:
-        session.shown = out.getvalue()
+        session.output = out.getvalue()
     return session
 
 
@@ -78,7 +78,7 @@ def varied(number):
 
 def test_output_of_a_game():
     """The moves, an illegal one, the skip, the last board, the result and what it came from."""
-    shown = play_session(["b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).shown
+    output = play_session(["b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).output
     parts = (
         "o: you play b2.\nx: win-or-block plays c3.\n\n   a  b  c\n1  .  .  .\n2  .  o  .\n3  .  . [x]\n",
         "b2 holds a stone",
@@ -86,7 +86,7 @@ def test_output_of_a_game():
         "win-or-block wins. So far you have won 0, drawn 0 and lost 1.",
         "worth +0.31 to you, your moves lose 0.16, those of win-or-block lose 0.00, the skips bring you -1.15",
     )
-    places = [shown.find(part) for part in parts]
+    places = [output.find(part) for part in parts]
     assert -1 not in places
     assert places == sorted(places)
 
@@ -114,7 +114,7 @@ def test_games_equal_those_of_the_environment(seat, tmp_path):
     assert sum(score) == 6
     assert session.score == score
     end = "you have won {}, drawn {} and lost {}. 6 saved in {}.".format(*score, log)
-    assert " ".join(session.shown.split()).endswith(end)
+    assert " ".join(session.output.split()).endswith(end)
 
 
 @pytest.mark.parametrize("opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"])
@@ -135,7 +135,7 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
         play_session(Person(wavering), opponent=opponent, seed=seed, seat="alternate", games=2, log=wavering_log)
         undone = [record.settings.get("undone", 0) for record in read_games(wavering_log)]
         assert sum(undone) > 0
-        assert [one.moves for one in read_games(wavering_log)] == [one.moves for one in read_games(straight)]
+        assert [game.moves for game in read_games(wavering_log)] == [game.moves for game in read_games(straight)]
 
 
 def test_hint_is_an_optimal_move():
@@ -147,8 +147,8 @@ def test_hint_is_an_optimal_move():
             yield "hint"
             yield move
 
-    shown = play_session(Person(ask), seed=3, games=4, seat="alternate").shown
-    hints = re.findall(r"^(\w\d+) is best, with the value (\S+) for you", shown, re.M)
+    output = play_session(Person(ask), seed=3, games=4, seat="alternate").output
+    hints = re.findall(r"^(\w\d+) is best, with the value (\S+) for you", output, re.M)
     assert len(boards) > 8
     for (move, value), board in zip(hints, boards, strict=True):
         assert solve(SKIPPING).optimal_actions(board)[0, cell_at(move, SKIPPING)]
@@ -156,9 +156,9 @@ def test_hint_is_an_optimal_move():
 
 
 def test_hint_on_a_large_board_is_of_a_search():
-    shown = play_session(["b2", "b3", "b4", "hint"], Game(5, 5, 4), seed=1).shown
-    assert shown.count("plays") == 3
-    assert re.search(r"^b[15] is best by a search", shown, re.M)
+    output = play_session(["b2", "b3", "b4", "hint"], Game(5, 5, 4), seed=1).output
+    assert output.count("plays") == 3
+    assert re.search(r"^b[15] is best by a search", output, re.M)
 
 
 def test_explain_shows_exact_values_and_those_of_the_opponent():
@@ -167,7 +167,7 @@ def test_explain_shows_exact_values_and_those_of_the_opponent():
     boards = session.live.boards
     exact, own = solve(SKIPPING).action_values(boards)[0], policy.action_values(boards)[0]
     likely = policy.probabilities(boards)[0]
-    rows = dict(re.findall(r"^ *(\w\d) +(\d.*)$", session.shown, re.M))
+    rows = dict(re.findall(r"^ *(\w\d) +(\d.*)$", session.output, re.M))
     assert {cell_at(name, SKIPPING) for name in rows} == set(np.flatnonzero(boards.cells[0] == 0))
     for name, words in rows.items():
         cell = cell_at(name, SKIPPING)
@@ -175,7 +175,7 @@ def test_explain_shows_exact_values_and_those_of_the_opponent():
         assert words.split() == [f"{likely[cell]:.3f}", f"{own[cell]:+.3f}", f"{exact[cell]:+.3f}{star}"]
     values = [float(words.split()[2].rstrip("*")) for words in rows.values()]
     assert values == sorted(values, reverse=True)
-    assert "and 13 more" in play_session(["explain"], Game(5, 5, 4), "win-or-block").shown
+    assert "and 13 more" in play_session(["explain"], Game(5, 5, 4), "win-or-block").output
 
 
 SCRIPT = ["b2", "u", "hi", "e", "b", "?", "n", "a1", "sw", "c3", "undo", "c3", "exit"]
@@ -186,26 +186,26 @@ def test_end_of_input_at_every_prompt(tmp_path):
         log = tmp_path / f"{count}.jsonl"
         write_games(log, [])
         session = play_session(SCRIPT[:count], seed=4, log=log)
-        assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", session.shown)
+        assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", session.output)
         saved = list(read_games(log))
-        assert all(one.result is None and one.moves for one in saved)
-        assert f" {len(saved)} saved in {log}" in session.shown.replace("\n", " ")
+        assert all(record.result is None and record.moves for record in saved)
+        assert f" {len(saved)} saved in {log}" in session.output.replace("\n", " ")
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
-        shown = play_session(words, opponent="win-or-block", seed=0).shown
-        assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
-    assert "Game 2" not in play_session(["b2", "a1", "n"], opponent="win-or-block", seed=0).shown
+        output = play_session(words, opponent="win-or-block", seed=0).output
+        assert output.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
+    assert "Game 2" not in play_session(["b2", "a1", "n"], opponent="win-or-block", seed=0).output
 
 
 @pytest.mark.parametrize("word", ["b2", "B2", " b2 ", "b 2", "4", "004"])
 def test_names_of_cells(word):
-    assert "o: you play b2." in play_session([word], Game(), "win-or-block").shown
+    assert "o: you play b2." in play_session([word], Game(), "win-or-block").output
 
 
 def test_a_person_drops_stones_into_columns():
     game = Game(3, 5, 3, gravity=True)
-    shown = play_session(["b", "z", "7", "b1", "e", "help", "quit"], game, "win-or-block", seed=1).shown
+    output = play_session(["b", "z", "7", "b1", "e", "help", "quit"], game, "win-or-block", seed=1).output
     for words in ("your move (a to e, or help):", "o: you play b3.", "'z1' is no cell", "action 6", "o: you play e3."):
-        assert words in shown  # a letter names a column before a command
+        assert words in output  # a letter names a column before a command
 
 
 @pytest.mark.parametrize(
@@ -221,23 +221,23 @@ def test_a_person_drops_stones_into_columns():
 )
 def test_invalid_input_gets_one_sentence(nonsense, message):
     session = play_session([nonsense, "  ", "b2"])
-    said = session.shown.split("or help): ")[2 if nonsense == "  " else 1]
-    assert message in said
-    assert said.count("\n") <= 3
-    assert "\x1b" not in session.shown
-    assert "o: you play b2." in session.shown
+    answer = session.output.split("or help): ")[2 if nonsense == "  " else 1]
+    assert message in answer
+    assert answer.count("\n") <= 3
+    assert "\x1b" not in session.output
+    assert "o: you play b2." in session.output
 
 
 def test_log_has_the_played_games(tmp_path):
     log = tmp_path / "log.jsonl"
     play_session(["b2", "a1", "yes", "hint", "a1", "swap", "b2", "quit"], opponent="win-or-block", seed=0, log=log)
-    lost, left, swapped = read_games(log)
+    lost, unfinished, swapped = read_games(log)
     assert lost.players == (HUMAN, "win-or-block")
     assert lost.result == 1
     assert [coordinate(cell, SKIPPING) for cell, _ in lost.moves] == ["b2", "c3", "a1", "c1", "c2"]
     assert [skipped for _, skipped in lost.moves] == [False, False, False, True, False]
     assert (lost.seed, lost.episode, lost.settings) == (0, 0, {})
-    assert (left.result, left.episode, left.settings) == (None, 1, {"hints": 1})
+    assert (unfinished.result, unfinished.episode, unfinished.settings) == (None, 1, {"hints": 1})
     assert (swapped.result, swapped.episode, swapped.players) == (None, 2, ("win-or-block", HUMAN))
 
 
@@ -273,7 +273,7 @@ class Terminal:
     """``play.py`` in a terminal of its own."""
 
     def __init__(self, *arguments):
-        self.shown = ""
+        self.output = ""
         self.child, self.file = pty.fork()
         if self.child == 0:
             os.chdir(ROOT)
@@ -285,18 +285,18 @@ class Terminal:
 
     def until(self, words):
         """Read until ``words`` are shown since the last call, and return that; it fails where nothing more comes."""
-        seen = ""
-        while words not in seen:
-            assert select.select([self.file], [], [], 120)[0], seen
-            seen += self._read()
-        self.shown += seen
-        return seen
+        text = ""
+        while words not in text:
+            assert select.select([self.file], [], [], 120)[0], text
+            text += self._read()
+        self.output += text
+        return text
 
     def _read(self):
         try:
             return os.read(self.file, 4096).decode(errors="replace")
         except OSError:  # the other end is closed
-            raise AssertionError("it has ended: " + self.shown) from None
+            raise AssertionError("it has ended: " + self.output) from None
 
     def type(self, text):
         os.write(self.file, text.encode("latin-1"))
@@ -305,7 +305,7 @@ class Terminal:
         """The exit code."""
         try:
             while True:
-                self.shown += self._read()
+                self.output += self._read()
         except AssertionError:
             os.close(self.file)
             return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
@@ -325,14 +325,14 @@ def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path
     if end == "interrupt":
         terminal.type("\x03")
         assert terminal.end() == 130
-        assert "Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in" in " ".join(terminal.shown.split())
+        assert "Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in" in " ".join(terminal.output.split())
     else:
         os.close(terminal.file)
         os.waitpid(terminal.child, 0)
-    assert "Traceback" not in terminal.shown
-    (left,) = read_games(log)
-    assert coordinate(left.moves[0].action, left.game) == "d4"
-    assert left.result is None
+    assert "Traceback" not in terminal.output
+    (record,) = read_games(log)
+    assert coordinate(record.moves[0].action, record.game) == "d4"
+    assert record.result is None
 
 
 def test_pipe_gets_plain_text_and_may_be_closed():
@@ -347,6 +347,6 @@ def test_pipe_gets_plain_text_and_may_be_closed():
     assert done.stderr == b""
     cut = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     cut.stdout.close()
-    _, said = cut.communicate(b"b2\nquit\n")
-    assert b"Traceback" not in said
-    assert b"Exception" not in said
+    _, errors = cut.communicate(b"b2\nquit\n")
+    assert b"Traceback" not in errors
+    assert b"Exception" not in errors

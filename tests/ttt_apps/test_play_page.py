@@ -35,7 +35,7 @@ def answer(browser):
     with open_pages(browser) as open_page:
         page = open_page(PAGE.as_uri())
         page.wait_for_selector("#board .cell")
-        yield lambda *asked: page.evaluate("asked => Promise.all(asked.map((one) => offline.answer(...one)))", asked)
+        yield lambda *calls: page.evaluate("calls => Promise.all(calls.map((call) => offline.answer(...call)))", calls)
 
 
 def inside():
@@ -145,16 +145,16 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
         live = played(game, seed)
         line = line_of(live)
         position = live.plies[(seed * len(live.plies)) // 4].position
-        asked = [{"game": line["game"], "position": to_text(position, game), "panel": panel} for panel in panels]
+        bodies = [{"game": line["game"], "position": to_text(position, game), "panel": panel} for panel in panels]
         facts, puzzles, *result = answer(
-            ("review", line), ("puzzles", {"line": line}), *(("values", one) for one in asked)
+            ("review", line), ("puzzles", {"line": line}), *(("values", body) for body in bodies)
         )
         expected = api.review(ReviewRequest(**line, wait=True))
         assert facts["values"] == pytest.approx(expected["values"], abs=1e-9)
-        for ours, theirs in zip(facts["plies"], expected["plies"], strict=True):
-            assert ours["best"] == theirs["best"]
-            assert (ours["loss"], ours["luck"]) == pytest.approx((theirs["loss"], theirs["luck"]), abs=1e-9)
-        for body, numbers_there in zip(asked, result, strict=True):
+        for ours, reference in zip(facts["plies"], expected["plies"], strict=True):
+            assert ours["best"] == reference["best"]
+            assert (ours["loss"], ours["luck"]) == pytest.approx((reference["loss"], reference["luck"]), abs=1e-9)
+        for body, numbers_there in zip(bodies, result, strict=True):
             here = api.values(ValuesRequest.model_validate(body))
             np.testing.assert_allclose(
                 np.array(numbers_there["values"], float), np.array(here["values"], float), atol=1e-9

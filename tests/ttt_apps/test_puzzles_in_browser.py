@@ -33,7 +33,7 @@ def solve_puzzle(page, puzzle):
     cell(page, puzzle.tempting[0]).click()
     answer = page.locator("#trainer .answer")
     assert answer.inner_text().startswith(f"{tempting} loses")
-    framed = [one.get_attribute("data-cell") for one in page.locator("#trainer .cell.best").all()]
+    framed = [cell.get_attribute("data-cell") for cell in page.locator("#trainer .cell.best").all()]
     assert framed == [str(number) for number in puzzle.best]
     page.get_by_role("button", name="Try again").click()
     assert answer.inner_text() == ""
@@ -51,8 +51,8 @@ def test_puzzles_are_opened_by_links_solved_and_played_on(browser, address):
         count = page.locator("#trainer .count")
         expect(count).to_have_text("40 of 100")
         assert page.locator("#notice").is_hidden()
-        shown = page.locator("#trainer .board .cell").evaluate_all(STONES)
-        assert "".join(shown) == "".join(".ox"[stone] for stone in puzzles[39].position.cells)
+        stones = page.locator("#trainer .board .cell").evaluate_all(STONES)
+        assert "".join(stones) == "".join(".ox"[stone] for stone in puzzles[39].position.cells)
         solve_puzzle(page, puzzles[39])
         page.get_by_role("button", name="Next puzzle", exact=True).first.click()
         assert page.get_by_role("link", name="Link to this puzzle").get_attribute("href") == "#puzzle=41"

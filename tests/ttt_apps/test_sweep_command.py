@@ -213,8 +213,8 @@ def test_agents_play_by_the_rules_of_the_learners(tmp_path):
     train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
     opponents = ["random", "win-or-block"]
-    known = strength(PhantomGame(Game(2, 2, 2), "classic"), "random", opponents)
-    assert agent["numbers"]["exploitability"] == known.exploitability
-    expected = {f"score_against_{name}": result.score for name, result in known.results.items()}
+    reference = strength(PhantomGame(Game(2, 2, 2), "classic"), "random", opponents)
+    assert agent["numbers"]["exploitability"] == reference.exploitability
+    expected = {f"score_against_{name}": result.score for name, result in reference.results.items()}
     assert expected.items() <= agent["numbers"].items()
     assert expected.keys() < learner["numbers"].keys()

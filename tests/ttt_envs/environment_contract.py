@@ -68,9 +68,9 @@ class Referee:
             self.state = reference.State(tuple(own), "ox".index(mover))
         drawn_seat = self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
         self.seat = {"first": 0, "second": 1}.get(self.seat_choice, drawn_seat)
-        self.found, self.result, self.illegal = [set(), set()], LEGAL_MOVE, 0
+        self.found_stones, self.result, self.illegal = [set(), set()], LEGAL_MOVE, 0
         self._reply()
-        return self.shown(0.0, False)
+        return self.report(0.0, False)
 
     def _draw(self, stream, count):
         return int(u_of(self.episode_key, stream) * count)
@@ -79,16 +79,16 @@ class Referee:
     def viewer(self):
         return self.state.mover if self.opponent == "self" else self.seat
 
-    def known(self, player):
+    def known_stones(self, player):
         """The cells of own stones, and of the other's as far as the player knows them."""
         own, other = self.state.stones[player], self.state.stones[1 - player]
-        return own, other if self.kind is None else other & self.found[player]
+        return own, other if self.kind is None else other & self.found_stones[player]
 
     def view(self, player):
-        return [[int(cell in cells) for cell in self.image] for cells in self.known(player)]
+        return [[int(cell in cells) for cell in self.image] for cells in self.known_stones(player)]
 
     def legal_cells(self):
-        return reference.legal_cells(self.game, frozenset.union(*map(frozenset, self.known(self.state.mover))))
+        return reference.legal_cells(self.game, frozenset.union(*map(frozenset, self.known_stones(self.state.mover))))
 
     def cell_of(self, action):
         """The cell of the board on which an action of the caller's view puts a stone, or None."""
@@ -104,7 +104,7 @@ class Referee:
         legal = set(map(self.action_of, self.legal_cells())) if self.result == LEGAL_MOVE else range(count)
         return [int(action in legal) for action in range(count)]
 
-    def shown(self, reward, is_over):
+    def report(self, reward, is_over):
         winner = {0: 0, 1: 1, 3: 1, 4: 0}.get(self.result, -1)
         info = {"mover": self.state.mover, "result": self.result, "winner": winner}
         return *self.view(self.viewer), self.mask(), float(reward), is_over, info
@@ -125,17 +125,17 @@ class Referee:
         player, cell = self.viewer, self.cell_of(action)
         self.steps += 1
         if self.result != LEGAL_MOVE:  # lost before the caller's first move
-            return self.shown(self.reward(player), True)
+            return self.report(self.reward(player), True)
         if cell is None and self.illegal_action == "lose":
             self.result = 3 + player
-            return self.shown(-1, True)
+            return self.report(-1, True)
         if cell is None:
             self.illegal += 1
             self.result = 5 if self.illegal == self.game.cells else LEGAL_MOVE
-            return self.shown(-1, self.result == 5)
+            return self.report(-1, self.result == 5)
         self._move(cell)
         self._reply()
-        return self.shown(self.reward(player), self.result != LEGAL_MOVE)
+        return self.report(self.reward(player), self.result != LEGAL_MOVE)
 
     def reward(self, player):
         return {player: 1, 1 - player: -1}.get(self.result, 0)
@@ -143,7 +143,7 @@ class Referee:
     def _move(self, cell):
         mover = self.state.mover
         if cell in self.state.stones[1 - mover]:  # the attempt fails
-            self.found[mover].add(cell)
+            self.found_stones[mover].add(cell)
             self.state = self.state._replace(mover=mover if self.kind == "classic" else 1 - mover)
             return
         stones = sum(map(len, self.state.stones))
@@ -153,7 +153,7 @@ class Referee:
     def _reply(self):
         """Let the opponent move until the caller is to move."""
         while self.opponent != "self" and self.result == LEGAL_MOVE and self.state.mover != self.seat:
-            own, other = self.known(1 - self.seat)
+            own, other = self.known_stones(1 - self.seat)
             stone = 2 - self.seat
             cells = [stone * (cell in own) + (3 - stone) * (cell in other) for cell in range(self.game.cells)]
             boards = Boards(np.array([cells], np.int8), np.array([1 - self.seat], np.int8))
@@ -191,7 +191,7 @@ class AEC:
     def __init__(self, **settings):
         self.env = mnk_v0.env(**settings)
 
-    def shown(self, reward=0.0):
+    def report(self, reward=0.0):
         env, info = self.env, self.env.infos["player_0"]
         is_over = all(env.terminations.values())
         observation = env.observe(f"player_{info['mover']}")
@@ -204,16 +204,16 @@ class AEC:
 
     def reset(self, seed=None):
         self.env.reset(seed=seed)
-        return self.shown()
+        return self.report()
 
     def step(self, action):
         agent = self.env.agent_selection
         self.env.step(action)
-        return self.shown(self.env.rewards[agent])
+        return self.report(self.env.rewards[agent])
 
     def restore(self, state, **seed):
         self.env.restore_state(state, **seed)
-        return self.shown()
+        return self.report()
 
     def chance_outcomes(self, action):
         return self.env.chance_outcomes(action)
@@ -227,21 +227,21 @@ class Single:
     def __init__(self, **settings):
         self.env = SingleEnv(**{"opponent": "self", "observation": "dict", **settings})
 
-    def shown(self, observation, info, reward=0.0, is_over=False):
+    def report(self, observation, info, reward=0.0, is_over=False):
         mask, self.info = info["action_mask"].tolist(), info
         assert observation["action_mask"].tolist() == mask
         return *split_planes(observation["observation"]), mask, float(reward), bool(is_over), self.numbers(info)
 
     def reset(self, seed=None):
-        return self.shown(*self.env.reset(seed=seed))
+        return self.report(*self.env.reset(seed=seed))
 
     def step(self, action):
         observation, reward, terminated, truncated, info = self.env.step(action)
         assert self.env.action_masks().tolist() == info["action_mask"].tolist()
-        return self.shown(observation, info, reward, terminated or truncated)
+        return self.report(observation, info, reward, terminated or truncated)
 
     def restore(self, state, **seed):
-        return self.shown(*self.env.restore_state(state, **seed))
+        return self.report(*self.env.restore_state(state, **seed))
 
     def chance_outcomes(self, action):
         return self.env.chance_outcomes(action)
@@ -258,7 +258,7 @@ class Row(Single):
 
     def row(self, observation, info, *step):
         of_row = ({name: array[1] for name, array in part.items()} for part in (observation, info))
-        return self.shown(*of_row, *step)
+        return self.report(*of_row, *step)
 
     def reset(self, seed=None):
         chosen = np.ones(3, bool) if seed is not None or self.over.all() else np.arange(3) == 1
@@ -291,7 +291,7 @@ class Text:
     def __init__(self, **settings):
         self.env = TextEnv(**{"opponent": "self", **settings})
 
-    def shown(self, info, reward=0.0, is_over=False):
+    def report(self, info, reward=0.0, is_over=False):
         text, game = self.env.text, visible(self.env.game)
         viewer = info["mover"] if self.env.config.opponent == "self" else text.seats[0]
         stones = [[int(stone == of) for stone in text.position.cells] for of in (viewer + 1, 2 - viewer)]
@@ -303,11 +303,11 @@ class Text:
         return "abcdefghi"[: game.columns] if game.gravity else self.env.text.presentation.cell_names
 
     def reset(self, seed=None):
-        return self.shown(self.env.reset(seed=seed)[1])
+        return self.report(self.env.reset(seed=seed)[1])
 
     def step(self, action):
         _, reward, terminated, truncated, info = self.env.step(f"<move>{self.names[action]}</move>")
-        return self.shown(info, reward, terminated or truncated)
+        return self.report(info, reward, terminated or truncated)
 
 
 KINDS = {"aec": AEC, "single": Single, "vector": Row, "text": Text}

@@ -43,21 +43,21 @@ def free(observation):
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize(("batch", "dtype"), [(False, "float32"), (True, "int8")])
 def test_functions_get_the_observations_of_environments(observation, batch, dtype):
-    seen = []
+    calls = []
 
     def look(observation, mask):
-        seen.append((observation, mask))
+        calls.append((observation, mask))
         return mask.argmax(axis=-1)
 
     as_policy(look, GAME, observation, batch=batch, dtype=dtype).probabilities(BOARDS)
     env = SingleEnv((2, 3), 2, skip_chance=0.1, observation=observation, dtype=dtype, opponent="self")
     rows = [env.reset(seed=0, options={"position": text})[0] for text in ("o../x.. o", "o../..x x", ".../... o")]
-    assert len(seen) == (1 if batch else 3)
+    assert len(calls) == (1 if batch else 3)
     for index, row in enumerate(rows):
-        shown, mask = seen[0 if batch else index]
+        obs, mask = calls[0 if batch else index]
         assert_array_equal(mask[index] if batch else mask, LEGAL[index].astype(np.int8), strict=True)
         for name, array in row.items() if observation == "dict" else [(None, row)]:
-            part = shown if name is None else shown[name]
+            part = obs if name is None else obs[name]
             assert_array_equal(part[index] if batch else part, array, strict=True)
 
 
@@ -71,7 +71,7 @@ def test_actions_logits_probabilities_and_values_are_accepted():
     p = as_policy(lambda _, mask: np.where(mask, 1e9, -np.inf), GAME, returns="logits").probabilities(BOARDS)
     assert_allclose(p, UNIFORM)
     values = np.array([3.0, 1.0, 2.0, 9.0, 2.0, 2.0])  # the best legal value is played, and ties share
-    p = as_policy(lambda seen, mask: values, GAME, returns="values").probabilities(BOARDS)
+    p = as_policy(lambda obs, mask: values, GAME, returns="values").probabilities(BOARDS)
     assert_allclose(p, [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0]])
 
 
@@ -90,23 +90,23 @@ def test_masks_are_passed_to_functions_that_accept_them():
         def policy(self, observation):
             return free(observation)
 
-    for function in (free, named, other, Agent(), Agent().policy, functools.partial(named), lambda *seen: seen[1]):
+    for function in (free, named, other, Agent(), Agent().policy, functools.partial(named), lambda *args: args[1]):
         for batch in (False, True):
             p = as_policy(function, GAME, returns="probabilities", batch=batch).probabilities(BOARDS)
             assert_allclose(p, UNIFORM)
-    inside = as_policy(lambda seen: seen["action_mask"], GAME, "dict", "probabilities")
+    inside = as_policy(lambda obs: obs["action_mask"], GAME, "dict", "probabilities")
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
 def test_adapters_are_sent_to_other_processes_and_policies_stay():
     random = make_policy("random", GAME)
     assert as_policy(random, GAME) is random
-    policy = as_policy(lambda seen, mask: int(np.flatnonzero(mask)[-1]), Game())
+    policy = as_policy(lambda obs, mask: int(np.flatnonzero(mask)[-1]), Game())
     here = play_pairs(Game(), policy, "random", 40, seed=1)
     assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)
     lock = threading.Lock()
     with pytest.raises(ValueError, match="jobs=1"):
-        play_pairs(Game(), as_policy(lambda seen, mask: [mask.argmax(), lock][0], Game()), "random", 40, jobs=2)
+        play_pairs(Game(), as_policy(lambda obs, mask: [mask.argmax(), lock][0], Game()), "random", 40, jobs=2)
 
 
 @pytest.mark.needs("torch")
@@ -117,10 +117,10 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
         def __init__(self):
             super().__init__()
             self.body = torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 6))
-            self.seen = []
+            self.calls = []
 
         def forward(self, observation, action_mask=None):
-            self.seen.append((observation, action_mask, torch.is_grad_enabled(), self.training))
+            self.calls.append((observation, action_mask, torch.is_grad_enabled(), self.training))
             values = self.body(observation)
             return values if action_mask is None else torch.where(action_mask, values, -1e8)
 
@@ -131,14 +131,14 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
         values = net.body[2](net.body[0](torch.as_tensor(PLANES, dtype=torch.float32))).double().numpy()
     p = as_policy(net, GAME, returns="values").probabilities(BOARDS)
     assert_array_equal(p.argmax(axis=1), np.where(LEGAL, values, -np.inf).argmax(axis=1))
-    [(observation, mask, grad, training)] = net.seen
+    [(observation, mask, grad, training)] = net.calls
     assert (observation.dtype, mask.dtype, grad, training) == (torch.float32, torch.bool, False, False)
     assert_array_equal(mask.numpy(), LEGAL)
     assert [part.training for part in net.body] == [False, True, True]
     assert net.training
     assert torch.is_grad_enabled()
     as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
-    assert net.seen[-1][0].dtype == torch.float64
+    assert net.calls[-1][0].dtype == torch.float64
     with pytest.raises(TypeError, match="Net"):
         as_policy(net, GAME).probabilities(BOARDS)
 
@@ -159,9 +159,9 @@ def test_illegal_moves_have_mass_before_they_are_masked():
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
     weights = {"probabilities": numbers, "logits": np.exp(numbers), "values": (numbers == 3).astype(float)}
     for returns, weight in weights.items():
-        policy = as_policy(lambda seen, mask: numbers, GAME, returns=returns)
+        policy = as_policy(lambda obs, mask: numbers, GAME, returns=returns)
         assert_allclose(policy.illegal_mass(BOARDS), (occupied * weight).sum(axis=1) / weight.sum())
-        masked = as_policy(lambda seen, mask: np.where(mask, numbers + 1, np.nan), GAME, returns=returns)
+        masked = as_policy(lambda obs, mask: np.where(mask, numbers + 1, np.nan), GAME, returns=returns)
         assert_array_equal(masked.illegal_mass(BOARDS), 0)
 
 
@@ -172,7 +172,7 @@ class Model:
         self.observation_space = observation_space
 
     def __call__(self, observation, mask):
-        self.seen = observation
+        self.observation = observation
         return mask.argmax()
 
 
@@ -241,7 +241,7 @@ def test_models_that_saw_skip_chances_are_policies_of_each_game():
     for skip_chance in (0.1, 0.5):
         model, game = trained(), Game(skip_chance=skip_chance)
         as_policy(model, game).probabilities(Boards.start(game))
-        assert model.seen.tolist() == [*[0] * 18, np.float32(skip_chance)]
+        assert model.observation.tolist() == [*[0] * 18, np.float32(skip_chance)]
     for call in (
         lambda: as_policy(trained(observation="channels"), Game()),
         lambda: as_policy(trained(), Game(), observe_skip_chance=False),

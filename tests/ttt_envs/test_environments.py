@@ -52,7 +52,7 @@ def any_settings(draw, kind):
 def check_outcomes(env, referee, action):
     """The successors of an action are those of the rules, on the board itself."""
     outcomes = env.chance_outcomes(action)
-    results = [(p, after.cells.tolist(), after.mover, winner) for p, after, winner in outcomes]
+    results = [(p, position.cells.tolist(), position.mover, winner) for p, position, winner in outcomes]
     assert [row[1:] for row in results] == [row[1:] for row in referee.outcomes(action)]
     assert [row[0] for row in results] == pytest.approx([row[0] for row in referee.outcomes(action)])
 
@@ -60,19 +60,19 @@ def check_outcomes(env, referee, action):
 def compare(env, referee, kind, rng, seed, episodes, illegal):
     """Play random games, some actions illegal, in an environment and by the referee."""
     for episode in range(episodes):
-        shown = env.reset(seed if episode == 0 else None)
-        assert shown == referee.reset(seed if episode == 0 else None)
+        report = env.reset(seed if episode == 0 else None)
+        assert report == referee.reset(seed if episode == 0 else None)
         is_over = False
         while not is_over:
-            mask = np.array(shown[2])
+            mask = np.array(report[2])
             action = int(rng.choice(np.flatnonzero(mask)))
             if rng.random() < illegal and not mask.all():
                 action = int(np.flatnonzero(mask == 0)[0])
             elif kind in BOTH and referee.kind is None and referee.result == -1:
                 check_outcomes(env, referee, action)
-            shown = env.step(action)
-            assert shown == referee.step(action)
-            is_over = shown[4]
+            report = env.step(action)
+            assert report == referee.step(action)
+            is_over = report[4]
             if kind == "aec":
                 assert [env.view(player) for player in (0, 1)] == [referee.view(player) for player in (0, 1)]
 
@@ -113,18 +113,18 @@ def test_games_without_a_seed_differ(kind):
 
 def test_opponents_know_the_skip_chance_of_the_episode():
     """Functions see it, and policies named by specs are of its game."""
-    seen, drawn = set(), set()
+    observed, drawn = set(), set()
 
     def opponent(observation, mask):
-        seen.add(float(observation[-1]))
+        observed.add(float(observation[-1]))
         return int(np.flatnonzero(mask)[0])
 
     env = SingleEnv(opponent=opponent, seat="second", **SEVERAL)
     for episode in range(10):
         drawn.add(env.reset(seed=episode)[1]["skip_chance"])
-    assert seen == drawn == {0, 0.5}
-    [[one, other]] = SingleEnv(opponent="optimal", **SEVERAL).config.opponents
-    assert (one.game.skip_chance, other.game.skip_chance) == (0, 0.5)
+    assert observed == drawn == {0, 0.5}
+    [[policy, other]] = SingleEnv(opponent="optimal", **SEVERAL).config.opponents
+    assert (policy.game.skip_chance, other.game.skip_chance) == (0, 0.5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -142,20 +142,20 @@ def test_observations_are_the_planes_in_every_form(observation, dtype, skip_chan
     plain_env = SingleEnv(opponent="self", size=(3, 4), skip_chance=skip_chance, observation="planes", dtype="int8")
     steps, arrays = [(env.reset(seed=4), plain_env.reset(seed=4))], []
     steps += [(env.step(action), plain_env.step(action)) for action in (5, 1, 7)]
-    for (one, *_, info), (planes, *_) in steps:
-        assert env.observation_space.contains(one)
+    for (obs, *_, info), (planes, *_) in steps:
+        assert env.observation_space.contains(obs)
         chance = info.get("skip_chance", skip_chance)
-        board = one["observation"] if observation == "dict" else one
+        board = obs["observation"] if observation == "dict" else obs
         assert board.dtype == dtype
         if observation == "flat":
             board = np.stack([board[:12], board[12:24]], axis=-1).reshape(3, 4, 2)
-            assert one[24:].tolist() == [np.float32(chance)] * shows
+            assert obs[24:].tolist() == [np.float32(chance)] * shows
         elif observation == "dict":
-            assert one.get("skip_chance", np.zeros(0)).tolist() == [np.float32(chance)] * shows
+            assert obs.get("skip_chance", np.zeros(0)).tolist() == [np.float32(chance)] * shows
         board = np.moveaxis(board, 0, -1) if observation == "channels" else board
         assert np.array_equal(board[..., :2], planes)
         assert np.all(board[..., 2:] == np.float32(chance))
-        arrays += [*(one.values() if observation == "dict" else [one]), info["action_mask"], env.action_masks()]
+        arrays += [*(obs.values() if observation == "dict" else [obs]), info["action_mask"], env.action_masks()]
     assert not any(np.shares_memory(*pair) for pair in combinations(arrays, 2))
 
 
@@ -168,14 +168,14 @@ def stored(state):
     return pickle.dumps({name: value for name, value in state.items() if name != "games"})
 
 
-def play_on(env, shown, episodes=4):
+def play_on(env, report, episodes=4):
     """What fixed play shows from here on, with resets."""
-    rng, trace = np.random.default_rng(0), [shown]
+    rng, trace = np.random.default_rng(0), [report]
     for _ in range(episodes):
-        while not shown[4] and len(trace) < 500:
-            shown = env.step(int(rng.choice(np.flatnonzero(shown[2]))))
-            trace.append(shown)
-        shown = env.reset()
+        while not report[4] and len(trace) < 500:
+            report = env.step(int(rng.choice(np.flatnonzero(report[2]))))
+            trace.append(report)
+        report = env.reset()
     return trace[1:]
 
 
@@ -190,18 +190,18 @@ def test_states_and_copies_go_on_as_the_original(kind):
         env, other = KINDS[kind](**chosen), KINDS[kind](**chosen)
         for each, number in ((other, seed + 1), (env, seed)):
             play_on(each, each.reset(number), 2)
-            shown = each.step(int(np.argmax(each.reset()[2])))
-        if shown[4]:
+            report = each.step(int(np.argmax(each.reset()[2])))
+        if report[4]:
             return
-        shown = env.restore(env.env.clone_state(), seed=seed)
+        report = env.restore(env.env.clone_state(), seed=seed)
         state, blank = env.env.clone_state(include_rng=True), env.env.clone_state()
         before, twins = stored(state), []
         for copied in (copy.deepcopy(env.env), pickle.loads(pickle.dumps(env.env))):
             twin = copy.copy(env)
             twin.env = copied
-            twins.append(play_on(twin, shown))
+            twins.append(play_on(twin, report))
         assert stored(env.env.clone_state(include_rng=True)) == before
-        future = play_on(env, shown)
+        future = play_on(env, report)
         assert twins == [future, future]
         assert play_on(other, other.restore(state)) == future
         assert stored(state) == before
@@ -220,8 +220,8 @@ def test_a_state_keeps_the_skip_chance_of_the_episode_and_fits_its_game_only(kin
     state = env.env.clone_state()
     row = 1 if kind == "vector" else 0
     for seed in range(8):
-        shown = env.restore(state, seed=seed)
-        env.step(int(np.argmax(shown[2])))
+        report = env.restore(state, seed=seed)
+        env.step(int(np.argmax(report[2])))
         assert np.ravel(env.env.clone_state()["skip_chance"])[row] == np.ravel(state["skip_chance"])[row]
     for others in ({"size": 4}, {"skip_chance": 0.5}, {}):
         with pytest.raises(ValueError, match="cannot be restored"):
@@ -266,12 +266,12 @@ def test_environments_made_by_id_and_not_reset_yet_are_pickled():
 def test_a_game_begins_in_a_position_and_seat_of_the_options(opponent):
     """Once, in place of an opening; the opponent replies if it is not the caller's turn."""
     env = SingleEnv(opponent=opponent, observation="planes", openings=OPENINGS)
-    shown, info = env.reset(seed=0, options={"position": "x.o/.../..o x", "seat": 1})
-    assert [shown[:, :, plane].ravel().nonzero()[0].tolist() for plane in (0, 1)] == [[0], [2, 8]]
+    observation, info = env.reset(seed=0, options={"position": "x.o/.../..o x", "seat": 1})
+    assert [observation[:, :, plane].ravel().nonzero()[0].tolist() for plane in (0, 1)] == [[0], [2, 8]]
     assert (info["seat"], info["mover"], info["result"]) == (1, 1, -1)
     assert env.legal_actions() == [1, 3, 4, 5, 6, 7]
-    shown, info = env.reset(options={"position": "x.o/.../..o x"})  # the seat is the environment's: first
-    assert (shown.sum(), info["seat"], info["mover"]) == (4, 0, 0)
+    observation, info = env.reset(options={"position": "x.o/.../..o x"})  # the seat is the environment's: first
+    assert (observation.sum(), info["seat"], info["mover"]) == (4, 0, 0)
     env = SingleEnv(opponent=opponent)
     env.reset(seed=0)
     assert env.reset(options={"seat": 1})[0].sum() == 1

@@ -18,11 +18,11 @@ def keys_of(rng, count, words):
 def test_keys_are_numbered_in_order_of_insertion(words):
     rng, index, numbers = np.random.default_rng(0), KeyIndex(words), {}
     for count in (1, 40, 300, 7):
-        asked = keys_of(rng, count, words)
-        expected = [numbers.setdefault(key, len(numbers)) for key in map(bytes, asked)]
-        assert_array_equal(index.rows(asked), expected)
+        keys = keys_of(rng, count, words)
+        expected = [numbers.setdefault(key, len(numbers)) for key in map(bytes, keys)]
+        assert_array_equal(index.rows(keys), expected)
         assert index.size == len(numbers)
-        assert_array_equal(index.find(asked), expected)
+        assert_array_equal(index.find(keys), expected)
         others = keys_of(rng, 200, words) | np.uint64(1)
         assert (index.find(others) == -1).all()
     assert_array_equal(index.keys[: index.size], [np.frombuffer(key, np.uint64) for key in numbers])
@@ -39,7 +39,7 @@ def test_packed_index_numbers_as_before():
 
 
 @given(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 40)))
-def test_places_in_a_sorted_array(known, wanted):
-    listed = sorted(known)
-    places = find_sorted(np.array(listed, np.uint64), np.array(wanted, np.uint64))
-    assert places.tolist() == [listed.index(value) if value in known else -1 for value in wanted]
+def test_places_in_a_sorted_array(members, values):
+    ascending = sorted(members)
+    places = find_sorted(np.array(ascending, np.uint64), np.array(values, np.uint64))
+    assert places.tolist() == [ascending.index(value) if value in members else -1 for value in values]

@@ -85,7 +85,7 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
 
     try:
         edits = [folders(text) for text in "1234567891"]
-        assert [one == other for one, other in zip(*edits[:2], strict=True)] == [True, True, False, False, False]
+        assert [folder == other for folder, other in zip(*edits[:2], strict=True)] == [True, True, False, False, False]
         assert edits[0] == edits[-1]
         assert len(list((tmp_path / "cache").glob("learners-*"))) == jit.MAX_FOLDERS
         (tmp_path / "learners" / "module.py").touch()
@@ -107,14 +107,14 @@ def test_without_a_place_for_machine_code_every_process_compiles(run, tmp_path):
 
 def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):
     lines = ("import sys, mine, numpy as np, ttt_envs.core.jit as jit", "small = mine.small", "x = np.zeros(3)")
-    shown = "print('numba' in sys.modules, small(x))"
-    assert run(*lines, "small(x)", shown)[0] == "False 3\n"
-    assert run(*lines, "small(x)", shown, TTT_ENVS_INTERPRET="0")[0] == "True 3\n"
+    report = "print('numba' in sys.modules, small(x))"
+    assert run(*lines, "small(x)", report)[0] == "False 3\n"
+    assert run(*lines, "small(x)", report, TTT_ENVS_INTERPRET="0")[0] == "True 3\n"
     new = {"NUMBA_CACHE_DIR": str(tmp_path / "new")}
-    assert run(*lines, "small(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))", shown, **new)[0] == "True 3\n"
+    assert run(*lines, "small(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))", report, **new)[0] == "True 3\n"
     new = {"NUMBA_CACHE_DIR": str(tmp_path / "newer")}
-    assert run(*lines, "while mine.small is small: small(x)", shown, **new)[0] == "True 3\n"
-    assert run(*lines, "small(x)", shown, **new)[0] == "True 3\n"  # machine code is there
+    assert run(*lines, "while mine.small is small: small(x)", report, **new)[0] == "True 3\n"
+    assert run(*lines, "small(x)", report, **new)[0] == "True 3\n"  # machine code is there
 
 
 def test_a_first_game_compiles_nothing_and_is_that_of_machine_code(run, tmp_path):

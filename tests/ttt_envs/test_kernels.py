@@ -86,11 +86,11 @@ def teach_everything():
         made = [load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0)) for _ in range(2)]
         Trainer(made[0], "self", 4, batch=2).run()
         made[1].state = {name: array.copy() for name, array in made[0].state.items()}
-        for one in made:
-            one.probabilities(Boards.start(game, 3))
-            for values in {"values", "action_values"} & set(dir(one)):
-                getattr(one, values)(Boards.start(game, 3))
-            Trainer(one, "self", 4, batch=1).run()
+        for learner in made:
+            learner.probabilities(Boards.start(game, 3))
+            for values in {"values", "action_values"} & set(dir(learner)):
+                getattr(learner, values)(Boards.start(game, 3))
+            Trainer(learner, "self", 4, batch=1).run()
 
 
 @contextmanager

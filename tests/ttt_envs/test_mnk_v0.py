@@ -165,14 +165,14 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
     pytest.importorskip("pygame")  # which PettingZoo's games import
     from pettingzoo.classic.connect_four import connect_four as connect_four_v3
 
-    ours, theirs, rng = mnk_v0.env(**CONNECT_FOUR), connect_four_v3.env(), np.random.default_rng(0)
-    for agent in theirs.possible_agents:
-        assert ours.observation_space(agent) == theirs.observation_space(agent)
-        assert ours.action_space(agent) == theirs.action_space(agent)
+    ours, peer, rng = mnk_v0.env(**CONNECT_FOUR), connect_four_v3.env(), np.random.default_rng(0)
+    for agent in peer.possible_agents:
+        assert ours.observation_space(agent) == peer.observation_space(agent)
+        assert ours.action_space(agent) == peer.action_space(agent)
     for _ in range(60):
         columns = rng.permutation(np.repeat(np.arange(7), 6))
         columns = np.where(rng.random(42) < legal_share, columns, rng.integers(7, size=42)).tolist()
-        assert trace_of(ours, columns, AGENTS) == trace_of(theirs, columns, theirs.possible_agents)
+        assert trace_of(ours, columns, AGENTS) == trace_of(peer, columns, peer.possible_agents)
 
 
 def test_phantom_games_are_those_of_openspiel(hidden):

@@ -111,20 +111,20 @@ def test_results_do_not_depend_on_the_workers(jobs):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_closing_the_generator_stops_the_work(jobs):
-    asked = []
+    numbers = []
 
     def blocks():
         for number in itertools.count():
-            asked.append(number)
+            numbers.append(number)
             yield (number,)
 
     work = map_blocks(square, blocks(), jobs)
-    found = [next(work) for _ in range(5)]
+    results = [next(work) for _ in range(5)]
     work.close()
-    assert {number for number, _ in found} <= set(asked)
-    count = len(asked)
+    assert {number for number, _ in results} <= set(numbers)
+    count = len(numbers)
     time.sleep(0.1)
-    assert len(asked) == count  # nobody asks for more
+    assert len(numbers) == count  # nobody asks for more
 
 
 def test_blocks_of_dead_workers_are_retried(tmp_path):
@@ -161,8 +161,8 @@ def test_interrupts_while_workers_start_print_no_traceback(delay_s, tmp_path):
         workers = wait_for(lambda: workers_of(process))
         time.sleep(delay_s)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate()
-        assert said == "stopped\n"
+        _, output = process.communicate()
+        assert output == "stopped\n"
         assert process.returncode == 130
         assert wait_for(lambda: not any(worker.is_running() for worker in workers))
 

@@ -30,8 +30,8 @@ def test_a_board_as_text():
     env.step(2)
     assert env.render() == "  a  b  c\n1 . *o**o*\n2 .  .  x\nplayer_0 won\nlast move: o c1\n"
     falling = from_text("o.../x.../o..x x", Game(3, 4, 3, gravity=True))
-    shown = render.text(Game(3, 4, 3, gravity=True), Scene(falling.cells, falling.mover))
-    assert shown.splitlines()[-1] == "legal actions: 1 (b), 2 (c), 3 (d)"
+    output = render.text(Game(3, 4, 3, gravity=True), Scene(falling.cells, falling.mover))
+    assert output.splitlines()[-1] == "legal actions: 1 (b), 2 (c), 3 (d)"
 
 
 def test_an_illegal_move_is_shown_until_the_next_move():

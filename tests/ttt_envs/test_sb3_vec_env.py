@@ -26,7 +26,7 @@ def make(n_envs=4, seed=0, env_id=ID, **settings):
     return make_vec_env(env_id, n_envs, seed, **settings)
 
 
-def make_theirs(n_envs=4, seed=0, **settings):
+def make_peer(n_envs=4, seed=0, **settings):
     """The function of Stable-Baselines3, which by default makes pictures."""
     from stable_baselines3.common.env_util import make_vec_env
 
@@ -40,13 +40,13 @@ def untimed(infos):
     return [{**info, "episode": info["episode"] | {"t": None}} if "episode" in info else dict(info) for info in infos]
 
 
-def assert_same_step(ours, theirs, actions):
+def assert_same_step(ours, peer, actions):
     """Make one step in both and return the infos."""
-    (*our_step, our_infos), (*their_step, their_infos) = ours.step(actions), theirs.step(actions)
-    for pair in zip(our_step, their_step, strict=True):
+    (*our_step, our_infos), (*peer_step, peer_infos) = ours.step(actions), peer.step(actions)
+    for pair in zip(our_step, peer_step, strict=True):
         assert_same(*pair)
-    assert_same(untimed(our_infos), untimed(their_infos))
-    assert_same(ours.reset_infos, theirs.reset_infos)
+    assert_same(untimed(our_infos), untimed(peer_infos))
+    assert_same(ours.reset_infos, peer.reset_infos)
     return our_infos
 
 
@@ -62,18 +62,18 @@ def assert_same_step(ours, theirs, actions):
 )
 def test_games_are_those_of_dummy_vec_env(settings):
     """Observations, rewards, dones and infos, with actions legal and not, at first and after another seeding."""
-    ours, theirs = make(5, 7, **settings), make_theirs(5, 7, **settings)
-    assert ours.observation_space == theirs.observation_space
-    assert [ours.action_space.sample() for _ in range(9)] == [theirs.action_space.sample() for _ in range(9)]
+    ours, peer = make(5, 7, **settings), make_peer(5, 7, **settings)
+    assert ours.observation_space == peer.observation_space
+    assert [ours.action_space.sample() for _ in range(9)] == [peer.action_space.sample() for _ in range(9)]
     rng, ended, cut = np.random.default_rng(0), 0, 0
     for seed in (None, 3, None):
         if seed is not None:
-            assert ours.seed(seed) == theirs.seed(seed)
-        assert_same(ours.reset(), theirs.reset())
+            assert ours.seed(seed) == peer.seed(seed)
+        assert_same(ours.reset(), peer.reset())
         for _ in range(25):
             masks = np.stack(ours.env_method("action_masks"))
-            assert_array_equal(masks, np.stack(theirs.env_method("action_masks")))
-            infos = assert_same_step(ours, theirs, (rng.random(masks.shape) * (masks + 0.05)).argmax(axis=1))
+            assert_array_equal(masks, np.stack(peer.env_method("action_masks")))
+            infos = assert_same_step(ours, peer, (rng.random(masks.shape) * (masks + 0.05)).argmax(axis=1))
             ended += sum("episode" in info for info in infos)
             cut += sum(info["TimeLimit.truncated"] for info in infos)
     assert ended > 20
@@ -81,17 +81,17 @@ def test_games_are_those_of_dummy_vec_env(settings):
 
 
 def test_options_begin_games_in_positions_once():
-    ours, theirs = make(4), make_theirs(4)
+    ours, peer = make(4), make_peer(4)
     for options in ({"seat": 1}, [{"seat": 1}, {}, {"position": "x.o/.../..o x", "seat": 1}, {"seat": 1}]):
-        for envs in (ours, theirs):
+        for envs in (ours, peer):
             envs.set_options(options)
-        assert_same(ours.reset(), theirs.reset())
-        assert_same_step(ours, theirs, np.array([3, 4, 5, 4]))
-        assert_same(ours.reset(), theirs.reset())
+        assert_same(ours.reset(), peer.reset())
+        assert_same_step(ours, peer, np.array([3, 4, 5, 4]))
+        assert_same(ours.reset(), peer.reset())
     ours.set_options([{"seat": 1}, {"reset_mask": True}, {}, {}])
     with pytest.raises(ValueError, match="reset_mask"):
         ours.reset()
-    assert_same_step(ours, theirs, np.array([0, 4, 0, 4]))
+    assert_same_step(ours, peer, np.array([0, 4, 0, 4]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,13 +164,13 @@ def test_what_it_cannot_do_is_refused():
             call()
     with pytest.warns(UserWarning, match="render_mode"):
         assert envs.render() is None
-    envs, theirs = make(2, illegal_action="raise"), make_theirs(2, illegal_action="raise")
-    assert_same(envs.reset(), theirs.reset())
-    assert_same_step(envs, theirs, np.array([0, 4]))
+    envs, peer = make(2, illegal_action="raise"), make_peer(2, illegal_action="raise")
+    assert_same(envs.reset(), peer.reset())
+    assert_same_step(envs, peer, np.array([0, 4]))
     legal = [int(np.flatnonzero(mask)[-1]) for mask in envs.env_method("action_masks")]
     with pytest.raises(ValueError, match="action 4 is illegal"):
         envs.step(np.array([legal[0], 4]))
-    assert_same_step(envs, theirs, np.array(legal))
+    assert_same_step(envs, peer, np.array(legal))
 
 
 def test_a_missing_package_is_named():

@@ -51,7 +51,7 @@ number = 3
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def user_package(tmp_path, monkeypatch):
     """A package of the user's: mine.policies."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").touch()
@@ -117,14 +117,14 @@ def test_malformed_specs_are_rejected(text):
         ("settings:mode=tow", "did you mean 'two'"),
     ],
 )
-@pytest.mark.usefixtures("mine", "settings")
+@pytest.mark.usefixtures("user_package", "settings")
 def test_unknown_names_and_invalid_values_are_refused_with_a_hint(spec, hint):
     with pytest.raises(ValueError, match=hint) as refused:
         make_policy(spec, GAME)
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.usefixtures("mine")
+@pytest.mark.usefixtures("user_package")
 def test_classes_of_users_are_policies(monkeypatch):
     policy = make_policy("mine.policies:Corner:2.5,name=(a:b,c)", GAME)
     assert (policy.policy.weight, policy.policy.name) == (2.5, "a:b,c")
@@ -136,7 +136,7 @@ def test_classes_of_users_are_policies(monkeypatch):
         make_policy("mine.broken:Corner", GAME)
 
 
-@pytest.mark.usefixtures("mine")
+@pytest.mark.usefixtures("user_package")
 def test_classes_of_users_play_the_rules_that_they_declare():
     loses, hides = Game(misere=True), PhantomGame(kind="classic")
     for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):

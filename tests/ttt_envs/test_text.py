@@ -44,13 +44,13 @@ def test_the_lines_are_the_triples_of_the_sum_15_and_of_a_common_letter():
 @pytest.mark.parametrize("game", [Game(), Game(2, 5, 3), Game(19, 19, 5), Game(1, 1, 1)], ids=str)
 @pytest.mark.parametrize("name", ANY_BOARD)
 def test_names_of_cells_are_a_bijection(name, game):
-    shown, other = (make_presentation(name, game, seed=seed) for seed in (4, 4))
-    assert shown.cell_names == other.cell_names
+    presentation, other = (make_presentation(name, game, seed=seed) for seed in (4, 4))
+    assert presentation.cell_names == other.cell_names
     empty = Position(np.zeros(game.cells, np.int8), 0)
-    assert [parse_answer(f"<move>{cell_name}</move>", shown, empty) for cell_name in shown.cell_names] == list(
+    assert [parse_answer(f"<move>{word}</move>", presentation, empty) for word in presentation.cell_names] == list(
         range(game.cells)
     )
-    assert sorted(shown.legal_names(empty)) == sorted(shown.cell_names)
+    assert sorted(presentation.legal_names(empty)) == sorted(presentation.cell_names)
 
 
 def read_back(text, name, cell_names):
@@ -63,41 +63,41 @@ def read_back(text, name, cell_names):
     cells = [0] * len(cell_names)
     own, other = (re.findall(r"[A-Za-z0-9]+", line.partition(":")[2]) for line in text.splitlines()[1:])
     for stone, taken in ((mover + 1, own), (2 - mover, other)):
-        for one in taken:
-            if one != "none":
-                cells[cell_names.index(one)] = stone
+        for word in taken:
+            if word != "none":
+                cells[cell_names.index(word)] = stone
     return cells, mover
 
 
 @pytest.mark.parametrize("name", PRESENTATIONS)
 def test_positions_are_read_back_from_their_texts(name):
     """All boards of 3 x 3 without a line, whoever moves, and some larger ones."""
-    shown = make_presentation(name, TIC_TAC_TOE, seed=1)
+    presentation = make_presentation(name, TIC_TAC_TOE, seed=1)
     for cells in itertools.product(range(3), repeat=9):
         board = np.array(cells, np.int8)
         if winner(TIC_TAC_TOE, board) is None:
             for mover in (0, 1):
-                text = shown.view(Position(board, mover), mover)
-                assert read_back(text, name, shown.cell_names) == (list(cells), mover)
+                text = presentation.view(Position(board, mover), mover)
+                assert read_back(text, name, presentation.cell_names) == (list(cells), mover)
     rng = np.random.default_rng(0)
     for game in (Game(10, 3, 3), Game(15, 15, 5)) if name in ANY_BOARD else ():
-        shown = make_presentation(name, game, seed=2)
+        presentation = make_presentation(name, game, seed=2)
         for mover in (0, 1):
             board = rng.integers(0, 3, game.cells).astype(np.int8)
-            text = shown.view(Position(board, mover), mover)
-            assert read_back(text, name, shown.cell_names) == (board.tolist(), mover)
+            text = presentation.view(Position(board, mover), mover)
+            assert read_back(text, name, presentation.cell_names) == (board.tolist(), mover)
 
 
 @pytest.mark.parametrize("name", ["grid", "coordinates"])
 def test_answers_name_columns_under_gravity(name):
-    shown = make_presentation(name, FALLING)
-    assert shown.legal_names(FALLEN) == ["b", "c", "d"]
-    assert [parse_answer(f"<move>{column}</move>", shown, FALLEN) for column in "bCd"] == [9, 10, 7]
-    assert [parse_answer(f"<move>{text}</move>", shown, FALLEN).kind for text in ("a", "a3")] == [
+    presentation = make_presentation(name, FALLING)
+    assert presentation.legal_names(FALLEN) == ["b", "c", "d"]
+    assert [parse_answer(f"<move>{column}</move>", presentation, FALLEN) for column in "bCd"] == [9, 10, 7]
+    assert [parse_answer(f"<move>{text}</move>", presentation, FALLEN).kind for text in ("a", "a3")] == [
         "occupied-cell",
         "unknown-cell",
     ]
-    assert "Legal moves: b, c, d\n" in present(FALLING, FALLEN, shown)
+    assert "Legal moves: b, c, d\n" in present(FALLING, FALLEN, presentation)
 
 
 def test_presentations_refuse_games_that_they_cannot_show():
@@ -182,14 +182,14 @@ FRAGMENTS = [
     st.sampled_from(sorted(PRESENTATIONS)),
 )
 def test_a_mangled_answer_is_a_problem_or_a_move_that_it_names(answer, name):
-    shown = make_presentation(name, TIC_TAC_TOE, seed=1)
-    move = parse_answer(answer, shown, POSITION)
+    presentation = make_presentation(name, TIC_TAC_TOE, seed=1)
+    move = parse_answer(answer, presentation, POSITION)
     if isinstance(move, Problem):
         assert move.message.isprintable()
         assert len(move.message) < 200
         return
     assert POSITION.cells[move] == 0
-    word = re.escape(shown.cell_names[move])
+    word = re.escape(presentation.cell_names[move])
     assert re.search(rf"(?<![a-z0-9]){word}(?![a-z0-9])", answer, re.IGNORECASE | re.ASCII)
 
 

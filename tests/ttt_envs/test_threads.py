@@ -113,8 +113,8 @@ def test_results_do_not_depend_on_threads(work, monkeypatch):
     pool = work_module.ThreadPoolExecutor
     monkeypatch.setattr(work_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads))
     for threads in NUMBERS[1:]:
-        for one, other in zip(work(threads), expected, strict=True):
-            assert_array_equal(one, other, strict=isinstance(one, np.ndarray))
+        for result, other in zip(work(threads), expected, strict=True):
+            assert_array_equal(result, other, strict=isinstance(result, np.ndarray))
         assert spread, "no work was spread over threads"
         spread.clear()
 

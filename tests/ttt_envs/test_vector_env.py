@@ -29,22 +29,22 @@ class Leftmost(Policy):
         return p / p.sum(axis=1, keepdims=True)
 
 
-def assert_same(ours, theirs, path=""):
+def assert_same(ours, expected, path=""):
     """Both hold the same, arrays also of the same type."""
-    if isinstance(theirs, dict):
-        assert set(ours) == set(theirs), path
-        for name, value in theirs.items():
+    if isinstance(expected, dict):
+        assert set(ours) == set(expected), path
+        for name, value in expected.items():
             assert_same(ours[name], value, f"{path}/{name}")
-    elif isinstance(theirs, (tuple, list)) or (isinstance(theirs, np.ndarray) and theirs.dtype == object):
-        assert isinstance(theirs, type(ours)), path
-        for index, pair in enumerate(zip(ours, theirs, strict=True)):
+    elif isinstance(expected, (tuple, list)) or (isinstance(expected, np.ndarray) and expected.dtype == object):
+        assert isinstance(expected, type(ours)), path
+        for index, pair in enumerate(zip(ours, expected, strict=True)):
             assert_same(*pair, f"{path}/{index}")
-    elif isinstance(theirs, np.ndarray):
-        assert ours.dtype == theirs.dtype, path
-        if not np.array_equal(ours, theirs):  # which takes a tenth of the time, and then says nothing
-            assert_array_equal(ours, theirs, err_msg=path, strict=True)
+    elif isinstance(expected, np.ndarray):
+        assert ours.dtype == expected.dtype, path
+        if not np.array_equal(ours, expected):  # which takes a tenth of the time, and then says nothing
+            assert_array_equal(ours, expected, err_msg=path, strict=True)
     else:
-        assert ours == theirs, path
+        assert ours == expected, path
 
 
 def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
@@ -57,30 +57,30 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
     def single():
         return SingleEnv(**settings) if limit is None else TimeLimit(SingleEnv(**settings), limit)
 
-    theirs = SyncVectorEnv([single] * num_envs, autoreset_mode=mode)
-    assert ours.observation_space == theirs.observation_space
-    assert ours.action_space == theirs.action_space
+    peer = SyncVectorEnv([single] * num_envs, autoreset_mode=mode)
+    assert ours.observation_space == peer.observation_space
+    assert ours.action_space == peer.action_space
     rng = np.random.default_rng(seed)
-    shown = ours.reset(seed=seed)
-    assert_same(shown, theirs.reset(seed=seed))
-    info, ended = shown[1], np.zeros(2, int)
+    result = ours.reset(seed=seed)
+    assert_same(result, peer.reset(seed=seed))
+    info, ended = result[1], np.zeros(2, int)
     often = {"penalize": 0.8, "raise": 0}.get(settings.get("illegal_action"), 0.07)
     for _ in range(steps):
         illegal = rng.random((num_envs, 1)) < often
         actions = (rng.random(info["action_mask"].shape) * (info["action_mask"] != illegal)).argmax(axis=1)
-        shown = ours.step(actions)
-        assert_same(shown, theirs.step(actions))
-        assert_same(ours.action_masks(), shown[4]["action_mask"] == 1)
-        over = shown[2] | shown[3]
-        ended += over.sum(), shown[3].sum()
-        info = shown[4]
+        result = ours.step(actions)
+        assert_same(result, peer.step(actions))
+        assert_same(ours.action_masks(), result[4]["action_mask"] == 1)
+        over = result[2] | result[3]
+        ended += over.sum(), result[3].sum()
+        info = result[4]
         if mode is AutoresetMode.DISABLED and over.any():
             seeds = [int(rng.integers(99)) if rng.random() < 0.5 else None for _ in range(num_envs)]
             options = {"position": OPENINGS[ended[0] % 3]} if "openings" in settings and rng.random() < 0.5 else {}
             options |= {"seat": 1} if settings.get("opponent", "self") != "self" and rng.random() < 0.5 else {}
-            shown = ours.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
-            assert_same(shown, theirs.reset(seed=seeds, options={**options, "reset_mask": over.copy()}))
-            info = {"action_mask": np.where(over[:, None], shown[1]["action_mask"], info["action_mask"])}
+            result = ours.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
+            assert_same(result, peer.reset(seed=seeds, options={**options, "reset_mask": over.copy()}))
+            info = {"action_mask": np.where(over[:, None], result[1]["action_mask"], info["action_mask"])}
     return ended
 
 
@@ -170,8 +170,8 @@ def test_memory_is_used_again_only_without_copies(settings):
             rewards.append((reward, reward.copy()))
         shared = [any(np.shares_memory(*pair) for pair in product(arrays[0], later)) for later in arrays[1:]]
         assert any(shared) != copied
-        for kept, expected in rewards:
-            assert_array_equal(kept, expected)
+        for array, expected in rewards:
+            assert_array_equal(array, expected)
 
 
 def test_without_copies_int8_observations_are_the_memory_of_the_last_step():

@@ -69,7 +69,7 @@ class Recorded(FirstEmpty):
         return self.policy.probabilities(boards)
 
     @property
-    def asked(self):
+    def queries(self):
         return [state for batch in self.batches for state in batch]
 
 
@@ -128,8 +128,8 @@ def play_out(game, first, second, start=None):
                 if winner is not None:
                     results[{0: 0, DRAW: 1, 1: 2}[winner]] += mass
                 elif mass > 0:
-                    for after, chance in chances(game, states):
-                        reached[after] = reached.get(after, 0.0) + mass * chance
+                    for child, chance in chances(game, states):
+                        reached[child] = reached.get(child, 0.0) + mass * chance
     return results, reached
 
 
@@ -149,8 +149,8 @@ def values_of(game, policy=None, seat=None):
                 of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == viewer else -1.0
             else:
                 of_state[action] = sum(
-                    chance * (values[after] if seat is not None or after[1] == viewer else -values[after])
-                    for after, chance in chances(game, states)
+                    chance * (values[child] if seat is not None or child[1] == viewer else -values[child])
+                    for child, chance in chances(game, states)
                 )
         if p is None or state[1] == seat:
             values[state] = max(of_state.values())

@@ -53,22 +53,22 @@ def by_definition(name, arrays, discount, setting):
     """An estimator of single episodes as its source writes it, decision by decision."""
     out = np.zeros(arrays.mask.shape)
     for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
-        left, value = int(arrays.mask[episode].sum()) - step, arrays.values[episode, step]
-        steps = np.array([k_step(arrays, episode, step, k, discount) for k in range(1, left + 1)])
-        rewards = [discount**i * arrays.rewards[episode, step + i] for i in range(left)]
+        remaining, value = int(arrays.mask[episode].sum()) - step, arrays.values[episode, step]
+        steps = np.array([k_step(arrays, episode, step, k, discount) for k in range(1, remaining + 1)])
+        rewards = [discount**i * arrays.rewards[episode, step + i] for i in range(remaining)]
         if name in ("monte-carlo", "return-minus-value"):
             out[episode, step] = sum(rewards) - (name != "monte-carlo") * value
         elif name == "n-step":
-            out[episode, step] = steps[min(setting, left) - 1]
+            out[episode, step] = steps[min(setting, remaining) - 1]
         elif name in ("gae", "td-lambda"):
-            weights = [(1 - setting) * setting**k for k in range(left - 1)] + [setting ** (left - 1)]
+            weights = [(1 - setting) * setting**k for k in range(remaining - 1)] + [setting ** (remaining - 1)]
             out[episode, step] = weights @ steps + (name == "td-lambda") * value
         elif name == "gae-finite":
-            weights = np.array([setting**k for k in range(left)])
+            weights = np.array([setting**k for k in range(remaining)])
             out[episode, step] = weights @ steps / weights.sum()
         elif name == "importance-sampling":
-            weights = np.cumprod([1.0, *arrays.ratios[episode, step + 1 : step + left]])
-            follows = discount**left * arrays.values[episode, step + left]
+            weights = np.cumprod([1.0, *arrays.ratios[episode, step + 1 : step + remaining]])
+            follows = discount**remaining * arrays.values[episode, step + remaining]
             out[episode, step] = weights @ rewards + weights[-1] * follows - value
         else:
             follows = v_trace_target(arrays, episode, step + 1, discount)
@@ -143,8 +143,8 @@ def test_the_buffer_of_sb3_gives_the_same_numbers(seed, discount, lam):
     pytest.importorskip("stable_baselines3")
     arrays = random_arrays(seed)._replace(discount=discount)
     ours = make_estimator(f"gae:lam={lam}").estimate(arrays)
-    theirs = sb3_rollout_buffer(arrays, lam=lam)
-    np.testing.assert_allclose(np.where(arrays.mask, theirs, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max())
+    reference = sb3_rollout_buffer(arrays, lam=lam)
+    np.testing.assert_allclose(np.where(arrays.mask, reference, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max())
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -159,12 +159,12 @@ def players(game, start=None, max_steps=None, seat=0, behaviour="random", oppone
 @pytest.mark.parametrize(("skip", "seat"), [(0.0, 1), (0.5, 0), (0.25, 1)])
 def test_enumerated_episodes_have_the_exact_result(skip, seat):
     game, own, other = Game(2, 3, 2, skip), "random", "optimal:epsilon=0.6"
-    found = enumerate_episodes(players(game, seat=seat))
+    episodes = enumerate_episodes(players(game, seat=seat))
     exact = outcome(game, own, other) if seat == 0 else outcome(game, other, own).reversed()
-    results = np.where(found.mask.any(axis=1), found.rewards.sum(axis=1), -1)  # over before the first turn: lost
-    shares = [found.weights @ (results == result) for result in (1, 0, -1)]
+    results = np.where(episodes.mask.any(axis=1), episodes.rewards.sum(axis=1), -1)  # over before the first turn: lost
+    shares = [episodes.weights @ (results == result) for result in (1, 0, -1)]
     assert shares == pytest.approx(list(exact), abs=1e-12)
-    assert found.mask[:, 0].all() == (seat == 0 or skip == 0)
+    assert episodes.mask[:, 0].all() == (seat == 0 or skip == 0)
 
 
 def test_sampled_episodes_occur_as_often_as_enumerated_ones():
@@ -173,12 +173,12 @@ def test_sampled_episodes_occur_as_often_as_enumerated_ones():
     sampled = sample_episodes(players(game, LATE, seat=1), 20_000, 1)
 
     def shares(episodes):
-        found = {}
+        totals = {}
         for row, weight in enumerate(episodes.weights):
             boards = [episodes.cells[i].tobytes() for i in episodes.positions[row] if i >= 0]
             key = (*boards, *episodes.actions[row][episodes.mask[row]].tolist(), episodes.rewards[row].sum())
-            found[key] = found.get(key, 0.0) + weight
-        return found
+            totals[key] = totals.get(key, 0.0) + weight
+        return totals
 
     expected, counted = shares(exact), shares(sampled)
     assert len(expected) == len(exact.weights)
@@ -386,11 +386,11 @@ def test_command(capsys):
     low, high = data["estimators"]
     assert low["biased"] is high["biased"] is False
     assert low["advantage"]["variance"]["mean"] < high["advantage"]["variance"]["mean"]
-    shown = text_of(capsys, "audit", "all", "--size", "2", "--win-length", "2", "--enumerate", "--group-size", "2")
-    assert all(name in shown for name in ESTIMATORS)
+    output = text_of(capsys, "audit", "all", "--size", "2", "--win-length", "2", "--enumerate", "--group-size", "2")
+    assert all(name in output for name in ESTIMATORS)
     words = ("--size", "2x3", "--win-length", "2", "--enumerate", "--group-size", "8")
     evaluate.main(["audit", "all", *words])
-    shown = capsys.readouterr()
-    assert "rloo is left out: " in shown.err
-    assert "rloo" not in shown.out
+    output = capsys.readouterr()
+    assert "rloo is left out: " in output.err
+    assert "rloo" not in output.out
     error_of(capsys, evaluate.main, "audit", "rloo", *words)

@@ -83,9 +83,9 @@ def test_damaged_scores_are_one_sentence(change, place, tmp_path):
 
 
 def test_submissions_are_compared_on_common_tasks_and_seeds():
-    one = submission("one")
-    one = replace(one, runs=[*one.runs, make_run("critic", 0, 0.5, complete=False)])
-    result = compare_submissions([one, submission("other", ("svd", "random"), (3,), 0.5)])
+    first = submission("one")
+    first = replace(first, runs=[*first.runs, make_run("critic", 0, 0.5, complete=False)])
+    result = compare_submissions([first, submission("other", ("svd", "random"), (3,), 0.5)])
     assert result.tasks == ["random", "svd"]
     assert [(entry.name, entry.seeds) for entry in result.entries] == [("other", 1), ("one", 3)]
     assert [entry.mean.mean for entry in result.entries] == pytest.approx([0.58, 0.06])
@@ -93,7 +93,7 @@ def test_submissions_are_compared_on_common_tasks_and_seeds():
     assert result.improvement["one"]["other"].mean == 0
     assert "chance-10, self-play, critic." in result.notes[0]
     assert result.undecided == ["one"]
-    assert result.entries[1].tasks == {**one.task_means, "critic": 0.5}
+    assert result.entries[1].tasks == {**first.task_means, "critic": 0.5}
 
 
 def test_clear_leads_are_decided_and_equals_are_not():

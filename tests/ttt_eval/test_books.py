@@ -76,11 +76,11 @@ def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.1), Game(3, 4, 3, 0.25), Game(2, 2, 2)], ids=str)
 def test_early_positions_are_all_up_to_symmetry(game):
     results = [Canonical.from_boards(boards, game).keys[:, 0] for boards in early_positions(game, 5)]
-    seen = plain.positions_of_random_play(game, 3000)
-    stones = np.count_nonzero(seen.cells, axis=1)
+    positions = plain.positions_of_random_play(game, 3000)
+    stones = np.count_nonzero(positions.cells, axis=1)
     for n, layer in enumerate(results):
         assert len(np.unique(layer)) == len(layer)
-        assert np.isin(Canonical.from_boards(seen.take(stones == n), game).keys, layer).all()
+        assert np.isin(Canonical.from_boards(positions.take(stones == n), game).keys, layer).all()
     if game == Game():  # the numbers of positions of tic-tac-toe up to symmetry
         assert [len(layer) for layer in results] == [1, 3, 12, 38, 108]
 

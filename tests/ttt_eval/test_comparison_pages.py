@@ -84,7 +84,7 @@ def sweep(folder):
         for row in (1, 0)
         for seed, value in enumerate(values[row])
     ]
-    runs = [{**one._asdict(), "run": f"runs/{one.row} seed{one.seed}"} for one in trained]
+    runs = [{**run._asdict(), "run": f"runs/{run.row} seed{run.seed}"} for run in trained]
     write_sweep(folder, "steps.toml", PROVENANCE, aggregate_runs(rows, trained), runs)
     return json.loads((folder / RESULT).read_text())
 
@@ -112,7 +112,7 @@ def test_a_page_has_its_sections_and_pictures(tmp_path, results, kind):
     assert [line[3:] for line in page.outline if line[:2] == "h2"] == [*sections.split("|"), "Reproduction"]
     svgs = re.findall(r"<svg.*?</svg>", (tmp_path / REPORT).read_text(), re.DOTALL)
     assert len(svgs) == count
-    assert texts <= {"".join(one.itertext()) for svg in svgs for one in ElementTree.fromstring(svg).iter("text")}
+    assert texts <= {"".join(text.itertext()) for svg in svgs for text in ElementTree.fromstring(svg).iter("text")}
 
 
 def test_forfeited_games_are_reported(tmp_path, results):
@@ -143,13 +143,13 @@ def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
         (tournament(scores=(EVEN, LOST, LOST)), "is best of 3: rating"),
         (tournament(), "Undecided"),
     ):
-        best, second, _ = sorted(data["players"], key=lambda one: -one["rating"]["mean"])
+        best, second, _ = sorted(data["players"], key=lambda player: -player["rating"]["mean"])
         assert (best["rating"]["low"] > second["rating"]["high"]) == (sentence != "Undecided")
         page = page_of_result(tmp_path, data)
         assert sentence in page.text()
         assert page.text().index(best["spec"]) < page.text().index(second["spec"])
         scores = [
-            f"{of['mean']:.3f} {of['low']:.3f}-{of['high']:.3f}" for of in (one["score"] for one in data["pairings"])
+            f"{of['mean']:.3f} {of['low']:.3f}-{of['high']:.3f}" for of in (pair["score"] for pair in data["pairings"])
         ]
         assert set(scores) <= set(page.tables[1])
         colours = page.attributes("class", "td")
@@ -165,8 +165,8 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     assert f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front." in words
     assert "optimal:epsilon=0.2 --ladder small.json --seed 0" in words
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
-    for one, label in zip(data["worst_positions"], labels, strict=True):
-        assert f"best: {', '.join(coordinate(cell, SKIP) for cell in one['best'][:4])}" in label
+    for position, label in zip(data["worst_positions"], labels, strict=True):
+        assert f"best: {', '.join(coordinate(cell, SKIP) for cell in position['best'][:4])}" in label
     wide = copy.deepcopy({**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}})
     next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
     words = page_of_result(tmp_path, wide).text()
@@ -186,15 +186,15 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     alike, few = copy.deepcopy(results["sweep"]), copy.deepcopy(results["sweep"])
     few["table"][0]["seeds"] = 2
     assert "Undecided, because there are fewer than 3 seeds: epsilon 0.1" in page_of_result(tmp_path, few).text()
-    for one in alike["table"]:
-        one["exploitability"] |= {"low": 0.0, "high": 0.5}
+    for row in alike["table"]:
+        row["exploitability"] |= {"low": 0.0, "high": 0.5}
     assert "Undecided: epsilon 0.1 came out first of 2" in page_of_result(tmp_path, alike).text()
 
 
 def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
     data = results["sprt"]
     labels = [label for label in page_of_result(tmp_path, data).attributes("aria-label") if label.startswith("Board")]
-    moves = [one[player] for one in data["differences"] for player in ("a", "b")]
+    moves = [difference[player] for difference in data["differences"] for player in ("a", "b")]
     assert len(moves) == 10
     for played, label in zip(moves, labels, strict=True):
         assert f"plays {coordinate(int(next(iter(played))), SKIP)} (" in label

@@ -12,8 +12,8 @@ from ttt_eval.exact import critic_error, evaluate_policy
 SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
 
 
-def exact_values(found):
-    return lambda boards: found.values[found.find(boards)]
+def exact_values(evaluation):
+    return lambda boards: evaluation.values[evaluation.find(boards)]
 
 
 @pytest.mark.parametrize("opponent", ["random", None])

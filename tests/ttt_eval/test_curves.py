@@ -101,8 +101,8 @@ def test_groups_differ_in_settings_and_not_in_the_seed():
     ]
     groups = [(group.name, len(group.curves)) for group in group_curves(curves)]
     assert groups == [("mine, epsilon 0.1", 2), ("mine, epsilon 0.5", 1), ("other", 1)]
-    [mine, _] = group_curves(curves, ["learner"])
-    notes = summarize(mine, "games", "exploitability").notes
+    [by_learner, _] = group_curves(curves, ["learner"])
+    notes = summarize(by_learner, "games", "exploitability").notes
     assert "mine: its runs differ in epsilon and not only in the seed" in notes
     with pytest.raises(ValueError, match="did you mean 'epsilon'"):
         group_curves(curves, ["epsilo"])
@@ -116,7 +116,7 @@ def test_copies_different_games_and_missing_measurements_are_noted():
     assert notes[0] == f"the runs are of different games: {GAME}; another"
     groups = group_curves([curve("a", (1, 1, 1)), curve("b", (), games=(), learner="new")])
     result, notes = summarize_groups(groups, "games", "exploitability")
-    assert [one.name for one in result] == ["mine"]
+    assert [summary.name for summary in result] == ["mine"]
     assert notes[-1].startswith("b has no measurements")
     with pytest.raises(ValueError, match="b has no measurements of exploitability by games"):
         summarize_groups(groups[1:], "games", "exploitability")
@@ -131,9 +131,9 @@ def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
     assert result.x.tolist() == [1, 10, 100]
     assert result.median.tolist() == [1, 0.5, 0.2]
     assert (result.low.tolist(), result.high.tolist()) == ([1, 0.4, 0.1], [1, 0.8, 0.3])
-    one = summarize(Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability")
-    assert (one.runs, one.low, one.high) == (1, None, None)
-    write_csv(tmp_path / "a.csv", [result, one], "games", "exploitability")
+    summary = summarize(Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability")
+    assert (summary.runs, summary.low, summary.high) == (1, None, None)
+    write_csv(tmp_path / "a.csv", [result, summary], "games", "exploitability")
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["learner"], row["games"], row["runs"]) for row in rows[2:4]] == [
@@ -159,8 +159,8 @@ def test_different_marks_are_interpolated_where_all_have_measurements():
     group = Group("mine", {}, [curve("one", (1.0, 0.4, 0.0), games=(2, 8, 20)), other])
     result = summarize(group, "games", "exploitability")
     assert result.x.tolist() == [4, 8, 16]
-    one, two = np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0]), np.interp(result.x, [4, 16], [0.9, 0.1])
-    assert np.allclose(result.median, (one + two) / 2)
+    first, second = np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0]), np.interp(result.x, [4, 16], [0.9, 0.1])
+    assert np.allclose(result.median, (first + second) / 2)
     assert any("interpolated between them, from 4 to 16 games" in note for note in result.notes)
     apart = Group("mine", {}, [curve("one", (1, 1), games=(1, 2)), curve("two", (1, 1), games=(3, 4), seed=1)])
     with pytest.raises(ValueError, match="no range in common"):

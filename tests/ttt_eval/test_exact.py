@@ -55,8 +55,8 @@ def close(ours, expected, atol=1e-12):
     assert_allclose(ours, [float(Fraction(share)) for share in expected], rtol=0, atol=atol)
 
 
-def test_random_play_has_its_known_results(known):
-    facts = known["random_play_values_3x3x3"]
+def test_random_play_has_its_known_results(known_values):
+    facts = known_values["random_play_values_3x3x3"]
     ours = outcome(T3, "random", "random")
     assert isinstance(ours, OutcomeProbabilities)
     close(ours, facts["win_draw_loss_of_player_0"])
@@ -69,16 +69,16 @@ def test_random_play_has_its_known_results(known):
 @pytest.mark.parametrize(
     ("name", "a"), [("random vs random", "random"), ("optimal (uniform over optimal moves) vs random", "optimal")]
 )
-def test_matches_against_random_have_their_known_results(known, name, a):
-    facts = known["matches_3x3x3_softmax_w10_equation"][name]
+def test_matches_against_random_have_their_known_results(known_values, name, a):
+    facts = known_values["matches_3x3x3_softmax_w10_equation"][name]
     as_first, as_second = outcome(T3, a, "random"), outcome(T3, "random", a)
     close(as_first, facts["a_as_player_0"], 5e-10)
     close(as_second[::-1], facts["a_as_player_1"], 5e-10)
     close(match_outcome(T3, a, "random"), np.mean([as_first, as_second[::-1]], axis=0), 1e-15)
 
 
-def test_perfect_play_with_skips_has_its_known_results(known):
-    facts = known["optimal_play"]["3x3x3 skip 1/4"]
+def test_perfect_play_with_skips_has_its_known_results(known_values):
+    facts = known_values["optimal_play"]["3x3x3 skip 1/4"]
     policy = LowestOptimal(SKIP3)
     ours = outcome(SKIP3, policy, policy)
     close(ours, facts["win_draw_loss_lowest_index_ties"], 5e-10)
@@ -86,8 +86,8 @@ def test_perfect_play_with_skips_has_its_known_results(known):
 
 
 @pytest.mark.parametrize(("name", "game"), [("random", T3), ("random at skip 1/4", SKIP3)])
-def test_best_response_to_random_has_its_known_value(known, name, game):
-    facts = known["best_response_value_3x3x3"][name]
+def test_best_response_to_random_has_its_known_value(known_values, name, game):
+    facts = known_values["best_response_value_3x3x3"][name]
     first, second, _ = result = exploitation(game, "random")
     close([first.value, second.value], facts)
     close([best_response(game, "random", seat).value for seat in (0, 1)], facts)
@@ -169,8 +169,8 @@ def test_best_response_has_the_results_of_playing_it(game):
 
 def assert_asked(policy, expected, chunk):
     """Check that only these positions were queried, each once, and at most ``chunk`` at a time."""
-    assert len(set(policy.asked)) == len(policy.asked)
-    assert set(policy.asked) <= set(expected)
+    assert len(set(policy.queries)) == len(policy.queries)
+    assert set(policy.queries) <= set(expected)
     assert all(0 < len(batch) <= chunk for batch in policy.batches)
 
 
@@ -269,12 +269,12 @@ def test_game_value_is_unknown_on_boards_too_large_to_solve():
 
 @call
 def test_progress_grows_to_1(call):
-    seen = []
-    assert call("win-or-block", work=Work(progress=seen.append)) == call("win-or-block")
-    assert len(seen) > 1
-    assert (np.diff(seen) >= 0).all()
-    assert seen[0] >= 0
-    assert seen[-1] == 1
+    shares = []
+    assert call("win-or-block", work=Work(progress=shares.append)) == call("win-or-block")
+    assert len(shares) > 1
+    assert (np.diff(shares) >= 0).all()
+    assert shares[0] >= 0
+    assert shares[-1] == 1
 
 
 @pytest.mark.parametrize(

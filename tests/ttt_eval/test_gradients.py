@@ -53,8 +53,8 @@ def test_finite_differences(game, count, seat):
     legal = np.argwhere(table.index.boards.legal(game) & (table.index.boards.legal(game).sum(axis=1) > 1)[:, None])
     places = legal[np.random.default_rng(1).choice(len(legal), min(count, len(legal)), replace=False)]
     exact = gradient[tuple(places.T)]
-    found = np.array([difference(value, table, tuple(place)) for place in places])
-    assert_allclose(found, exact, rtol=1e-6, atol=1e-6 * np.abs(gradient).max() * 1e-3)
+    differences = np.array([difference(value, table, tuple(place)) for place in places])
+    assert_allclose(differences, exact, rtol=1e-6, atol=1e-6 * np.abs(gradient).max() * 1e-3)
 
 
 @pytest.mark.parametrize("seat", [None, 0, 1])
@@ -65,7 +65,7 @@ def test_discount_and_seats(seat):
     for place in ((0, 0), (1, 2), (len(table.logits) - 3, 4)):
         if table.index.boards.legal(SMALL)[place]:
             expected = difference(
-                lambda one: evaluate_policy(SMALL, one, "random", seat=seat, discount=0.8).value, table, place
+                lambda policy: evaluate_policy(SMALL, policy, "random", seat=seat, discount=0.8).value, table, place
             )
             assert result[place] == pytest.approx(expected, rel=1e-6, abs=1e-12)
 

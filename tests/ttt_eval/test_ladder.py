@@ -96,11 +96,11 @@ def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measur
 
 def test_result_file(measured, tmp_path):
     ladder = measured["exact"]
-    found = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
-    assert json.loads((tmp_path / RESULT).read_text()) == found
-    for result, spec in zip(found["results"], ladder.specs, strict=True):
+    placement = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
+    assert json.loads((tmp_path / RESULT).read_text()) == placement
+    for result, spec in zip(placement["results"], ladder.specs, strict=True):
         assert (result["win"], result["draw"], result["loss"]) == match_outcome(GAME, "optimal:epsilon=0.5", spec)
-    assert 0 < len(found["worst_positions"]) <= rate.MAX_WORST_POSITIONS
+    assert 0 < len(placement["worst_positions"]) <= rate.MAX_WORST_POSITIONS
 
 
 def test_pareto_front():

@@ -142,7 +142,7 @@ def test_the_score_has_no_luck():
 def test_luck_is_the_value_after_a_draw_minus_its_expectation():
     """Of skips, and of the moves of an opponent whose draws are known."""
     correction = make_correction("exact", SMALL)
-    known = correction.expected_values(make_policy("random", SMALL))
+    values = correction.expected_values(make_policy("random", SMALL))
 
     def value(position, winner):
         if winner is None:
@@ -159,7 +159,7 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
             drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
             expected = np.mean([mean(turn.position, action) for action in drawn])
             luck += value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
-        assert game_luck(text, correction, known) == pytest.approx((1 - 2 * text.seats[0]) * luck, abs=1e-12)
+        assert game_luck(text, correction, values) == pytest.approx((1 - 2 * text.seats[0]) * luck, abs=1e-12)
 
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves():
@@ -174,7 +174,7 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
     assert result["moves"]["regret"] == pytest.approx(np.mean(losses))
     assert result["moves"]["blunders"] == np.sum(np.array(losses) > 1e-9) > 0
     assert sum(row["moves"] for row in result["moves"]["by_stones"]) == len(losses)
-    assert sum(one["times"] for one in result["blunders"]) <= len(losses)
+    assert sum(blunder["times"] for blunder in result["blunders"]) <= len(losses)
     assert result["moves"]["illegal"] == 0
 
 
@@ -281,11 +281,11 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
     assert_whole(result, game, games=6)
 
 
-def assert_whole(found, game, games):
+def assert_whole(result, game, games):
     """Assert that a result is that of asking the model directly."""
     settings = TextGameConfig(game, opponent="optimal")
     whole = evaluate_model(interview_of(game, "random"), settings, games=games, positions=True)
-    assert [found[name] for name in ("games", "positions")] == [whole[name] for name in ("games", "positions")]
+    assert [result[name] for name in ("games", "positions")] == [whole[name] for name in ("games", "positions")]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

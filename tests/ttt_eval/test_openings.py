@@ -21,8 +21,8 @@ def probabilities(game, plies):
         for state, mass in now.items():
             moves = [states for winner, states in plain.moves_of(game)[state].values() if winner is None]
             for states in moves:
-                for after, chance in chances(game, states):
-                    following[after] += mass * chance / len(moves)
+                for next_state, chance in chances(game, states):
+                    following[next_state] += mass * chance / len(moves)
         now = following
     return now
 
@@ -34,9 +34,9 @@ def states_of(boards):
 @pytest.mark.parametrize(("game", "plies"), [(GAME, 2), (GAME, 4), (Game(), 3), (Game(2, 3, 3, 0.5), 3)])
 def test_random_openings_have_their_exact_probabilities(game, plies):
     drawn = draw_openings(game, plies, np.random.default_rng(3).integers(0, 1 << 64, 40_000, np.uint64))
-    exact, seen = probabilities(game, plies), Counter(states_of(drawn))
-    assert set(seen) <= set(exact)
-    square = sum((seen[state] - 40_000 * chance) ** 2 / (40_000 * chance) for state, chance in exact.items())
+    exact, counts = probabilities(game, plies), Counter(states_of(drawn))
+    assert set(counts) <= set(exact)
+    square = sum((counts[state] - 40_000 * chance) ** 2 / (40_000 * chance) for state, chance in exact.items())
     free = len(exact) - 1
     assert abs(square - free) < 4 * (2 * free) ** 0.5
 

@@ -34,9 +34,9 @@ def test_results_are_those_of_all_histories(game, misere):
     assert value == pytest.approx(expected[0] - expected[2], abs=1e-12)
     for responder in (0, 1):
         result = best_response(game, policies[1], responder)
-        value, least, most = phantoms.best_response(game, state, responder, policies[1])
+        value, least, greatest = phantoms.best_response(game, state, responder, policies[1])
         assert abs(result.value - value) < 1e-12
-        assert least - 1e-12 <= result.win <= most + 1e-12
+        assert least - 1e-12 <= result.win <= greatest + 1e-12
 
 
 def test_known_values_of_uniform_play(hidden):

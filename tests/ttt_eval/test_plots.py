@@ -49,9 +49,9 @@ def test_every_picture_has_its_labels(draw, words):
 @pytest.mark.parametrize("log", [True, False])
 def test_games_may_be_none_few_or_alike(x, marks, log):
     line = Line("won", x, [0.5] * len(x), low=[0.4] * len(x), high=[0.6] * len(x))
-    shown = texts(draw_curves([line], "games", "share", distances=False, log=log))
-    assert {"0", "0.25", "0.5", "0.75", "1"} <= shown
-    assert marks <= shown or not log
+    labels = texts(draw_curves([line], "games", "share", distances=False, log=log))
+    assert {"0", "0.25", "0.5", "0.75", "1"} <= labels
+    assert marks <= labels or not log
 
 
 @pytest.mark.parametrize("letters", [5, 60])
@@ -68,7 +68,7 @@ def test_a_picture_of_a_study_is_the_same_files_each_time_with_dark_colours(tmp_
     assert (png.name, svg.name) == ("a.png", "a.svg")
     assert png.read_bytes()[:4] == b"\x89PNG"
     assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
-    style, *marks = [one for one in ElementTree.parse(svg).iter() if one.tag.endswith("}style") or one.get("style")]
+    style, *marks = [node for node in ElementTree.parse(svg).iter() if node.tag.endswith("}style") or node.get("style")]
     rules = dict(re.findall(r'\[style\*="([^"]*)"\]\{([^}]*)!important\}', style.text))
     used = {part for mark in marks for part in re.findall(r"(?:fill|stroke): #\w+", mark.get("style", ""))}
     assert used - rules.keys() == {"stroke: #b0b0b0"}  # the grid is seen on both grounds

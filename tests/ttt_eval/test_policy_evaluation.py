@@ -48,8 +48,8 @@ class Dictionaries:
         if winner is not None:
             return self.result(winner)
         return sum(
-            chance * (self.discount if after[1] == self.seat else 1.0) * self.v(after)
-            for after, chance in chances(self.game, states)
+            chance * (self.discount if next_state[1] == self.seat else 1.0) * self.v(next_state)
+            for next_state, chance in chances(self.game, states)
         )
 
     def v(self, state):
@@ -67,8 +67,8 @@ class Dictionaries:
                     if winner is not None:
                         total += part * self.result(winner) * self.discount ** max(0, n + own - 1)
                     elif part > 0:
-                        for after, chance in chances(self.game, states):
-                            of_state = reached.setdefault(after, {})
+                        for next_state, chance in chances(self.game, states):
+                            of_state = reached.setdefault(next_state, {})
                             of_state[n + own] = of_state.get(n + own, 0.0) + part * chance
         return reached, total
 
@@ -77,26 +77,26 @@ def states_of(boards):
     return [(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
 
 
-def check_seat(found, seat, expected, rows):
+def check_seat(evaluation, seat, expected, rows):
     """Compare the rows of one seat of an evaluation with dictionaries."""
     reached, total = expected.visits()
     of_seat = {state: at for state, at in reached.items() if state[1] == seat}
-    states = states_of(found.boards.take(rows))
+    states = states_of(evaluation.boards.take(rows))
     assert len(set(states)) == len(states)
     assert set(states) == set(of_seat)
     weights = [of_seat[state] for state in states]
-    assert_allclose(found.occupancy[rows], [sum(at.values()) for at in weights], rtol=0, atol=1e-12)
+    assert_allclose(evaluation.occupancy[rows], [sum(at.values()) for at in weights], rtol=0, atol=1e-12)
     discounted = [sum(mass * expected.discount**n for n, mass in at.items()) for at in weights]
-    assert_allclose(found.discounted_occupancy[rows], discounted, rtol=0, atol=1e-12)
-    assert_allclose(found.values[rows], [expected.v(state) for state in states], rtol=0, atol=1e-12)
-    q = np.full((len(states), found.game.cells), np.nan)
+    assert_allclose(evaluation.discounted_occupancy[rows], discounted, rtol=0, atol=1e-12)
+    assert_allclose(evaluation.values[rows], [expected.v(state) for state in states], rtol=0, atol=1e-12)
+    q = np.full((len(states), evaluation.game.cells), np.nan)
     for row, state in enumerate(states):
         for action in expected.moves[state]:
             q[row, action] = expected.q(state, action)
-    assert_allclose(found.action_values[rows], q, rtol=0, atol=1e-12)
+    assert_allclose(evaluation.action_values[rows], q, rtol=0, atol=1e-12)
     p = [expected.p[seat][state] for state in states]
-    assert_allclose(found.probabilities[rows], p, rtol=0, atol=1e-12)
-    result = next(one for one in found.seats if one.seat == seat)
+    assert_allclose(evaluation.probabilities[rows], p, rtol=0, atol=1e-12)
+    result = next(summary for summary in evaluation.seats if summary.seat == seat)
     assert math.isclose(result.value, total, abs_tol=1e-12)
     lengths = [{s: sum(at.values()) for s, at in reached.items() if s[1] == mover} for mover in (0, 1)]
     assert math.isclose(result.expected_decisions, sum(lengths[seat].values()), abs_tol=1e-12)
@@ -140,9 +140,9 @@ def test_published_facts():
 def test_merged_symmetries():
     whole, merged = (evaluate_policy(SKIP3, "optimal", "random", merge_symmetries=merge) for merge in (False, True))
     assert len(merged.values) < len(whole.values) / 5
-    assert_allclose([one[2:] for one in merged.seats], [one[2:] for one in whole.seats], rtol=0, atol=1e-12)
+    assert_allclose([row[2:] for row in merged.seats], [row[2:] for row in whole.seats], rtol=0, atol=1e-12)
     for seat in (0, 1):
-        a, b = ((one.values, one.occupancy, one.boards.mover == seat) for one in (whole, merged))
+        a, b = ((result.values, result.occupancy, result.boards.mover == seat) for result in (whole, merged))
         assert a[0][a[2]] @ a[1][a[2]] == pytest.approx(b[0][b[2]] @ b[1][b[2]], abs=1e-12)
     rows = whole.find(merged.boards)
     assert_allclose(merged.action_values, whole.action_values[rows], rtol=0, atol=1e-12)

@@ -10,14 +10,14 @@ def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
     run.mkdir()
     (run / "config.json").write_text("{}")
     (run / "checkpoint.npz").write_bytes(b"1")
-    seen = [policy_identity(f"run:{run}"), policy_identity(f"expectiminimax:leaf=(run:{run})")]
-    assert seen[0] == seen[1] != ""
+    identities = [policy_identity(f"run:{run}"), policy_identity(f"expectiminimax:leaf=(run:{run})")]
+    assert identities[0] == identities[1] != ""
     (run / "metrics.jsonl").write_text("what happened")
-    assert policy_identity(f"run:{run}") == seen[0]
+    assert policy_identity(f"run:{run}") == identities[0]
     (run / "checkpoint.npz").write_bytes(b"2")
-    seen.append(policy_identity(f"run:{run}"))
+    identities.append(policy_identity(f"run:{run}"))
     monkeypatch.syspath_prepend(tmp_path)
     for text in ("a = 1", "a = 2"):
         (tmp_path / "of_the_user.py").write_text(text)
-        seen.append(policy_identity("of_the_user:Class:key=1"))
-    assert len(set(seen)) == 4
+        identities.append(policy_identity("of_the_user:Class:key=1"))
+    assert len(set(identities)) == 4

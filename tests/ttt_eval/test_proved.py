@@ -17,7 +17,7 @@ from ttt_eval.exact import proved_positions
 from ttt_eval.exact.proved_positions import keep_probabilities, read_proved, summarize
 from ttt_eval.result_store import hash_data
 
-SMALL = PositionSetPlan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
+SMALL = PositionSetPlan(Game(3, 4, 3), (2, 8), count=30, quick=10, wins=20, nodes=5000, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def small(tmp_path_factory):
 
 def test_results_are_those_of_the_solver(small):
     values = build(SMALL.game).action_values(small.boards)
-    for one, row in zip(small.proven, values, strict=True):
-        assert [{1: "w", 0: "d", -1: "l"}.get(value, ".") for value in row] == list(one.moves)
-    assert {one.result for one in small.proven} == {"w", "d"}
-    assert sum(one.result == "w" for one in small.proven) <= SMALL.wins
-    assert sum(0 < one.plies <= 2 for one in small.proven) <= SMALL.seen
+    for position, row in zip(small.proven, values, strict=True):
+        assert [{1: "w", 0: "d", -1: "l"}.get(value, ".") for value in row] == list(position.moves)
+    assert {position.result for position in small.proven} == {"w", "d"}
+    assert sum(position.result == "w" for position in small.proven) <= SMALL.wins
+    assert sum(0 < position.plies <= 2 for position in small.proven) <= SMALL.quick
 
 
 def test_plies_to_the_quickest_win_or_slowest_loss():
@@ -54,14 +54,14 @@ def test_stored_set_is_complete(name):
     assert len(positions.proven) == plan.count
     assert positions.data["seed"] == plan.seed
     classes = set()
-    for one in positions.proven:
-        cells = from_text(one.text, plan.game).cells
+    for position in positions.proven:
+        cells = from_text(position.text, plan.game).cells
         assert winner(plan.game, cells) is None
-        assert plan.stones[0] <= one.stones <= plan.stones[1]
-        assert set(one.moves) >= {"w", "d"} or set(one.moves) >= {one.result, "l"}
+        assert plan.stones[0] <= position.stones <= plan.stones[1]
+        assert set(position.moves) >= {"w", "d"} or set(position.moves) >= {position.result, "l"}
         classes.add(min(cell.tobytes() for cell in cells[symmetries(plan.game)]))
     assert len(classes) == plan.count
-    assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.seen
+    assert sum(0 < position.plies <= 2 for position in positions.proven) <= plan.quick
     assert (proved_positions.PROVED_POSITIONS_FOLDER / f"{name}.json").stat().st_size < 200_000
 
 
@@ -74,8 +74,8 @@ def test_stored_positions_are_proved_again(name, count, capsys):
 
 
 def test_wrong_result_is_found(small):
-    one = small.proven[0]
-    wrong = one._replace(moves=one.moves.replace("l", "d") if "l" in one.moves else one.moves.replace("d", "l"))
+    row = small.proven[0]
+    wrong = row._replace(moves=row.moves.replace("l", "d") if "l" in row.moves else row.moves.replace("d", "l"))
     with pytest.raises(ValueError, match="the results of moves differ from those stored in"):
         prove_again(proved_positions.Positions(small.game, [*small.proven[1:3], wrong], small.data))
 
@@ -88,14 +88,14 @@ def test_keep_probabilities_of_random_moves(small):
     assert result["all"]["all"].share.mean == pytest.approx(expected.mean(), abs=1e-12)
     assert keep_probabilities(small.game, "optimal", small) == pytest.approx(1.0)
     for kind in ("result", "stones", "plies"):
-        assert sum(kept.positions for kept in result[kind].values()) == len(shares)
+        assert sum(group.positions for group in result[kind].values()) == len(shares)
 
 
 def test_sampled_moves_depend_on_the_seed_and_not_on_workers(small):
     spec = "mcts:simulations=5,reuse=false"
-    one = keep_probabilities(small.game, spec, small, seed=1)
-    assert set(one.tolist()) <= {0.0, 1.0}
-    assert one.tolist() == keep_probabilities(small.game, spec, small, seed=1, jobs=2).tolist()
+    shares = keep_probabilities(small.game, spec, small, seed=1)
+    assert set(shares.tolist()) <= {0.0, 1.0}
+    assert shares.tolist() == keep_probabilities(small.game, spec, small, seed=1, jobs=2).tolist()
 
 
 @pytest.mark.parametrize(

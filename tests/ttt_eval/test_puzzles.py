@@ -37,39 +37,39 @@ def test_natural_moves_win_then_block_then_extend(text, cells, why):
 
 @pytest.mark.parametrize("game", [game for game in SHIPPED if game.cells <= 12], ids=str)
 def test_built_in_puzzles_have_exact_values_and_natural_moves_that_lose(game):
-    puzzles = [one for one in BUILT_IN if one.game == game]
-    boards = Boards.from_positions([one.position for one in puzzles])
+    puzzles = [puzzle for puzzle in BUILT_IN if puzzle.game == game]
+    boards = Boards.from_positions([puzzle.position for puzzle in puzzles])
     values, (natural, reasons) = solve(game).action_values(boards), natural_moves(game, boards)
-    for row, one in enumerate(puzzles):
-        np.testing.assert_array_equal(one.values, values[row])
-        assert (one.tempting, one.why) == (tuple(np.flatnonzero(natural[row])), reasons[row])
-        assert one.loss == np.nanmax(values[row]) - values[row][list(one.tempting)].max() >= MIN_LOSS
+    for row, puzzle in enumerate(puzzles):
+        np.testing.assert_array_equal(puzzle.values, values[row])
+        assert (puzzle.tempting, puzzle.why) == (tuple(np.flatnonzero(natural[row])), reasons[row])
+        assert puzzle.loss == np.nanmax(values[row]) - values[row][list(puzzle.tempting)].max() >= MIN_LOSS
 
 
 def test_replies_are_best_for_the_other_player():
-    for one in (one for one in BUILT_IN if one.game == SKIPS):
-        for cell, replies in enumerate(one.replies):
-            if one.position.cells[cell] == 0 and replies:
-                after = one.position.cells.copy()
-                after[cell] = one.position.mover + 1
-                boards = Boards(after[None], np.array([1 - one.position.mover], np.int8))
+    for puzzle in (puzzle for puzzle in BUILT_IN if puzzle.game == SKIPS):
+        for cell, replies in enumerate(puzzle.replies):
+            if puzzle.position.cells[cell] == 0 and replies:
+                cells = puzzle.position.cells.copy()
+                cells[cell] = puzzle.position.mover + 1
+                boards = Boards(cells[None], np.array([1 - puzzle.position.mover], np.int8))
                 assert tuple(np.flatnonzero(solve(SKIPS).optimal_actions(boards)[0])) == replies
 
 
 def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
-    seen = set()
-    for one in BUILT_IN:
-        own = Boards.from_positions([one.position]).own_first()[0]
-        seen.add((*dataclasses.astuple(one.game)[:3], min(bytes(own[images]) for images in symmetries(one.game))))
-    assert len(seen) == len(BUILT_IN) == sum(SHIPPED.values()) == 100
-    assert {one.level for one in BUILT_IN} == {1, 2, 3}
+    keys = set()
+    for puzzle in BUILT_IN:
+        own = Boards.from_positions([puzzle.position]).own_first()[0]
+        keys.add((*dataclasses.astuple(puzzle.game)[:3], min(bytes(own[image]) for image in symmetries(puzzle.game))))
+    assert len(keys) == len(BUILT_IN) == sum(SHIPPED.values()) == 100
+    assert {puzzle.level for puzzle in BUILT_IN} == {1, 2, 3}
 
 
 def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
     games = list(SHIPPED)
     made = [puzzle.to_dict() for puzzle in natural_puzzles(SKIPS, [0, games.index(SKIPS)])]
     assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
-    assert len({class_key(SKIPS, from_text(one["position"], SKIPS)) for one in made}) == len(made)
+    assert len({class_key(SKIPS, from_text(puzzle["position"], SKIPS)) for puzzle in made}) == len(made)
     write_puzzles(tmp_path / "a.json", BUILT_IN, {"seed": 3})
     write_puzzles(tmp_path / "b.json", read_puzzles(tmp_path / "a.json"), {"seed": 3})
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
@@ -90,7 +90,7 @@ def test_puzzles_of_games_are_the_moves_that_lose():
     played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
     mirrored = dataclasses.replace(played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves))
     results = list(from_games([played, played, mirrored]))
-    assert [(one.tempting, one.why, one.loss) for one in results] == [((1,), "optimal", 1.0)]
+    assert [(puzzle.tempting, puzzle.why, puzzle.loss) for puzzle in results] == [((1,), "optimal", 1.0)]
     assert list(from_games([played], "human")) == []
 
 
@@ -100,7 +100,7 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
     for words, game in (((), Game(3, 4, 3, 0.25)), (("--skip-chance", "0.5"), Game(3, 4, 3, 0.5))):
         capsys.readouterr()
         puzzles = json_of(capsys, "puzzles", run, *words)["puzzles"]
-        assert {Game.from_dict(one["game"]) for one in puzzles} == {game}
+        assert {Game.from_dict(puzzle["game"]) for puzzle in puzzles} == {game}
     assert "play it on its own board" in error_of(capsys, evaluate.main, "puzzles", run, "--size", "3")
 
 

@@ -80,7 +80,7 @@ def test_numbers_of_a_page_are_exact(run):
     assert [line[3:] for line in page.outline if line.startswith("h2")] == SECTIONS
     assert f"a best response gains {measured.exploitability:.4f} a game more" in page.text()
     cells = [float(cell) for cell in page.tables[0] if cell]
-    outcomes = [one for name, by_seat in measured.seats.items() for one in (measured.results[name], *by_seat)]
+    outcomes = [result for name, by_seat in measured.seats.items() for result in (measured.results[name], *by_seat)]
     assert cells == pytest.approx(np.ravel(outcomes), abs=6e-5)
     for title, values in (
         ("Exact values", choice.exact), ("Its own values", choice.own), ("Move probabilities", choice.probabilities)
@@ -88,15 +88,15 @@ def test_numbers_of_a_page_are_exact(run):
         assert page.map(title) == pytest.approx(values, abs=0.0051)
     mistakes = [*worst_positions(SKIP, policy), *worst_positions(SKIP, policy, "random")]
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
-    for label, one in zip(labels, mistakes, strict=True):
+    for label, mistake in zip(labels, mistakes, strict=True):
         best = re.search(r"best: (.*)\.", label)[1].split(", ")[:4]
-        assert best == [coordinate(int(cell), SKIP) for cell in one.choice.best[:4]]
-        assert f"loses {number(one.loss)} in" in page.text()
+        assert best == [coordinate(int(cell), SKIP) for cell in mistake.choice.best[:4]]
+        assert f"loses {number(mistake.loss)} in" in page.text()
     [first, *_] = [row for row in RunDirectory(run).read_metrics() if f"{FIRST}b2" in row]
     assert sum(share for name, share in first.items() if name.startswith(FIRST)) == pytest.approx(1)
     assert f"{first['games']} games" in page.text()
     costs = json.loads((run / COST).read_text())["phases"]
-    assert all(f"{one['wall_s']:,.2f} s" in page.text() for one in costs.values())
+    assert all(f"{cost['wall_s']:,.2f} s" in page.text() for cost in costs.values())
 
 
 def test_curves_have_the_measured_numbers(run):

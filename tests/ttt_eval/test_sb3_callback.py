@@ -115,8 +115,8 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     assert [line["timesteps"] for line in lines(tmp_path)] == list(range(16, 129, 16))
     assert lines(tmp_path)[:4] == before
     assert second.best_exploitability <= first.best_exploitability
-    kept = MaskablePPO.load(tmp_path / "best" / "best_model.zip")
-    assert_allclose(exploitability(GAME, as_policy(kept, GAME)), second.best_exploitability, atol=1e-12)
+    best = MaskablePPO.load(tmp_path / "best" / "best_model.zip")
+    assert_allclose(exploitability(GAME, as_policy(best, GAME)), second.best_exploitability, atol=1e-12)
 
     stopped = measuring(callback_after_eval=StopTrainingOnRewardThreshold(-2))
     assert model_of("maskable-ppo").learn(64, stopped).num_timesteps == 16
@@ -133,15 +133,15 @@ def test_observations_are_normalised_as_in_training():
     model.learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == [64]
 
-    def theirs(observation, mask):
+    def normalised_policy(observation, mask):
         import torch
 
         with torch.no_grad():
-            shown = torch.as_tensor(games.normalize_obs(observation))
-            return model.policy.get_distribution(shown).distribution.probs
+            tensor = torch.as_tensor(games.normalize_obs(observation))
+            return model.policy.get_distribution(tensor).distribution.probs
 
     policy = as_policy(model, GAME, returns="probabilities")
-    expected = exploitability(GAME, as_policy(theirs, GAME, returns="probabilities", batch=True))
+    expected = exploitability(GAME, as_policy(normalised_policy, GAME, returns="probabilities", batch=True))
     assert_allclose(exploitability(GAME, policy), expected, atol=1e-6)
     games.norm_obs = False
     assert exploitability(GAME, policy) != pytest.approx(expected, abs=1e-6)
@@ -171,7 +171,7 @@ def test_the_error_of_the_critic_is_logged(name, opponent, tmp_path):
     model = model_of(name)
     log_to(tmp_path, model)
     model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
-    seen, untrained = logged_in(model, tmp_path)[16], model_of(name)  # neither learns before step 17
+    row, untrained = logged_in(model, tmp_path)[16], model_of(name)  # neither learns before step 17
     policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
     expected = critic_error(GAME, policy, opponent, untrained, seat=0, discount=model.gamma).to_dict()
-    assert {key: seen[f"exact/{key}"] for key in expected} == pytest.approx(expected)
+    assert {key: row[f"exact/{key}"] for key in expected} == pytest.approx(expected)

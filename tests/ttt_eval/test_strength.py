@@ -57,22 +57,22 @@ def test_strength_is_that_of_the_exact_functions():
 def test_worst_positions_are_those_of_plain_python(game, against):
     policy = FirstEmpty()
     other = policy if against is None else make_policy(against, game)
-    met = {}
+    masses = {}
     for seat, players in enumerate(((policy, other), (other, policy))):
         for text, mass in reach_probabilities(game, players).items():
             if against is None or from_text(text, game).mover == seat:
-                met[text] = met.get(text, 0.0) + mass / 2
-    costs = sorted((loss_in(game, policy, text) * mass for text, mass in met.items()), reverse=True)
+                masses[text] = masses.get(text, 0.0) + mass / 2
+    costs = sorted((loss_in(game, policy, text) * mass for text, mass in masses.items()), reverse=True)
     result = worst_positions(game, policy, against, 4)
     assert result
-    for one in result:
-        text = to_text(one.choice.position, game)
-        assert one.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
-        assert one.likely == pytest.approx(met[text], abs=1e-12)
-        assert one.choice.played == [text.replace("/", "").index(".")]
-        assert one.choice.exact[one.choice.best] == pytest.approx(np.nanmax(one.choice.exact))
+    for mistake in result:
+        text = to_text(mistake.choice.position, game)
+        assert mistake.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
+        assert mistake.likely == pytest.approx(masses[text], abs=1e-12)
+        assert mistake.choice.played == [text.replace("/", "").index(".")]
+        assert mistake.choice.exact[mistake.choice.best] == pytest.approx(np.nanmax(mistake.choice.exact))
     assert result[0].cost == pytest.approx(costs[0])
-    assert [one.cost for one in result] == sorted((one.cost for one in result), reverse=True)
+    assert [mistake.cost for mistake in result] == sorted((mistake.cost for mistake in result), reverse=True)
 
 
 def test_errors():
@@ -93,19 +93,19 @@ def test_differences_are_those_of_plain_python(game):
         for text, mass in reach_probabilities(game, players).items():
             weights[text] = weights.get(text, 0.0) + mass / 2
     positions = [Boards.from_positions([from_text(text, game)]) for text in weights]
-    apart = [np.abs(np.subtract(*(one.probabilities(boards)[0] for one in both))).sum() / 2 for boards in positions]
+    apart = [np.abs(np.subtract(*(agent.probabilities(boards)[0] for agent in both))).sum() / 2 for boards in positions]
     products = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
     assert result[0].weight == pytest.approx(max(products.values()))
-    for one in result:
-        text = to_text(one.a.position, game)
-        assert one.likely == pytest.approx(weights[text])
-        assert one.weight == pytest.approx(products[text])
-        data = one.to_dict(game)
-        values = solve(game).action_values(Boards.from_positions([one.a.position]))[0]
+    for difference in result:
+        text = to_text(difference.a.position, game)
+        assert difference.likely == pytest.approx(weights[text])
+        assert difference.weight == pytest.approx(products[text])
+        data = difference.to_dict(game)
+        values = solve(game).action_values(Boards.from_positions([difference.a.position]))[0]
         assert data["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(data["a"])))])
         assert sum(data["b"].values()) == pytest.approx(1)
         assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
-    assert (np.diff([one.weight for one in result]) <= 1e-12).all()
+    assert (np.diff([difference.weight for difference in result]) <= 1e-12).all()
     apart = Boards.from_positions([from_text(text, game) for text in products])
     codes, _ = canonical_keys(apart.cells, symmetries(game))
     assert len(result) == len({(*code, mover) for code, mover in zip(codes.tolist(), apart.mover, strict=True)})

@@ -71,9 +71,9 @@ def test_results_over_classes_are_those_over_boards(game):
         for other in (Drawn(game, seed=5), Averaged(game, seed=6)):
             expected = numbers_of(game, Claiming(policy, False, False), other)
             other = Claiming(other, *[isinstance(other, Averaged)] * 2)
-            for said in SIDES[1:]:
-                result = numbers_of(game, Claiming(policy, *said), other)
-                assert_allclose(result, expected, rtol=0, atol=1e-12, err_msg=f"{spec} {said}")
+            for sides in SIDES[1:]:
+                result = numbers_of(game, Claiming(policy, *sides), other)
+                assert_allclose(result, expected, rtol=0, atol=1e-12, err_msg=f"{spec} {sides}")
 
 
 @pytest.mark.slow
@@ -96,56 +96,56 @@ def test_only_declared_symmetries_are_used():
     assert abs(np.subtract(declared, ours)).max() > 1e-3
 
 
-def canonical_queries(game, asked):
+def canonical_queries(game, states):
     """Return queries with symmetric positions mapped to one."""
     images = symmetries(game)
-    return [(min(np.frombuffer(cells, np.int8)[image].tobytes() for image in images), mover) for cells, mover in asked]
+    return [(min(np.frombuffer(cells, np.int8)[image].tobytes() for image in images), mover) for cells, mover in states]
 
 
 @pytest.mark.parametrize("game", [T3, SIX], ids=str)
 def test_one_position_of_each_class_is_queried(game):
-    plain_one, said = Claiming(Averaged(game), False, False), Claiming(Averaged(game))
+    plain_one, claiming = Claiming(Averaged(game), False, False), Claiming(Averaged(game))
     for call in (
         lambda policy: exploitability(game, policy),
         lambda policy: outcome(game, policy, policy),
         lambda policy: regret(game, policy),
     ):
-        plain_one.batches, said.batches = [], []
+        plain_one.batches, claiming.batches = [], []
         call(plain_one)
-        call(said)
-        assert len(set(canonical_queries(game, said.asked))) == len(said.asked)
-        assert len(said.asked) < len(plain_one.asked) / 2
+        call(claiming)
+        assert len(set(canonical_queries(game, claiming.queries))) == len(claiming.queries)
+        assert len(claiming.queries) < len(plain_one.queries) / 2
 
 
 def test_while_training_queries_each_position_once():
     game = SIX
-    for said in SIDES[::3]:
-        learner = Claiming(Averaged(game), *said)
+    for sides in SIDES[::3]:
+        learner = Claiming(Averaged(game), *sides)
         measure = training_callback(game, Drawn(game, seed=5), 10, games=10)
         result = measure(10, learner)
-        assert len(set(learner.asked)) == len(learner.asked)
+        assert len(set(learner.queries)) == len(learner.queries)
         assert result["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)
         assert result["regret"] == pytest.approx(regret(game, learner.policy), abs=1e-12)
 
 
-@pytest.mark.parametrize("most", [0, 1500, 1 << 28])
-@pytest.mark.parametrize("said", SIDES, ids=str)
-def test_cached_answers_are_those_of_the_policy(said, most, monkeypatch):
+@pytest.mark.parametrize("memory", [0, 1500, 1 << 28])
+@pytest.mark.parametrize("sides", SIDES, ids=str)
+def test_cached_answers_are_those_of_the_policy(sides, memory, monkeypatch):
     """Answers beyond the cache's size are queried again."""
     policy, boards = Averaged(SIX), plain.positions_of_random_play(SIX, 500)
-    asked = Claiming(policy, *said)
-    monkeypatch.setattr("ttt_eval.exact.policy_cache.MAX_CACHE_BYTES", most)
-    caching = CachedPolicy(asked, SIX)
+    claiming = Claiming(policy, *sides)
+    monkeypatch.setattr("ttt_eval.exact.policy_cache.MAX_CACHE_BYTES", memory)
+    caching = CachedPolicy(claiming, SIX)
     expected = policy.probabilities(boards)
     for rows in (np.arange(0, 300), np.arange(200, 500), np.arange(500)):
         assert_allclose(caching.probabilities(boards.take(rows)), expected[rows], rtol=0, atol=1e-12)
-    before = len(asked.asked)
+    before = len(claiming.queries)
     caching.probabilities(boards)
-    assert (len(asked.asked) == before) == (most == 1 << 28)
+    assert (len(claiming.queries) == before) == (memory == 1 << 28)
 
 
 def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):
     expected = exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))
-    for most in (0, 5000):
-        monkeypatch.setattr("ttt_envs.graph.layers.KEPT_BYTES", most)
+    for memory in (0, 5000):
+        monkeypatch.setattr("ttt_envs.graph.layers.KEPT_BYTES", memory)
         assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected

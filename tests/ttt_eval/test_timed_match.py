@@ -49,8 +49,8 @@ def test_games_are_those_of_a_match_without_clocks(openings):
         timed = play_pairs(GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend, jobs=2)
         assert_array_equal(timed.pairs, score.pairs)
         assert_array_equal(timed.lengths, score.lengths)
-        for one, other in zip(games, timed_games, strict=True):
-            assert dataclasses.replace(other, settings=one.settings) == one
+        for game, other in zip(games, timed_games, strict=True):
+            assert dataclasses.replace(other, settings=game.settings) == game
 
 
 def test_player_without_time_left_loses(tmp_path):

@@ -40,8 +40,8 @@ def simulate_pairs(ratings, pairs, rng):
 def test_difference_of_two_players_is_that_of_their_score():
     pairs = [50, 100, 400, 300, 150]
     first, second = rate({(0, 1): pairs}, 2)
-    seen = np.array(pairs) + PRIOR
-    assert first.mean - second.mean == pytest.approx(elo_from_score(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
+    counts = np.array(pairs) + PRIOR
+    assert first.mean - second.mean == pytest.approx(elo_from_score(counts @ np.arange(5) / 4 / counts.sum()), abs=1e-6)
     assert first.mean == pytest.approx(-second.mean)
     by_wilson = elo(Score.from_pentanomial(pairs))
     by_sampling = rate({(0, 1): pairs}, 2, anchor=1)
@@ -82,15 +82,15 @@ def test_rating_among_fixed_ratings():
     own = {0: [5, 10, 20, 30, 35], 1: [20, 20, 20, 20, 20], 2: [90, 10, 0, 0, 0]}
     counts = {(3, 0): own[0], (3, 1): own[1], (2, 3): own[2][::-1]}
     counts[0, 1] = [0, 0, 0, 0, 1000]  # which does not move what is known
-    known = [-100, 0, 500, None]
-    *fixed, placed = rate(counts, 4, known=known)
-    assert [rating.mean for rating in fixed] == [rating.low for rating in fixed] == known[:3]
+    ratings = [-100, 0, 500, None]
+    *fixed, placed = rate(counts, 4, fixed=ratings)
+    assert [rating.mean for rating in fixed] == [rating.low for rating in fixed] == ratings[:3]
 
     def surplus(rating):
         total = 0.0
         for opponent, pairs in own.items():
-            seen = np.array(pairs) + PRIOR
-            total += seen @ np.arange(5) / 4 - seen.sum() * score_from_elo(rating - known[opponent])
+            smoothed = np.array(pairs) + PRIOR
+            total += smoothed @ np.arange(5) / 4 - smoothed.sum() * score_from_elo(rating - ratings[opponent])
         return total
 
     assert placed.mean == pytest.approx(brentq(surplus, -1000, 1000), abs=0.01)
@@ -151,11 +151,11 @@ def test_another_player_adds_only_missing_games(done, tmp_path):
     assert (tmp_path / UNITS).read_text() == before
     run(tmp_path)
     assert (tmp_path / RESULT).read_bytes() == done[1]
-    after = (tmp_path / UNITS).read_text()
-    assert after.startswith(before)
-    assert len(after.splitlines()) == 1 + 6
+    units = (tmp_path / UNITS).read_text()
+    assert units.startswith(before)
+    assert len(units.splitlines()) == 1 + 6
     run(tmp_path, PLAYERS[1:])  # results that are not requested now stay stored
-    assert (tmp_path / UNITS).read_text() == after
+    assert (tmp_path / UNITS).read_text() == units
 
 
 @pytest.mark.parametrize("settings", [{"pairs": 0}, {"players": ("random", "random")}])

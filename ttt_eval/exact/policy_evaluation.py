@@ -257,7 +257,7 @@ def _make_rows(
 ) -> _Rows:
     """Return the rows of the nodes that the policies reach."""
     boards, mover = traversal.boards(layer, nodes), nodes.mover
-    kept = layer.reach[nodes.rows, mover] == ON_POLICY
+    on_policy = layer.reach[nodes.rows, mover] == ON_POLICY
     chances = values[nodes.rows, mover]
     action_values = np.full(boards.cells.shape, np.nan)
     action_values[nodes.places] = gains
@@ -265,7 +265,7 @@ def _make_rows(
     node_values = chances[:, mover] - chances[:, 1 - mover]
     probabilities = nodes.probabilities(boards.cells.shape[1])
     columns = (*boards, stones, probabilities, node_values, action_values, mass, weighed)
-    return _Rows(*(column[kept] for column in columns))
+    return _Rows(*(column[on_policy] for column in columns))
 
 
 def _mean_by_view(rows: _Rows) -> _Rows:

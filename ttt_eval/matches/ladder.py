@@ -337,7 +337,7 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     count = len(ladder.rungs)
     own = {(count, number): pairing for number, pairing in enumerate(pairings)}
     ratings = [*(float(rung["rating"]) for rung in ladder.rungs), None]
-    rating = rate_rungs(own, count + 1, exact=exact, known=ratings)[-1]
+    rating = rate_rungs(own, count + 1, exact=exact, fixed=ratings)[-1]
     if exact or ladder.exact:
         return rating
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty

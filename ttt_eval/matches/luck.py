@@ -163,12 +163,12 @@ class LuckTracker:
 
     Args:
         correction: the correction.
-        known: expected values of each player; None for a player whose probabilities are not known.
+        values: expected values of each player; None for a player whose probabilities are not known.
         cells: int8[B, cells]: the first boards; the array changes with the games.
     """
 
-    def __init__(self, correction: LuckCorrection, known: Sequence[PositionValues | None], cells: Int8Array) -> None:
-        self._correction, self._known, self._cells = correction, known, cells
+    def __init__(self, correction: LuckCorrection, values: Sequence[PositionValues | None], cells: Int8Array) -> None:
+        self._correction, self._values, self._cells = correction, values, cells
         self.luck = np.zeros(len(cells))
         """float64[B]"""
 
@@ -176,12 +176,12 @@ class LuckTracker:
         """Add the luck of one move in some games, after it was made.
 
         Args:
-            which: the player that moved, 0 or 1: index of ``known``.
+            which: the player that moved, 0 or 1: index of ``values``.
             rows: int64[R]: the games.
             before: their positions before the moves.
             mover, outcome: int8[B], of all games, after the moves.
         """
-        expected, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
+        expected, correction, skip = self._values[which], self._correction, self._correction.game.skip_chance
         if expected is None and skip == 0:
             return
         ends = outcome[rows]

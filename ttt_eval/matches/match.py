@@ -303,7 +303,7 @@ class _Shared(NamedTuple):
 
     policies: list[Policy]
     correction: LuckCorrection | None
-    known: list[PositionValues | None]
+    values: list[PositionValues | None]
     """expected values of both players; a clock changes what a player does, so those of a timed match are not known"""
 
 
@@ -311,10 +311,10 @@ class _Shared(NamedTuple):
 def _prepare(call: Call) -> _Shared:
     """Return what the blocks of a match share; in a timed match, compile what both players need for a move."""
     match = call.match
-    policies, known = [make_policy(player, match.game) for player in match.players], list[PositionValues | None]()
+    policies, values = [make_policy(player, match.game) for player in match.players], list[PositionValues | None]()
     correction, slots = make_correction(match.luck_correction, match.game), np.zeros(1, np.int64)
     for policy in policies:
-        known.append(None if correction is None or match.clock else correction.expected_values(policy))
+        values.append(None if correction is None or match.clock else correction.expected_values(policy))
         if match.clock is not None:  # a temporary player makes a move, with no time to think
             with compile_at_once():
                 player = make_player(policy, np.zeros(1, np.uint64))
@@ -322,7 +322,7 @@ def _prepare(call: Call) -> _Shared:
                 with suppress(Forfeit):
                     player.act(Boards.start(match.game), slots, np.random.default_rng(0), np.zeros(1))
                 player.close()
-    return _Shared(policies, correction, known)
+    return _Shared(policies, correction, values)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ class _Block:
     """
 
     def __init__(self, call: Call, numbers: range, seed_block_pairs: int, logged: bool, now: Now) -> None:
-        match, (self.policies, correction, known) = call.match, _prepare(call)
+        match, (self.policies, correction, values) = call.match, _prepare(call)
         self.match, game, self.numbers, pairs = match, match.game, numbers, len(numbers)
         seed_block, start = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
         index = np.arange(start, start + pairs)
@@ -395,7 +395,7 @@ class _Block:
         self.first = Boards(self.cells.copy(), self.mover.copy()) if logged else None
         self.moves: list[list[Move]] | None = [[] for _ in self.mover] if logged else None
         """of each game"""
-        self.luck = None if correction is None else LuckTracker(correction, known, self.cells)
+        self.luck = None if correction is None else LuckTracker(correction, values, self.cells)
         self.forfeits: dict[int, Forfeit] = {}
         """by row, with losses on time"""
 

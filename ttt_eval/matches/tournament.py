@@ -35,7 +35,7 @@ def bradley_terry(
     players: int,
     *,
     anchor: int | None = None,
-    known: Sequence[float | None] | None = None,
+    fixed: Sequence[float | None] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Interval]:
@@ -53,23 +53,23 @@ def bradley_terry(
             :meth:`Score.weights`, which only the intervals depend on.
         players: number N of players.
         anchor: player with rating 0; by default the mean of all is 0.
-        known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
+        fixed: ratings that are held, None for each free one. Games between players with fixed ratings are ignored.
         draws: number of samples for the intervals.
         seed: of the samples.
 
     Returns:
-        A rating for each of the N; one that is known or the anchor's is a point.
+        A rating for each of the N; one that is fixed or the anchor's is a point.
 
     Raises:
-        ValueError: a player not connected with the rest by games; an anchor beside known ratings.
+        ValueError: a player not connected with the rest by games; an anchor beside fixed ratings.
     """
-    if anchor is not None and known is not None:
-        raise ValueError(f"anchor={anchor} would move ratings that are known: choose one of anchor and known")
+    if anchor is not None and fixed is not None:
+        raise ValueError(f"anchor={anchor} would move ratings that are fixed: choose one of anchor and fixed")
     ordered = {(min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x) for (i, j), (pairs, x) in pairings.items()}
     first, second = np.array(sorted(ordered)).T
     weights = np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR  # float64[pairings, 5]
     precision = np.array([ordered[pairing][1] for pairing in sorted(ordered)])
-    held = {player: rating for player, rating in enumerate(known or ()) if rating is not None} or {anchor or 0: 0.0}
+    held = {player: rating for player, rating in enumerate(fixed or ()) if rating is not None} or {anchor or 0: 0.0}
     ratings = np.zeros(players)
     ratings[list(held)] = list(held.values())
     free = np.setdiff1d(np.arange(players), list(held))
@@ -90,7 +90,7 @@ def bradley_terry(
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     all_ratings = np.tile(ratings, (1 + draws, 1))
     all_ratings[:, free] = _PER_NAT * np.array([estimate, *(rate(sample, estimate) for sample in scores)])
-    if anchor is None and known is None:
+    if anchor is None and fixed is None:
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
     ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
     return [Interval(*column) for column in np.vstack([all_ratings[0], ends]).T.tolist()]
