@@ -67,13 +67,17 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            words = ["evaluate.py", "puzzles", self.policy, *game_options(game)]
-            return puzzles, shlex.join(words), f"puzzles of {self.policy}, {game}"
+            words = [self.policy, *game_options(game), *(["--opponent", self.opponent] if self.opponent else [])]
+            return puzzles, self._command(words), f"puzzles of {self.policy}, {game}"
         if self.log is None:
             return read_puzzles(), "evaluate.py puzzles", "puzzles"
         with cli.status("the games of the log"):
             games = from_games(read_games(self.log, tell=cli.warn), self.player or None)
-            return list(islice(games, self.count)), "evaluate.py puzzles --log", "puzzles"
+            words = ["--log", *(["--player", self.player] if self.player else [])]
+            return list(islice(games, self.count)), self._command(words), "puzzles"
+
+    def _command(self, words: Sequence[str]) -> str:
+        return shlex.join(["evaluate.py", "puzzles", *words, "--count", str(self.count)])
 
 
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
