@@ -123,6 +123,18 @@ class Book:
         fields = {"format": FORMAT, "content": "opening book", "game": self.game.to_dict(), "plies": self.plies}
         return {**fields, "games": self.games, "sha256": digest.hexdigest()}
 
+    def is_consistent(self) -> bool:
+        """Return whether shapes, dtypes and ranges of the arrays are those of a book of the game."""
+        counts, moves = np.diff(self.starts), len(self.cells)
+        shapes = [(len(self.positions), num_words(self.game.cells)), (len(self.positions) + 1,), (moves,), (moves, 3)]
+        return (
+            [array.shape for array in self.arrays] == shapes
+            and [array.dtype.str[1:] for array in self.arrays] == ["u8", "i8", "i8", "i8"]
+            and (self.starts[0], self.starts[-1]) == (0, moves)
+            and bool((counts > 0).all() and (self.results.sum(axis=1) > 0).all() and (self.results >= 0).all())
+            and bool(((self.cells >= 0) & (self.cells < self.game.cells)).all())
+        )
+
     @cached_property
     def _sorted_keys(self) -> NDArray[Any]:
         return _to_sortable(self.positions)
@@ -210,8 +222,9 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
                 arrays.append(np.lib.format.read_array(file, allow_pickle=False))
                 arrays[-1].flags.writeable = False
         book = Book(Game.from_dict(header["game"]), header["plies"], header["games"], *arrays)
-        if book.header != header:
-            raise ValueError("its description or its hash differs")
+        check_plies(book.plies)
+        if book.header != header or not book.is_consistent():
+            raise ValueError("its description, its hash or its arrays differ")
     except OSError:
         raise
     except Exception as problem:  # files can be wrong in endless ways

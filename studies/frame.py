@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TABLE, RESULT = "table.md", "result.json"
 VERDICTS = {True: "yes", False: "no", None: "undecided"}
+RESULT_VALUES = (1, 0, -1)
+"""Values of a win, a draw and a loss."""
 Results = Sequence[tuple[Unit, Any]]
 """Units with their results, in order."""
 Value = Any

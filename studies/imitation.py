@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.value_net import Preset, ValueNetConfig
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import RESULT_VALUES, Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
 from studies.trees import (
     DEPTH,
     FIRST,
     GAMES,
     SECOND,
     SOURCE,
-    VALUE,
     board_name,
     format_counts,
     mean_result,
@@ -86,7 +85,7 @@ class EntryResult:
 
     def lead(self, *seats: int) -> Interval:
         """Return wins minus losses, the mean over seats and nets."""
-        return interval_from_seeds((self.rates[list(seats)].mean(axis=0) @ VALUE).tolist(), bounds=(-1.0, 1.0))
+        return interval_from_seeds((self.rates[list(seats)].mean(axis=0) @ RESULT_VALUES).tolist(), bounds=(-1.0, 1.0))
 
     def rows(self) -> list[Row]:
         """Return rows: first the published seat, then the other."""
@@ -176,7 +175,7 @@ def _net_panel(nets: Sequence[EntryResult]) -> Panel:
     """Return the leads, published and ours, a row for each net."""
     names = [f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}" for net in nets]
     places = np.arange(len(nets))
-    published = [mean_result(net.entry.published, VALUE) for net in nets]
+    published = [mean_result(net.entry.published, RESULT_VALUES) for net in nets]
     leads = [
         Series(f"published, net first ({GAMES} games)", places - 0.22, published, "D", "black"),
         Series("ours, net first", places, [net.lead(FIRST) for net in nets], "o"),

@@ -12,7 +12,7 @@ import numpy as np
 from learners.base import Learner, Transition
 from learners.checkpoint import build_config, new_config
 from learners.training import Trainer
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import RESULT_VALUES, Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
 from studies.verdicts import holds_for_all, is_above, is_within
 from ttt_apps.sweep import measure_training
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -31,8 +31,6 @@ SOURCE = (
 )
 MARKS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 """Numbers of training games after which the learners are measured."""
-VALUE = (1, 0, -1)
-"""Values of a win, a draw and a loss."""
 DATA = read_data("learners")
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -176,7 +174,7 @@ class LearningCurve:
     def rows(self) -> list[Row]:
         """Return a row for each mark."""
         means = [OutcomeProbabilities(*rates) for rates in self.exact.mean(axis=0).tolist()]
-        leads = zip(means, self.shares(VALUE).items(), strict=True)
+        leads = zip(means, self.shares(RESULT_VALUES).items(), strict=True)
         return [
             Row(f"{self.name}, {games:,} games", None, None, {"": rates, "value": lead})
             for rates, (games, lead) in leads
@@ -223,7 +221,7 @@ class Optimizer(DuelStudy):
     def analyse(self, results: Results) -> Report:
         """Report results by optimizer and rate, and whether the report's best is ours."""
         curves = {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
-        runs = {name: curve.exact[:, -1] @ VALUE for name, curve in curves.items()}
+        runs = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
         leads = {name: interval_from_seeds(values.tolist(), bounds=(-1.0, 1.0)) for name, values in runs.items()}
         ahead = {
             name: interval_from_seeds((runs[BEST] - values).tolist(), bounds=(-2.0, 2.0))
@@ -361,7 +359,7 @@ def _ratio(over: Float64Array, under: Float64Array) -> Interval:
 
 
 def _cost_panel(values: Mapping[str, Float64Array], costs: Mapping[str, ProcessCost], label: str) -> Panel:
-    """Return the numbers float64[repeats, N] of each learner by the number of games."""
+    """Return a panel of numbers, float64[repeats, N] for each learner, by the number of games."""
     series = []
     for index, (learner, numbers) in enumerate(values.items()):
         games = np.broadcast_to(costs[learner].games / 1000, numbers.shape)

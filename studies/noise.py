@@ -107,7 +107,7 @@ class NoiseOfGames(Study):
 
 
 def win_rates(rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> dict[str, Float64Array]:
-    """Return the win rates of the policies of a unit by measure, float64[replicates, policies].
+    """Return the win rates of the policies of one task and seed by measure, float64[replicates, policies].
 
     Numbers of won games are drawn from their exact distribution: half of the games in each seat.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Heuristic, Pruning, Search
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import RESULT_VALUES, Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
 from studies.verdicts import holds_for_all, holds_for_any, is_above, is_sample, is_within
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
@@ -33,8 +33,6 @@ MIN_CLOSE_RATIO = 0.8
 """Minimum ratio of goal to size that the report calls close; it names 8 of 8 and 8 of 10."""
 MIN_GAMES_RATIO = 10
 """Minimum ratio of our games to the published ones for comparing rates."""
-VALUE = (1, 0, -1)
-"""Values of a win, a draw and a loss."""
 FIRST, SECOND = range(2)
 """Seats."""
 
@@ -393,7 +391,7 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     short = wilson(float(won[: PUBLISHED_LENGTH + 1].sum() / total), total)
     published_draws = (eight.board.tree[0] - eight.board.tree[1]) / GAMES
     lead = mean_result(eight.trees[""].table[SECOND], (1, -1, 0))
-    wide, narrow = (mean_result(ten.trees[label].table[SECOND], VALUE) for label in (", trying every move", ""))
+    wide, narrow = (mean_result(ten.trees[label].table[SECOND], RESULT_VALUES) for label in (", trying every move", ""))
     chances = {
         f"chance of {ten.board.tree[2]} or more{label}": _chance_of_losses(ten.trees[label], ten.board.tree[2])
         for label in ("", ", comparing runs")

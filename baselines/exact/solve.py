@@ -14,7 +14,7 @@ import numpy as np
 from baselines.connect_four import is_solvable
 from baselines.exact.folder import FORMAT
 from baselines.exact.layers import MAX_SOLVER_CELLS, build, check_memory, check_size, estimate, is_finished, open_layers
-from baselines.exact.solution import LayeredSolution, Solution, shared_solution
+from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution, shared_solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
@@ -45,7 +45,8 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
 
     Args:
         game: up to 21 cells, with any skip chance; with gravity up to 6 x 5 or 5 x 6; or Connect Four.
-        cache: whether to keep the solution for the next call, and to read and store layers on disk.
+        cache: whether to keep the solution (of searched games, the table) for the next call, and to read and store
+            layers on disk.
         work: threads, memory, progress.
 
     Raises:
@@ -53,7 +54,7 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
         ValueError: the board is larger, disk space is too small, or the number of threads is invalid.
     """
     if is_searched(game):
-        return shared_solution(game)
+        return shared_solution(game) if cache else SearchedSolution(game)
     if not cache:
         return build(game, work=work)
     solution = _kept.get(game)

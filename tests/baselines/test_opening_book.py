@@ -140,6 +140,25 @@ def test_truncated_file_is_refused(book_file, length):
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("plies", "3"),
+        ("cells", np.array([9])),
+        ("starts", np.array([0, 2])),
+        ("positions", np.zeros((1, 2), np.uint64)),
+        ("results", np.array([[0.5, 0, 0]])),
+    ],
+    ids=str,
+)
+def test_hand_made_file_with_a_hash_is_refused(tmp_path, name, value):
+    book = make_book(Game(), [PlayedMoves(Boards.start(Game()), np.array([4]), np.array([[1, 0, 0]]))], plies=3)
+    setattr(book, name, value)
+    book.write(tmp_path / "a.book")
+    with pytest.raises(BookError):
+        read_book(tmp_path / "a.book")
+
+
+@pytest.mark.parametrize(
     ("settings", "game", "message"),
     [
         ("", Game(4, 4), "is a book of 3 x 3, 3 to win, not of 4 x 4, 3 to win"),

@@ -80,6 +80,9 @@ def test_the_mistakes_of_a_game_and_of_a_run_are_puzzles(browser, address):
         if address.startswith("http"):
             page.select_option("#practice-source", "run:first")
             page.wait_for_selector("#trainer .count:text-is('1 of 10')")
+            page.locator("#plays-x").select_option("run:first")
+            page.wait_for_selector("#setup-title:has-text('x run:first')", state="attached")
+            expect(page.locator("#plays-x")).to_have_value("run:first")
 
 
 STONES = "all => all.map(one => one.classList.contains('o') ? 'o' : one.classList.contains('x') ? 'x' : '.')"

@@ -70,6 +70,7 @@ def test_a_phantom_game():
     assert game_from_dict(game.to_dict()) == game != game_from_dict(game.game.to_dict()) == game.game
     assert (game.slug, game.cells, game.variants) == ("3x4-3-misere-skip0.25-phantom-abrupt", 12, {"misere": True})
     assert str(Game(3, 3, 3, 0.5, misere=True, torus=True)) == "3 x 3, 3 to lose, torus, skip 0.5"
+    assert Game(skip_chance=0.1234567).slug != Game(skip_chance=0.12345671).slug
     for call in (
         lambda: game_from_dict({**game.to_dict(), "phantom": []}),
         lambda: PhantomGame(Game(gravity=True), "classic"),

@@ -20,7 +20,7 @@ ABOUT = {
     "with commas or colons in it stands in parentheses, as in expectiminimax:depth=2,leaf=(run:runs/first). A class of "
     "your own is module:Class or module:Class:key=value.",
     "learners": "Settings are options of train.py: python train.py --learner q-learning --epsilon 0.2. Defaults after "
-    "self-play hold with --opponent self or pool.",
+    "self-play hold with --opponent self.",
     "tasks": "evaluate.py bench run --agent NAME --task TASK trains an agent on a task.",
     "studies": "evaluate.py reproduce NAME runs a study, with --quick a small form of it.",
 }

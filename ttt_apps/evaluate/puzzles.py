@@ -54,26 +54,27 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             )
         if self.log is None:
             cli.check_no_effect(self, "without --log", "player")
-        puzzles, command, title = self._collect()
+        puzzles, words, title = self._collect()
         part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
         cli.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part, json=self.json)
         if self.out is not None:
-            write_puzzles(self.out, puzzles, {"command": command})
+            write_puzzles(self.out, puzzles, {"command": shlex.join(["evaluate.py", "puzzles", *words])})
             cli.warn(f"written: {self.out}, {len(puzzles)} puzzles")
 
-    def _collect(self) -> tuple[list[Puzzle], str, str]:
-        """Return the puzzles, the command without the names of files, and a title."""
+    def _collect(self) -> tuple[list[Puzzle], list[str], str]:
+        """Return the puzzles, the words of the command without the names of files, and a title."""
         if self.policy:
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            words = ["evaluate.py", "puzzles", self.policy, *game_options(game)]
-            return puzzles, shlex.join(words), f"puzzles of {self.policy}, {game}"
+            words = [self.policy, *game_options(game), *(["--opponent", self.opponent] if self.opponent else [])]
+            return puzzles, [*words, "--count", str(self.count)], f"puzzles of {self.policy}, {game}"
         if self.log is None:
-            return read_puzzles(), "evaluate.py puzzles", "puzzles"
+            return read_puzzles(), [], "puzzles"
         with cli.status("the games of the log"):
             games = from_games(read_games(self.log, tell=cli.warn), self.player or None)
-            return list(islice(games, self.count)), "evaluate.py puzzles --log", "puzzles"
+            words = ["--log", *(["--player", self.player] if self.player else [])]
+            return list(islice(games, self.count)), [*words, "--count", str(self.count)], "puzzles"
 
 
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:

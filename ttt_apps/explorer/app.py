@@ -7,6 +7,7 @@ the memory.
 
 from __future__ import annotations
 
+import logging
 import mimetypes
 from collections.abc import Container
 from pathlib import Path
@@ -59,6 +60,7 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
         return _error(400, str(problem).partition("\n")[0] or type(problem).__name__)
 
     async def fail(_: Request, problem: Exception) -> JSONResponse:
+        logging.getLogger(__name__).error("an error of the server", exc_info=problem)
         return _error(500, "this cannot be answered because of an error of the server: see its log")
 
     app.middleware("http")(guard)

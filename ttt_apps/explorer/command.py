@@ -68,7 +68,7 @@ class Web:
             if not self.no_browser:
                 webbrowser.open(address)
             app = make_app(api, port)
-            config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=3)
+            config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=3)
             with suppress(KeyboardInterrupt):  # the usual way to end it
                 uvicorn.Server(config).run(sockets=[bound])
 

@@ -214,7 +214,7 @@ class Game:
     @property
     def slug(self) -> str:
         """Short form for file names, as in ``3x3-3-skip0.25`` or ``6x7-4-gravity``."""
-        skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
+        skip = f"-skip{self.skip_chance}" if self.skip_chance else ""
         rules = "".join(f"-{name}" for name in self.variant_names)
         return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}"
 

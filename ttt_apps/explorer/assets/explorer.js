@@ -29,7 +29,8 @@ function partsOf(spec) {
   const given = {}
   for (const word of rest.join(":").split(",").filter(Boolean)) {
     const [key, value] = word.split("=")
-    given[value === undefined ? Object.keys(about.policies[name] || {})[0] : key] = value === undefined ? key : value
+    const first = name === "run" ? "path" : Object.keys(about.policies[name] || {})[0]
+    given[value === undefined ? first : key] = value === undefined ? key : value
   }
   return [name, given]
 }
