@@ -1,4 +1,8 @@
-"""Requests to a model and their answers: a file of answers, and a client of an endpoint that fills it."""
+"""Conversations with a model: the requests of its turns, a file of their answers, and a client that fills it.
+
+Each turn is a conversation of its own, which begins with the rules and the position. So a turn is a function of the
+position alone for a model without temperature, and games, positions and exact results are of one and the same player.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,14 @@ from urllib.parse import urlsplit
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import locked, open_to_write, parse_json
 from ttt_envs.core.packages import install_command
-from ttt_envs.text import MAX_ANSWER_LENGTH
+from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
 
 MAX_SEED = 2**31
 """Seeds are sent modulo this: some endpoints read 32 bits."""
 RETRIES = 6
 """Maximum number of further attempts after a failure that may pass; the client waits longer before each."""
+MAX_QUOTED_LENGTH = 4_000
+"""Maximum number of characters of an illegal answer that are shown to the model again: the last ones."""
 
 
 class Answer(NamedTuple):
@@ -202,3 +208,77 @@ def make_ask(url: str, concurrency: int) -> Ask:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     return ask
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Conversations
+
+
+@dataclass
+class Conversation:
+    """A game that a model plays."""
+
+    text: TextGame
+    sample: int
+    """number of the sample of its requests"""
+    refused: tuple[str, ...] = ()
+    """answers of the current turn, which were no legal moves"""
+
+    def messages(self) -> list[dict[str, str]]:
+        """Return the messages of the current turn: the prompt, and each refused answer with the reason."""
+        text = self.text
+        messages = [{"role": "user", "content": present(text.game, text.position, text.presentation)}]
+        for answer, problem in zip(self.refused, text.problems, strict=True):
+            messages.append({"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]})
+            messages.append({"role": "user", "content": f"{problem.message} Answer with a legal move."})
+        return messages
+
+    def answer(self, text: str) -> None:
+        """Take the answer to the messages."""
+        self.text.step(text)
+        self.refused = (*self.refused, text) if self.text.problems else ()
+
+
+@dataclass
+class Interview:
+    """Holds conversations: looks up the answers to their requests, and asks for those that are missing."""
+
+    sampling: Sampling
+    answers: Answers
+    ask: Ask | None = None
+    """None asks nobody: conversations whose answers are missing end early"""
+    progress: Callable[[int, int], object] = lambda done, total: None
+    """called with the number of requests answered now, and of those known to be needed"""
+    used: set[str] = field(default_factory=set)
+    """ids of the requests of the conversations that have an answer"""
+    new: set[str] = field(default_factory=set)
+    """ids of the requests that were answered now"""
+    missing: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """requests without an answer, by id"""
+
+    def hold(self, texts: Sequence[TextGame], *, single: bool = False) -> None:
+        """Play games to their end, or to a missing answer.
+
+        All requests of a round that have no answer yet are sent together.
+
+        Args:
+            texts: the games, each of which has samples of its own number.
+            single: whether a game ends after one turn; then all have the same sample.
+
+        Raises:
+            ValueError: a request has failed for good, or an answer cannot be stored.
+        """
+        active = [Conversation(text, 0 if single else number) for number, text in enumerate(texts)]
+        while active := [each for each in active if not each.text.over and not (single and each.text.turns)]:
+            requests = [self.sampling.request(each.messages(), each.sample) for each in active]
+            missing = {key: body for key, body in requests if key not in self.answers}
+            for key, answer in self.ask(missing) if self.ask is not None else ():
+                self.answers.add(key, answer)
+                self.new.add(key)
+                self.progress(len(self.new), len(self.new | missing.keys()))
+            self.missing |= {key: body for key, body in missing.items() if key not in self.answers}
+            answered = [(key, each) for (key, _), each in zip(requests, active, strict=True) if key in self.answers]
+            for key, each in answered:
+                self.used.add(key)
+                each.answer(self.answers[key].text)
+            active = [each for _, each in answered]
