@@ -17,6 +17,7 @@ from ttt_envs.game.boards import coordinate, to_text
 from ttt_eval.matches.games import read_games
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles, write_puzzles
 from ttt_eval.reports.formats import game_options
+from ttt_eval.sweep import to_command_line
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,24 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             cli.warn(f"written: {self.out}, {len(puzzles)} puzzles")
 
     def _collect(self) -> tuple[list[Puzzle], str, str]:
-        """Return the puzzles, the command without the names of files, and a title."""
+        """Return the puzzles, the command without the name of a log, and a title."""
         if self.policy:
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            words = ["evaluate.py", "puzzles", self.policy, *game_options(game)]
-            return puzzles, shlex.join(words), f"puzzles of {self.policy}, {game}"
+            command = self._command(self.policy, *game_options(game))
+            return puzzles, command, f"puzzles of {self.policy}, {game}"
         if self.log is None:
             return read_puzzles(), "evaluate.py puzzles", "puzzles"
         with cli.status("the games of the log"):
             games = from_games(read_games(self.log, tell=cli.warn), self.player or None)
-            return list(islice(games, self.count)), "evaluate.py puzzles --log", "puzzles"
+            return list(islice(games, self.count)), self._command("--log", "FILE"), "puzzles"
+
+    def _command(self, *words: str) -> str:
+        """Return the command that collects the puzzles of a policy or a log, with the words that name it."""
+        options = {"opponent": self.opponent, "player": self.player, "count": self.count}
+        given = {name: value for name, value in options.items() if value}
+        return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(given)])
 
 
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
