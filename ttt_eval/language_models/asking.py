@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -214,29 +214,29 @@ def make_ask(url: str, concurrency: int) -> Ask:
 # Conversations
 
 
-@dataclass
-class Conversation:
-    """A game that a model plays."""
+Messages = list[dict[str, str]]
 
-    text: TextGame
-    sample: int
-    """number of the sample of its requests"""
-    refused: tuple[str, ...] = ()
-    """answers of the current turn, which were no legal moves"""
 
-    def messages(self) -> list[dict[str, str]]:
-        """Return the messages of the current turn: the prompt, and each refused answer with the reason."""
-        text = self.text
-        messages = [{"role": "user", "content": present(text.game, text.position, text.presentation)}]
-        for answer, problem in zip(self.refused, text.problems, strict=True):
-            messages.append({"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]})
-            messages.append({"role": "user", "content": f"{problem.message} Answer with a legal move."})
-        return messages
+def converse(text: TextGame, *, single: bool) -> Generator[Messages, str, None]:
+    """Hold the conversations of a game's turns: yield the messages of each request, and be sent its answer.
 
-    def answer(self, text: str) -> None:
-        """Take the answer to the messages."""
-        self.text.step(text)
-        self.refused = (*self.refused, text) if self.text.problems else ()
+    The messages are the prompt of the turn, and each refused answer with the reason. The end is a request without any.
+
+    Args:
+        text: the game.
+        single: whether it ends after one turn.
+    """
+    messages = Messages()
+    while not text.over and not (single and text.turns):
+        if not text.problems:
+            messages = [{"role": "user", "content": present(text.game, text.position, text.presentation)}]
+        answer = yield messages
+        text.step(answer)
+        if text.problems:
+            reason = f"{text.problems[-1].message} Answer with a legal move."
+            refused = {"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]}
+            messages = [*messages, refused, {"role": "user", "content": reason}]
+    yield []
 
 
 @dataclass
@@ -268,17 +268,16 @@ class Interview:
         Raises:
             ValueError: a request has failed for good, or an answer cannot be stored.
         """
-        active = [Conversation(text, 0 if single else number) for number, text in enumerate(texts)]
-        while active := [each for each in active if not each.text.over and not (single and each.text.turns)]:
-            requests = [self.sampling.request(each.messages(), each.sample) for each in active]
+        talks = [(converse(text, single=single), 0 if single else number) for number, text in enumerate(texts)]
+        active = [(talk, sample, next(talk)) for talk, sample in talks]
+        while active := [each for each in active if each[2]]:
+            requests = [self.sampling.request(messages, sample) for _, sample, messages in active]
             missing = {key: body for key, body in requests if key not in self.answers}
             for key, answer in self.ask(missing) if self.ask is not None else ():
                 self.answers.add(key, answer)
                 self.new.add(key)
                 self.progress(len(self.new), len(self.new | missing.keys()))
             self.missing |= {key: body for key, body in missing.items() if key not in self.answers}
-            answered = [(key, each) for (key, _), each in zip(requests, active, strict=True) if key in self.answers]
-            for key, each in answered:
-                self.used.add(key)
-                each.answer(self.answers[key].text)
-            active = [each for _, each in answered]
+            answered = [(key, *each) for (key, _), each in zip(requests, active, strict=True) if key in self.answers]
+            self.used |= {key for key, *_ in answered}
+            active = [(talk, sample, talk.send(self.answers[key].text)) for key, talk, sample, _ in answered]
