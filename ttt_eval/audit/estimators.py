@@ -166,10 +166,10 @@ def gae_finite(batch: Batch, *, lam: float = 0.95) -> Float64Array:
     """
     _check_lambda(lam)
     errors, decay = batch.td_errors(), batch.discount * batch.continues
-    left = accumulate(batch.mask.astype(np.float64), batch.continues)
+    remaining = accumulate(batch.mask.astype(np.float64), batch.continues)
     if lam == 1.0:  # equal weights, the limit
-        return accumulate(left * errors, decay) / np.maximum(left, 1.0)
-    tail = lam ** np.maximum(left, 1.0)
+        return accumulate(remaining * errors, decay) / np.maximum(remaining, 1.0)
+    tail = lam ** np.maximum(remaining, 1.0)
     return (accumulate(errors, lam * decay) - tail * accumulate(errors, decay)) / (1.0 - tail)
 
 

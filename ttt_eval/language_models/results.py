@@ -214,21 +214,21 @@ def describe_games(settings: TextGameConfig, texts: Sequence[TextGame], luck_cor
     return {**score.to_record(), **score.to_dict(), **describe_turns(game, turns)}
 
 
-def game_luck(text: TextGame, correction: LuckCorrection, known: PositionValues | None) -> float:
+def game_luck(text: TextGame, correction: LuckCorrection, expected: PositionValues | None) -> float:
     """Return the luck of the model in its game against an opponent.
 
     Args:
         text: the game.
         correction: the value function.
-        known: the expected values before the opponent's draws, if these are known: then their luck counts too.
+        expected: the values before the opponent's draws, if these can be known: then their luck counts too.
     """
     seat = text.seats[0]
     luck = 0.0
     for turn, credit in zip(text.turns, turn_credits(text.turns, seat, correction), strict=True):
         luck += credit.luck
-        if known is not None and turn.by == "opponent" and turn.action >= 0:
-            expected = float(known.values(Boards.from_positions([turn.position]))[0])
-            luck += credit.value + credit.change - (1 - 2 * seat) * expected
+        if expected is not None and turn.by == "opponent" and turn.action >= 0:
+            mean = float(expected.values(Boards.from_positions([turn.position]))[0])
+            luck += credit.value + credit.change - (1 - 2 * seat) * mean
     return luck
 
 
