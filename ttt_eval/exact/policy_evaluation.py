@@ -177,7 +177,8 @@ def evaluate_policy(
     cells, mover, *arrays = _join(parts)
     for array in (cells, mover, *arrays):
         array.flags.writeable = False
-    return PolicyEvaluation(game, discount, Boards(cells, mover), *arrays, tuple(results), merge_symmetries)
+    fields: list[Any] = [Boards(cells, mover), *arrays, tuple(results), merge_symmetries]
+    return PolicyEvaluation(game, discount, *fields)
 
 
 class ValueFunction(Protocol):

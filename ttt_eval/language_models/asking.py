@@ -214,10 +214,7 @@ def make_ask(url: str, concurrency: int) -> Ask:
 # Conversations
 
 
-Messages = list[dict[str, str]]
-
-
-def converse(text: TextGame, *, single: bool) -> Generator[Messages, str, None]:
+def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]], str, None]:
     """Hold the conversations of a game's turns: yield the messages of each request, and be sent its answer.
 
     The messages are the prompt of the turn, and each refused answer with the reason. The end is a request without any.
@@ -226,7 +223,7 @@ def converse(text: TextGame, *, single: bool) -> Generator[Messages, str, None]:
         text: the game.
         single: whether it ends after one turn.
     """
-    messages = Messages()
+    messages = list[dict[str, str]]()
     while not text.over and not (single and text.turns):
         if not text.problems:
             messages = [{"role": "user", "content": present(text.game, text.position, text.presentation)}]

@@ -159,9 +159,9 @@ def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
         loss = np.nanmax(values, axis=1) - values[np.arange(len(named)), actions[named]]
         regret, losing = float(loss.mean()) if len(named) else None, int((loss > VALUE_TOLERANCE).sum())
         blunders = describe_blunders(game, boards, actions[named], values)
-    moves = {"moves": len(named), "regret": regret, "blunders": losing, "answers": answers, "illegal": illegal}
     kinds = Counter(problem.kind for turn in turns for problem in turn.problems)
-    moves |= {"illegal_share": illegal / max(1, answers), "problems": dict(sorted(kinds.items()))}
+    moves: dict[str, Any] = {"moves": len(named), "regret": regret, "blunders": losing, "answers": answers}
+    moves |= {"illegal": illegal, "illegal_share": illegal / max(1, answers), "problems": dict(sorted(kinds.items()))}
     return {"moves": moves, "blunders": blunders}
 
 
