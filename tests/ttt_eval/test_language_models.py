@@ -173,7 +173,7 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
     assert result["moves"]["regret"] == pytest.approx(np.mean(losses))
     assert result["moves"]["blunders"] == np.sum(np.array(losses) > 1e-9) > 0
     assert result["moves"]["moves"] == len(losses)
-    assert sum(one["times"] for one in result["blunders"]) <= len(losses)
+    assert sum(blunder["times"] for blunder in result["blunders"]) <= len(losses)
     assert result["moves"]["illegal"] == 0
 
 

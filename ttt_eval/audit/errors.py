@@ -134,8 +134,8 @@ def gradient_errors(
     block_weights, block_squares = np.bincount(blocks, weights), np.bincount(blocks, weights * squares)
 
     def measure(keep: BoolArray) -> Float64Array:
-        count, selected = block_weights[keep].sum(), grams[:, keep][:, :, keep]
-        products = selected.sum(axis=(1, 2)) - own * np.trace(selected, axis1=1, axis2=2)
+        count, submatrices = block_weights[keep].sum(), grams[:, keep][:, :, keep]
+        products = submatrices.sum(axis=(1, 2)) - own * np.trace(submatrices, axis1=1, axis2=2)
         whole, true, both, bias = products / (count**2 - own * (block_weights[keep] ** 2).sum())
         variance = groups.size * (block_squares[keep].sum() / count - whole)
         cosine = both / np.sqrt(whole * true) if min(whole, true) > ROUNDING else np.nan

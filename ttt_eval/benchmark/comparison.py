@@ -172,17 +172,17 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
     return np.asarray(ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1))
 
 
-def _lead(scores: Float64Array, other: Float64Array) -> Float64Array:
-    return interquartile_mean(scores) - interquartile_mean(other)
+def _lead(scores: Float64Array, others: Float64Array) -> Float64Array:
+    return interquartile_mean(scores) - interquartile_mean(others)
 
 
-def probability_of_improvement(scores: Float64Array, other: Float64Array) -> Float64Array:
-    """Return the probability that a run of the first is better than one of the other on a random task; ties count half.
+def probability_of_improvement(scores: Float64Array, others: Float64Array) -> Float64Array:
+    """Return the probability that a run of ``scores`` beats one of ``others`` on a random task; ties count half.
 
     Args:
-        scores, other: float64[..., runs, tasks]; the numbers of runs may differ.
+        scores, others: float64[..., runs, tasks]; the numbers of runs may differ.
     """
-    difference = scores[..., :, None, :] - other[..., None, :, :]
+    difference = scores[..., :, None, :] - others[..., None, :, :]
     return np.asarray(((difference > 0) + 0.5 * (difference == 0)).mean(axis=(-3, -2, -1)))
 
 

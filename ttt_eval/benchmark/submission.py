@@ -328,15 +328,15 @@ class SubmissionFile:
             raise ValueError(f"it has no array {name}: add it")
         return json.decode(self._read_array(name, MAX_TEXT_BYTES).tobytes(), type=kind)
 
-    def _read_array(self, name: str, limit: int) -> NDArray[Any]:
+    def _read_array(self, name: str, max_bytes: int) -> NDArray[Any]:
         """Return an array of at most so many bytes.
 
         Raises:
             ValueError: a larger or malformed one.
         """
         entry = self._entries[name]
-        if entry.file_size > limit + MAX_TEXT_BYTES:
-            raise ValueError(f"{name} unpacks to {entry.file_size:,} bytes, and at most {limit:,} are read")
+        if entry.file_size > max_bytes + MAX_TEXT_BYTES:
+            raise ValueError(f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read")
         try:
             with self._archive.open(entry) as part:
                 array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)

@@ -253,7 +253,7 @@ def _make_rows(
 ) -> Columns:
     """Return the rows of the nodes that the policies reach."""
     boards, mover = traversal.boards(layer, nodes), nodes.mover
-    reached = layer.reach[nodes.rows, mover] == ON_POLICY
+    on_policy = layer.reach[nodes.rows, mover] == ON_POLICY
     chances = values[nodes.rows, mover]
     action_values = np.full(boards.cells.shape, np.nan)
     action_values[nodes.places] = gains
@@ -261,7 +261,7 @@ def _make_rows(
     node_values = chances[:, mover] - chances[:, 1 - mover]
     probabilities = nodes.probabilities(boards.cells.shape[1])
     columns = (*boards, stones, probabilities, node_values, action_values, mass, weighed)
-    return tuple(column[reached] for column in columns)
+    return tuple(column[on_policy] for column in columns)
 
 
 def _mean_by_view(columns: Columns) -> Columns:

@@ -214,21 +214,21 @@ def describe_games(settings: TextGameConfig, texts: Sequence[TextGame], luck_cor
     return {**score.to_record(), **score.to_dict(), **describe_turns(game, turns)}
 
 
-def game_luck(text: TextGame, correction: LuckCorrection, expected: PositionValues | None) -> float:
+def game_luck(text: TextGame, correction: LuckCorrection, position_values: PositionValues | None) -> float:
     """Return the luck of the model in its game against an opponent.
 
     Args:
         text: the game.
         correction: the value function.
-        expected: the values before the opponent's draws, if these can be known: then their luck counts too.
+        position_values: the expected values before the opponent's draws, if known: then their luck counts too.
     """
     seat = text.seats[0]
     luck = 0.0
     for turn, credit in zip(text.turns, turn_credits(text.turns, seat, correction), strict=True):
         luck += credit.luck
-        if expected is not None and turn.by == "opponent" and turn.action >= 0:
-            mean = float(expected.values(Boards.from_positions([turn.position]))[0])
-            luck += credit.value + credit.change - (1 - 2 * seat) * mean
+        if position_values is not None and turn.by == "opponent" and turn.action >= 0:
+            expected = float(position_values.values(Boards.from_positions([turn.position]))[0])
+            luck += credit.value + credit.change - (1 - 2 * seat) * expected
     return luck
 
 
