@@ -211,14 +211,12 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
         OSError: no file, or one that cannot be read.
         ValueError: a damaged file.
     """
-    return read_hashed_json(
-        path,
-        "puzzles",
-        MAX_FILE_BYTES,
-        lambda data: [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]],
-        what="puzzles",
-        remedy="make it again with evaluate.py puzzles --out",
-    )
+    remedy = "make it again with evaluate.py puzzles --out"
+    return read_hashed_json(path, "puzzles", MAX_FILE_BYTES, _parse, what="puzzles", remedy=remedy)
+
+
+def _parse(data: dict[str, Any]) -> list[Puzzle]:
+    return [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]]
 
 
 def make_puzzles(solution: Solution, candidates: Sequence[tuple[Position, list[int], str, float]]) -> list[Puzzle]:

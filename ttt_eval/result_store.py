@@ -170,13 +170,13 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
                 f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: choose another folder, "
                 f"or go back to that"
             )
-    kept = {}
+    results = {}
     for line in lines:
         try:
             data = json.loads(line)
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
             if line == _line(name, result):
-                kept[name] = result
+                results[name] = result
         except (ValueError, KeyError, TypeError, RecursionError):  # an incomplete line of a killed writer
             continue
-    return kept
+    return results

@@ -128,12 +128,9 @@ class ExactEvalCallback(EventCallback):
     def _critic_error(self) -> dict[str, float]:
         """Return the error of the model's critic by name."""
         game, policy = refuse_hidden(self.game), self._policy(not hasattr(self.model.policy, "get_distribution"))
-        options: dict[str, Any] = {
-            "seat": self.seat,
-            "discount": float(getattr(self.model, "gamma", 1.0)),
-            "observation": self.observation,
-        }
-        return critic_error(game, policy, self.opponent, self.model, **options).to_dict()
+        options: dict[str, Any] = {"seat": self.seat, "observation": self.observation}
+        discount = float(getattr(self.model, "gamma", 1.0))
+        return critic_error(game, policy, self.opponent, self.model, discount=discount, **options).to_dict()
 
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:

@@ -14,7 +14,7 @@ from baselines.tables import Softmax
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, cell_at, from_text
 from ttt_envs.game.game import VARIANTS
-from ttt_eval.reports.links import explorer_command
+from ttt_eval.reports.formats import explorer_command
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)

@@ -99,7 +99,7 @@ def test_unreached_positions_and_impure_opponents_are_named():
     for message, call in (
         ("is not reached against win-or-block", lambda: opponent_credit(game, "win-or-block")([unreached], 0)),
         ("is not pure", lambda: TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")),
-        ("seat=2 is no seat", lambda: BestResponseValues(game, "random", 2)),
+        ("^seat=2 ", lambda: BestResponseValues(game, "random", 2)),
         ("^advantage=1.0 needs opponent=", lambda: TurnReward(game, advantage=1.0)),
     ):
         with pytest.raises(ValueError, match=message):

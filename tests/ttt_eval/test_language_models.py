@@ -27,10 +27,9 @@ from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text import make_presentation, parse_answer, present
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.exact import exploitability, outcome, regret
-from ttt_eval.language_models.asking import Answer, Sampling, make_ask, open_answers
+from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.dataset import make_rows
-from ttt_eval.language_models.player import Interview, make_games, reachable_positions
-from ttt_eval.language_models.results import evaluate_model, game_luck
+from ttt_eval.language_models.results import evaluate_model, game_luck, make_games, reachable_positions
 from ttt_eval.matches.luck import make_correction
 from ttt_eval.reports.results import RESULT
 
@@ -173,7 +172,7 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
         losses += (np.nanmax(values, axis=1) - values[np.arange(len(own)), [turn.action for turn in own]]).tolist()
     assert result["moves"]["regret"] == pytest.approx(np.mean(losses))
     assert result["moves"]["blunders"] == np.sum(np.array(losses) > 1e-9) > 0
-    assert sum(row["moves"] for row in result["moves"]["by_stones"]) == len(losses)
+    assert result["moves"]["moves"] == len(losses)
     assert sum(blunder["times"] for blunder in result["blunders"]) <= len(losses)
     assert result["moves"]["illegal"] == 0
 
@@ -192,7 +191,6 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
         assert result["losses"]["mean"] == 1.0
         assert result["forfeits"]["a"] == 8
         assert moves["answers"] == 8 * answers
-        assert moves["by_stones"][0]["stones"] == 0
     else:
         assert "forfeits" not in result
         assert result["losses"]["mean"] < 1.0

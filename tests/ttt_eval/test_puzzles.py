@@ -1,6 +1,8 @@
 """Puzzles: their values are exact, their obvious moves lose, and no two of the built-in set are symmetric."""
 
 import dataclasses
+import json
+import shlex
 
 import numpy as np
 import pytest
@@ -105,8 +107,11 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
 
 
 def test_the_command_lists_and_writes(tmp_path, capsys):
-    words = ("puzzles", "win-or-block", "--skip-chance", "0.25", "--count", "2", "--out", str(tmp_path / "p.json"))
+    file = tmp_path / "p.json"
+    words = ("puzzles", "win-or-block", "--skip-chance=0.25", "--opponent=random", "--count=2", "--out", str(file))
     assert "win-or-block" in text_of(capsys, *words)
-    assert [puzzle.why for puzzle in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
+    written = json.loads(file.read_text())
+    assert [puzzle["why"] for puzzle in written["puzzles"]] == ["win-or-block"] * 2
+    assert json_of(capsys, *shlex.split(written["command"])[1:])["puzzles"] == written["puzzles"]
     assert "there are no puzzles of optimal" in text_of(capsys, "puzzles", "optimal")
     assert len(json_of(capsys, "puzzles")["puzzles"]) == 100

@@ -22,8 +22,8 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
 from ttt_eval import exact
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
-from ttt_eval.reports import links, plots
-from ttt_eval.reports.formats import number
+from ttt_eval.reports import plots
+from ttt_eval.reports.formats import explorer_command, number
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import choice_board
 from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin_out, write_run_page
@@ -248,10 +248,10 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
 
 def test_commands_that_open_the_explorer():
     game = Game(3, 3, 3, 0.1234567, misere=True, torus=True)
-    command = links.explorer_command(game, from_text("o../.x./... o", game))
+    command = explorer_command(game, from_text("o../.x./... o", game))
     assert shlex.split(command)[-1] == "skip=0.1234567&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
     start = Boards.start(game).position(0)
-    assert links.explorer_command(Game(16, 16, 5), start) == links.explorer_command(Game(skip_chance=0.75), start) == ""
+    assert explorer_command(Game(16, 16, 5), start) == explorer_command(Game(skip_chance=0.75), start) == ""
 
 
 def test_marks_are_thinned_evenly_on_the_log_axis_with_both_ends():

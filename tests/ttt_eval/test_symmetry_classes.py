@@ -7,6 +7,7 @@ from exactly import T3, Drawn, Recorded, play_out, policy_of
 from numpy.testing import assert_allclose
 
 from ttt_envs import Game, make_policy
+from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import (
     best_response,
@@ -16,7 +17,7 @@ from ttt_eval.exact.dynamic_programming import (
     regret,
     regret_table,
 )
-from ttt_eval.exact.policy_cache import CachedPolicy
+from ttt_eval.exact.policy_cache import CachedPolicy, make_policy_once
 from ttt_eval.exact.strength import training_callback
 
 
@@ -149,3 +150,12 @@ def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):
     for memory in (0, 5000):
         monkeypatch.setattr("ttt_envs.graph.layers.KEPT_BYTES", memory)
         assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected
+
+
+def test_a_policy_that_was_made_once_is_that_of_the_trust_in_files(monkeypatch):
+    spec = FromFile("ttt_envs.agents.simple:Random")
+    monkeypatch.setenv(TRUST, "1")
+    assert make_policy_once(Game(), spec) is make_policy_once(Game(), spec)
+    monkeypatch.delenv(TRUST)
+    with pytest.raises(ValueError, match="read from a file"):
+        make_policy_once(Game(), spec)

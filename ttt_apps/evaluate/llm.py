@@ -20,8 +20,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.files import parse_json, write_atomically, write_json
 from ttt_envs.text.text_game import TextGameConfig
-from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
-from ttt_eval.language_models.player import Interview
+from ttt_eval.language_models.asking import Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.reports.results import RESULT
 
@@ -142,7 +141,6 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     for name in ("games", "positions"):
         part = result[name]
         if part is not None:
-            moves = {key: value for key, value in part["moves"].items() if key != "by_stones"}
-            facts = {key: value for key, value in part.items() if key not in HIDDEN} | (part.get("exact") or {}) | moves
+            exact, moves = part.get("exact") or {}, part["moves"]
+            facts = {key: value for key, value in part.items() if key not in HIDDEN} | exact | moves
             yield cli.facts_table(facts, title=f"{result['model']}, presentation {result['presentation']}: {name}")
-            yield cli.rows_table(part["moves"]["by_stones"], title=f"{name}: moves by stones on the board")

@@ -17,6 +17,7 @@ from ttt_envs.game.boards import coordinate, to_text
 from ttt_eval.matches.games import read_games
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles, write_puzzles
 from ttt_eval.reports.formats import game_options
+from ttt_eval.sweep import to_command_line
 
 
 @dataclass(frozen=True)
@@ -54,27 +55,32 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             )
         if self.log is None:
             cli.check_no_effect(self, "without --log", "player")
-        puzzles, words, title = self._collect()
+        puzzles, command, title = self._collect()
         part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
         cli.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part, json=self.json)
         if self.out is not None:
-            write_puzzles(self.out, puzzles, {"command": shlex.join(["evaluate.py", "puzzles", *words])})
+            write_puzzles(self.out, puzzles, {"command": command})
             cli.warn(f"written: {self.out}, {len(puzzles)} puzzles")
 
-    def _collect(self) -> tuple[list[Puzzle], list[str], str]:
-        """Return the puzzles, the words of the command without the names of files, and a title."""
+    def _collect(self) -> tuple[list[Puzzle], str, str]:
+        """Return the puzzles, the command without the name of a log, and a title."""
         if self.policy:
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            words = [self.policy, *game_options(game), *(["--opponent", self.opponent] if self.opponent else [])]
-            return puzzles, [*words, "--count", str(self.count)], f"puzzles of {self.policy}, {game}"
+            command = self._command(self.policy, *game_options(game))
+            return puzzles, command, f"puzzles of {self.policy}, {game}"
         if self.log is None:
-            return read_puzzles(), [], "puzzles"
+            return read_puzzles(), "evaluate.py puzzles", "puzzles"
         with cli.status("the games of the log"):
             games = from_games(read_games(self.log, tell=cli.warn), self.player or None)
-            words = ["--log", *(["--player", self.player] if self.player else [])]
-            return list(islice(games, self.count)), [*words, "--count", str(self.count)], "puzzles"
+            return list(islice(games, self.count)), self._command("--log", "FILE"), "puzzles"
+
+    def _command(self, *words: str) -> str:
+        """Return the command that collects the puzzles of a policy or a log, with the words that name it."""
+        options = {"opponent": self.opponent, "player": self.player, "count": self.count}
+        given = {name: value for name, value in options.items() if value}
+        return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(given)])
 
 
 def _table(puzzles: Sequence[Puzzle], title: str) -> Table:

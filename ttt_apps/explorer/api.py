@@ -29,7 +29,7 @@ from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
-from ttt_eval.reports.links import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
+from ttt_eval.reports.formats import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
 
 SEARCHING = "mcts:simulations=2000"
 """The opponent on boards that are too large for tables."""

@@ -55,7 +55,7 @@ class Web:
         from ttt_apps.explorer.api import ExplorerApi
         from ttt_apps.explorer.app import make_app
         from ttt_apps.explorer.root import Root
-        from ttt_eval.reports.links import LINK_CHARACTERS
+        from ttt_eval.reports.formats import LINK_CHARACTERS
 
         api = ExplorerApi(Root(folder, DATABASES.resolve() if DATABASES.is_dir() else None))
         with listening(self.port) as bound:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from baselines.compression import Method
 from ttt_apps.explorer.policies import MAX_SIMULATIONS
 from ttt_envs.game.game import Game
-from ttt_eval.reports.links import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP, is_within_limits
+from ttt_eval.reports.formats import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP, is_within_limits
 
 MAX_PROOF_NODES = 1_000_000
 """Maximum number of positions for the proofs of all moves of a position."""

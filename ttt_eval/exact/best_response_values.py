@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -15,7 +16,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import Traversal, check_cells, to_keys
 from ttt_envs.graph.passes import backward
 from ttt_eval.exact.dynamic_programming import keep_layers
-from ttt_eval.exact.results import check_responder, make_pure
+from ttt_eval.exact.results import make_pure
 
 
 class BestResponseValues:
@@ -35,7 +36,7 @@ class BestResponseValues:
     """
 
     def __init__(self, game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> None:
-        check_responder(seat)
+        check_choice("seat", seat, (0, 1))
         check_cells(game)
         self.game, self.seat, self._work = game, seat, work
         self.policy = make_pure(policy, game)

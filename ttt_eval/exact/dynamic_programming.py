@@ -15,6 +15,7 @@ import numpy as np
 from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.exact.layers import is_layered, start_value
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
@@ -26,7 +27,6 @@ from ttt_eval.exact.estimate import watch
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.results import Exploitation as Exploitation
 from ttt_eval.exact.results import OutcomeProbabilities as OutcomeProbabilities
-from ttt_eval.exact.results import check_responder
 from ttt_eval.exact.results import make_pure as make_pure
 
 
@@ -127,7 +127,7 @@ def best_response(game: AnyGame, policy: str | Policy, seat: int, *, work: Work 
         ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many cells or positions.
     """
-    check_responder(seat)
+    check_choice("seat", seat, (0, 1))
     return _best_responses(game, make_pure(policy, game), (seat,), work)[0]
 
 

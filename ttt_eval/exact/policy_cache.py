@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.agents.specs import make_policy, trusted
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.game.boards import Boards, num_words
@@ -89,9 +89,9 @@ def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
     """
     if not isinstance(policy, str):
         return make_policy(policy, game)
-    return _make_trusted_or_not(game, str(policy), not isinstance(policy, FromFile))
+    return _make_once(game, policy, trusted())
 
 
-@lru_cache(maxsize=32)
-def _make_trusted_or_not(game: AnyGame, spec: str, trusted: bool) -> Policy:
-    return make_policy(spec if trusted else FromFile(spec), game)
+@lru_cache(maxsize=32, typed=True)  # a FromFile is another spec than an equal string
+def _make_once(game: AnyGame, spec: str, _trusts_files: bool) -> Policy:
+    return make_policy(spec, game)

@@ -13,9 +13,10 @@ In a phantom game positions are *views*: what a view is worth is the mean over i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -165,19 +166,19 @@ def evaluate_policy(
         )
     seats = (0, 1) if seat is None else (seat,)
     games = [seats] if opponent is None else [(single,) for single in seats]
-    parts, results = [], []
+    parts, results = list[Columns](), list[SeatEvaluation]()
     for index, evaluated in enumerate(games):
         players = (own, other) if evaluated[0] == 0 else (other, own)
         complete = 0 in evaluated, 1 in evaluated
         traversal = Traversal(game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk)
-        rows, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))
-        parts.append(rows if isinstance(game, Game) else _mean_by_view(rows))
+        columns, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))
+        parts.append(columns if isinstance(game, Game) else _mean_by_view(columns))
         results += seat_results
-    arrays = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    for array in arrays:
+    cells, mover, *arrays = _join(parts)
+    for array in (cells, mover, *arrays):
         array.flags.writeable = False
-    boards = Boards(arrays.cells, arrays.mover)
-    return PolicyEvaluation(game, discount, boards, *arrays[2:], tuple(results), merge_symmetries)
+    fields: list[Any] = [Boards(cells, mover), *arrays, tuple(results), merge_symmetries]
+    return PolicyEvaluation(game, discount, *fields)
 
 
 class ValueFunction(Protocol):
@@ -205,22 +206,18 @@ def query_values(value_function: ValueFunction, boards: Boards) -> Float64Array:
     return answer
 
 
-class _Rows(NamedTuple):
-    """Arrays of :class:`PolicyEvaluation`."""
+Columns = tuple[Any, ...]
+"""arrays: cells and mover of rows, then the other columns in the order of the fields of :class:`PolicyEvaluation`"""
 
-    cells: Int8Array
-    mover: Int8Array
-    stones: Int8Array
-    probabilities: Float64Array
-    values: Float64Array
-    action_values: Float64Array
-    occupancy: Float64Array
-    discounted_occupancy: Float64Array
+
+def _join(parts: Iterable[Columns]) -> Columns:
+    """Return the columns of the rows of all parts."""
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 def _evaluate(
     traversal: Traversal, seats: tuple[int, ...], discount: float, work: Work
-) -> tuple[_Rows, list[SeatEvaluation]]:
+) -> tuple[Columns, list[SeatEvaluation]]:
     """Return the rows of the evaluated seats of a game, and their results."""
     keep_layers(traversal, work)
     wins, unused = np.zeros(4), np.zeros(4)
@@ -229,7 +226,7 @@ def _evaluate(
     decisions = [
         sum(float(part.sum()) for part, mover in zip(mass, movers, strict=True) if mover == side) for side in (0, 1)
     ]
-    parts: dict[int, _Rows] = {}
+    parts: dict[int, Columns] = {}
     results = []
     for seat in seats:
         clock = Clock(seat, discount)
@@ -242,8 +239,7 @@ def _evaluate(
         outcome = OutcomeProbabilities(float(wins[seat]), float(wins[DRAW]), float(wins[1 - seat]))
         value = float(values[0, 0, seat] - values[0, 0, 1 - seat])
         results.append(SeatEvaluation(seat, outcome, value, decisions[seat], sum(decisions)))
-    ordered = [parts[number] for number in sorted(parts)]
-    return _Rows(*(np.concatenate(column) for column in zip(*ordered, strict=True))), results
+    return _join(parts[number] for number in sorted(parts)), results
 
 
 def _make_rows(
@@ -254,7 +250,7 @@ def _make_rows(
     gains: Float64Array,
     mass: Float64Array,
     weighed: Float64Array,
-) -> _Rows:
+) -> Columns:
     """Return the rows of the nodes that the policies reach."""
     boards, mover = traversal.boards(layer, nodes), nodes.mover
     on_policy = layer.reach[nodes.rows, mover] == ON_POLICY
@@ -265,23 +261,17 @@ def _make_rows(
     node_values = chances[:, mover] - chances[:, 1 - mover]
     probabilities = nodes.probabilities(boards.cells.shape[1])
     columns = (*boards, stones, probabilities, node_values, action_values, mass, weighed)
-    return _Rows(*(column[on_policy] for column in columns))
+    return tuple(column[on_policy] for column in columns)
 
 
-def _mean_by_view(rows: _Rows) -> _Rows:
+def _mean_by_view(columns: Columns) -> Columns:
     """Return the means over the nodes of each view, weighed by their visits."""
-    _, first, view = np.unique(position_keys(Boards(rows.cells, rows.mover)), return_index=True, return_inverse=True)
+    cells, mover, _, _, values, action_values, visits, _ = columns
+    _, first, view = np.unique(position_keys(Boards(cells, mover)), return_index=True, return_inverse=True)
     view = view.reshape(-1)
-    occupancy = sum_by(view, rows.occupancy, len(first))
-    weights = rows.occupancy / occupancy[view]
-    action_values = np.stack([sum_by(view, weights * column, len(first)) for column in rows.action_values.T], axis=1)
-    return _Rows(
-        rows.cells[first],
-        rows.mover[first],
-        rows.stones[first],
-        rows.probabilities[first],
-        sum_by(view, weights * rows.values, len(first)),
-        action_values,
-        occupancy,
-        occupancy,
-    )
+    occupancy = sum_by(view, visits, len(first))
+    weights = visits / occupancy[view]
+    mean_values = sum_by(view, weights * values, len(first))
+    mean_actions = np.stack([sum_by(view, weights * column, len(first)) for column in action_values.T], axis=1)
+    of_view = (column[first] for column in columns[:4])  # the same in all its nodes
+    return (*of_view, mean_values, mean_actions, occupancy, occupancy)

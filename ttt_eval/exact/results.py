@@ -58,12 +58,6 @@ class Exploitation(NamedTuple):
         return self.first.value - self.game_value, self.second.value + self.game_value
 
 
-def check_responder(seat: int) -> None:
-    """Raise ValueError for another seat of a best responder than 0 and 1."""
-    if seat not in (0, 1):
-        raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
-
-
 def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
     """Return the policy of a spec if it is pure, a function of the board.
 

@@ -1,4 +1,8 @@
-"""Requests to a model and their answers: a file of answers, and a client of an endpoint that fills it."""
+"""Conversations with a model: the requests of its turns, a file of their answers, and a client that fills it.
+
+Each turn is a conversation of its own, which begins with the rules and the position. So a turn is a function of the
+position alone for a model without temperature, and games, positions and exact results are of one and the same player.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,12 +21,14 @@ from urllib.parse import urlsplit
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import locked, open_to_write, parse_json
 from ttt_envs.core.packages import install_command
-from ttt_envs.text import MAX_ANSWER_LENGTH
+from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
 
 MAX_SEED = 2**31
 """Seeds are sent modulo this: some endpoints read 32 bits."""
 RETRIES = 6
 """Maximum number of further attempts after a failure that may pass; the client waits longer before each."""
+MAX_QUOTED_LENGTH = 4_000
+"""Maximum number of characters of an illegal answer that are shown to the model again: the last ones."""
 
 
 class Answer(NamedTuple):
@@ -202,3 +208,73 @@ def make_ask(url: str, concurrency: int) -> Ask:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     return ask
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Conversations
+
+
+def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]], str, None]:
+    """Hold the conversations of a game's turns: yield the messages of each request, and be sent its answer.
+
+    The messages are the prompt of the turn, and each refused answer with the reason. The end is a request without any.
+
+    Args:
+        text: the game.
+        single: whether it ends after one turn.
+    """
+    messages = list[dict[str, str]]()
+    while not text.over and not (single and text.turns):
+        if not text.problems:
+            messages = [{"role": "user", "content": present(text.game, text.position, text.presentation)}]
+        answer = yield messages
+        text.step(answer)
+        if text.problems:
+            reason = f"{text.problems[-1].message} Answer with a legal move."
+            refused = {"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]}
+            messages = [*messages, refused, {"role": "user", "content": reason}]
+    yield []
+
+
+@dataclass
+class Interview:
+    """Holds conversations: looks up the answers to their requests, and asks for those that are missing."""
+
+    sampling: Sampling
+    answers: Answers
+    ask: Ask | None = None
+    """None asks nobody: conversations whose answers are missing end early"""
+    progress: Callable[[int, int], object] = lambda done, total: None
+    """called with the number of requests answered now, and of those known to be needed"""
+    used: set[str] = field(default_factory=set)
+    """ids of the requests of the conversations that have an answer"""
+    new: set[str] = field(default_factory=set)
+    """ids of the requests that were answered now"""
+    missing: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """requests without an answer, by id"""
+
+    def hold(self, texts: Sequence[TextGame], *, single: bool = False) -> None:
+        """Play games to their end, or to a missing answer.
+
+        All requests of a round that have no answer yet are sent together.
+
+        Args:
+            texts: the games, each of which has samples of its own number.
+            single: whether a game ends after one turn; then all have the same sample.
+
+        Raises:
+            ValueError: a request has failed for good, or an answer cannot be stored.
+        """
+        talks = [(converse(text, single=single), 0 if single else number) for number, text in enumerate(texts)]
+        active = [(talk, sample, next(talk)) for talk, sample in talks]
+        while active := [each for each in active if each[2]]:
+            requests = [self.sampling.request(messages, sample) for _, sample, messages in active]
+            missing = {key: body for key, body in requests if key not in self.answers}
+            for key, answer in self.ask(missing) if self.ask is not None else ():
+                self.answers.add(key, answer)
+                self.new.add(key)
+                self.progress(len(self.new), len(self.new | missing.keys()))
+            self.missing |= {key: body for key, body in missing.items() if key not in self.answers}
+            answered = [(key, *each) for (key, _), each in zip(requests, active, strict=True) if key in self.answers]
+            self.used |= {key for key, *_ in answered}
+            active = [(talk, sample, talk.send(self.answers[key].text)) for key, talk, sample, _ in answered]

@@ -18,7 +18,7 @@ from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.text import make_presentation, present
-from ttt_eval.language_models.player import reachable_positions
+from ttt_eval.language_models.results import reachable_positions
 from ttt_eval.puzzles import natural_moves
 
 CHUNK = 1 << 12

@@ -12,19 +12,22 @@ from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
-from ttt_envs.text import TextGame, Turn, present
+from ttt_envs.graph.layers import all_positions
+from ttt_envs.text import SELF, TextGame, Turn, make_presentation, present
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.credit import turn_credits
+from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import Choice, strength
-from ttt_eval.language_models.asking import Answer, Sampling
-from ttt_eval.language_models.player import Interview, make_games, make_turns, reachable_positions
+from ttt_eval.language_models.asking import Answer, Interview, Sampling
 from ttt_eval.matches.luck import OFF, LuckCorrection, PositionValues, make_correction
 from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
 
 KIND, FORMAT = "language-model", 1
+MAX_POSITIONS = 200_000
+"""Maximum number of positions that a model is asked about."""
 MAX_BLUNDERS = 6
 """Maximum number of positions that are listed as blunders."""
 EXACT_OPPONENTS = ("random", "win-or-block", "optimal")
@@ -98,6 +101,45 @@ def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# What a model is asked
+
+
+def make_games(settings: TextGameConfig, games: int) -> list[TextGame]:
+    """Return games against the opponent of the settings, all in the presentation of their seed.
+
+    Games 2 i and 2 i + 1 are pair i: both have the skips and the opponent's random numbers of the seed
+    ``settings.seed + i``, as ``ttt/MNK-v0`` has them, and the model moves first in the former.
+    """
+    shared, seed = _shared(settings), settings.seed
+    return [TextGame(**shared | {"seat": number % 2, "seed": seed + number // 2}) for number in range(games)]
+
+
+def make_turns(settings: TextGameConfig, boards: Boards) -> list[TextGame]:
+    """Return a game that begins in each position."""
+    shared, rows = _shared(settings) | {"opponent": SELF}, range(len(boards.mover))
+    return [TextGame(**shared | {"start": boards.position(row)}) for row in rows]
+
+
+def _shared(settings: TextGameConfig) -> dict[str, Any]:
+    return vars(settings) | {"presentation": make_presentation(settings.presentation, settings.game, settings.seed)}
+
+
+def reachable_positions(game: Game) -> Boards:
+    """Return all positions with a move, also those that only skips reach.
+
+    Raises:
+        ValueError: more than :data:`MAX_POSITIONS`.
+    """
+    if sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS:
+        boards = all_positions(game)
+        if len(boards.mover) <= MAX_POSITIONS:
+            return boards
+    raise ValueError(
+        f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller board"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Turns
 
 
@@ -108,30 +150,19 @@ def named_cells(turns: Sequence[Turn]) -> Int64Array:
 
 def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
     """Return JSON-ready ``moves`` and ``blunders`` of turns; losses of value are known where the game is solved."""
-    boards, actions = Boards.from_positions([turn.position for turn in turns]), named_cells(turns)
-    stones, named = np.count_nonzero(boards.cells, axis=1), actions >= 0
-    illegal, loss = np.array([len(turn.problems) for turn in turns]), np.zeros(len(turns))
-    blunders, solved = list[dict[str, Any]](), game.cells <= MAX_SOLVER_CELLS
-    if solved:
+    actions = named_cells(turns)
+    named, illegal = np.flatnonzero(actions >= 0), sum(len(turn.problems) for turn in turns)
+    regret, losing, blunders, answers = None, None, list[dict[str, Any]](), len(named) + illegal
+    if game.cells <= MAX_SOLVER_CELLS:
+        boards = Boards.from_positions([turn.position for turn in turns]).take(named)
         values = solve(game).action_values(boards)
-        loss[named] = np.nanmax(values[named], axis=1) - values[named, actions[named]]
-        blunders = describe_blunders(game, boards.take(named), actions[named], values[named])
-
-    def count(rows: BoolArray) -> dict[str, Any]:
-        moves, failed = int((rows & named).sum()), int(illegal[rows].sum())
-        return {
-            "moves": moves,
-            "regret": float(loss[rows].sum() / moves) if moves and solved else None,
-            "blunders": int((loss[rows] > VALUE_TOLERANCE).sum()) if solved else None,
-            "answers": moves + failed,
-            "illegal": failed,
-            "illegal_share": failed / max(1, moves + failed),
-        }
-
-    problems = Counter(problem.kind for turn in turns for problem in turn.problems)
-    by_stones = [{"stones": number, **count(stones == number)} for number in np.unique(stones).tolist()]
-    total = {**count(np.ones(len(turns), bool)), "problems": dict(sorted(problems.items())), "by_stones": by_stones}
-    return {"moves": total, "blunders": blunders}
+        loss = np.nanmax(values, axis=1) - values[np.arange(len(named)), actions[named]]
+        regret, losing = float(loss.mean()) if len(named) else None, int((loss > VALUE_TOLERANCE).sum())
+        blunders = describe_blunders(game, boards, actions[named], values)
+    kinds = Counter(problem.kind for turn in turns for problem in turn.problems)
+    moves: dict[str, Any] = {"moves": len(named), "regret": regret, "blunders": losing, "answers": answers}
+    moves |= {"illegal": illegal, "illegal_share": illegal / max(1, answers), "problems": dict(sorted(kinds.items()))}
+    return {"moves": moves, "blunders": blunders}
 
 
 def describe_blunders(game: Game, boards: Boards, actions: Int64Array, values: Float64Array) -> list[dict[str, Any]]:

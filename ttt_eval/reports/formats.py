@@ -1,15 +1,22 @@
-"""Numbers, intervals, names and verdicts as text."""
+"""Numbers, intervals, names, verdicts and commands as text."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Sequence
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.game.game import default_win_length
+from ttt_envs.game.boards import to_text
+from ttt_envs.game.game import Position, default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.matches.elo import elo_from_score
 from ttt_eval.statistics import Interval
+
+MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
+"""Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
+LINK_CHARACTERS = "=&./:,"
+"""Characters of a link that are not escaped."""
 
 
 def number(value: float) -> str:
@@ -124,6 +131,25 @@ def game_options(game: AnyGame) -> list[str]:
     options += ["--skip-chance", str(game.skip_chance)] if game.skip_chance else []
     options += [f"--{name}" if value else f"--no-{name}" for name, value in game.variants.items()]
     return [*options, "--phantom", game.kind] if isinstance(game, PhantomGame) else options
+
+
+def is_within_limits(game: AnyGame) -> bool:
+    """Return whether the explorer may have a game."""
+    is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP
+    return not (is_large or isinstance(game, PhantomGame))
+
+
+def explorer_command(game: AnyGame, position: Position) -> str:
+    """Return the command that opens the explorer with a position; "" beyond its limits."""
+    if not is_within_limits(game):
+        return ""
+    usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
+    own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
+    parts = {name: str(value) for name, value in own.items() if value != usual[name]}
+    parts |= {name: str(value).lower() for name, value in game.variants.items()}
+    parts |= {"opening": to_text(position, game)} if position.cells.any() else {}
+    link = "&".join(f"{name}={value}" for name, value in {**parts, "o": "you", "x": "you"}.items())
+    return shlex.join(["python", "play.py", "--web", "--open", link])
 
 
 def _is_whole(value: float) -> bool:

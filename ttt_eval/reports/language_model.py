@@ -11,8 +11,8 @@ from ttt_eval.reports.results import LanguageModelResult, ModelPart, read_score
 
 USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
 """Keys of the usage of a language model."""
-COUNTS = ("stones", "moves", "regret", "blunders", "answers", "illegal_share")
-"""Keys of its moves, by the number of stones."""
+COUNTS = ("moves", "regret", "blunders", "answers", "illegal_share")
+"""Keys of its moves."""
 OPTIONS = ("model", "presentation", "illegal", "temperature", "max_tokens")
 """Keys of options that all its commands have."""
 
@@ -68,7 +68,7 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
         for spot in part.blunders
     ]
     return [
-        parts.table("moves", [[row[key] for key in COUNTS] for row in part.moves["by_stones"]], where=where),
+        parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
         Text(f"Blunders: {len(boards)}. {page.words('colours')}" if boards else page.words("no blunders")),
         Boards(boards) if boards else None,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
@@ -90,22 +90,11 @@ def tournament_report(result: TournamentResult) -> Report:
     return Report(f"Tournament of {len(order)}, {result.game}", verdict, [], sections)
 
 
-class Place(NamedTuple):
-    """A policy on a ladder: a rung, or the policy that is placed."""
-
-    name: str
-    rating: Interval
-    cost: float | None
-    """CPU seconds of a move on this machine; None if it was not measured"""
-    front: bool | None
-    """whether nothing is as strong for less"""
-
-
-def _describe_place(rating: Interval, rungs: Sequence[Place]) -> str:
+def _describe_place(rating: Interval, rungs: Mapping[str, Interval]) -> str:
     """Return the position between rungs of rising ratings, as far as the intervals decide it."""
-    below = [rung.name for rung in rungs if rung.rating.high < rating.low]
-    above = [rung.name for rung in rungs if rung.rating.low > rating.high]
-    level = [rung.name for rung in rungs if rung.name not in (*below, *above)]
+    below = [name for name, rung in rungs.items() if rung.high < rating.low]
+    above = [name for name, rung in rungs.items() if rung.low > rating.high]
+    level = [name for name in rungs if name not in (*below, *above)]
     places = [f"above {below[-1]}"] if below else []
     places += [f"not distinguished from {', '.join(level)}"] if level else []
     return ", ".join([*places, *([f"below {above[0]}"] if above else [])])
@@ -114,12 +103,11 @@ def _describe_place(rating: Interval, rungs: Sequence[Place]) -> str:
 def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
     name, rating, cost, ladder, game = result.policy, result.rating, result.cost, result.ladder, result.game
-    rungs = [
-        Place(rung["spec"], Interval(rung["rating"], rung["low"], rung["high"]), rung.get("cpu_s_per_move_here"),
-              rung.get("front"))
-        for rung in result.rungs
-    ]  # fmt: skip
-    own = Place(f"{name} (placed)", rating, cost["cpu_s_per_move"] if cost else None, result.front)
+    rungs = {rung["spec"]: Interval(rung["rating"], rung["low"], rung["high"]) for rung in result.rungs}
+    rows = [(f"{name} (placed)", rating, cost["cpu_s_per_move"] if cost else None, result.front)]
+    rows += [
+        (rung["spec"], rungs[rung["spec"]], rung.get("cpu_s_per_move_here"), rung.get("front")) for rung in result.rungs
+    ]
     measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
     verdict = [f"{name} is rated {_elo(rating)}: {_describe_place(rating, rungs)}"]
     verdict += [f"{tile.name} {tile.value}" for tile in measures[:1]]
@@ -131,8 +119,8 @@ def ladder_report(result: LadderResult) -> Report:
         front = f"{'' if result.front else 'not '}on the Pareto front"
         verdict += [f"{formats.duration(cost['cpu_s_per_move'])} a move", front]
     table = [
-        (f"{rank} {row.name}", row.rating, row.cost, "yes" if row.front else "")
-        for rank, row in enumerate(sorted([own, *rungs], key=lambda row: -row.rating.mean), 1)
+        (f"{rank} {player}", elo, seconds, "yes" if front else "")
+        for rank, (player, elo, seconds, front) in enumerate(sorted(rows, key=lambda row: -row[1].mean), 1)
     ]
     against = list[tuple[Any, ...]]()
     for row in result.results[::-1]:

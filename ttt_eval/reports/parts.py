@@ -18,7 +18,6 @@ from ttt_eval.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.matches.score import Score
 from ttt_eval.metrics import LOSSES, YAxis, metric
 from ttt_eval.reports import formats, page, plots
-from ttt_eval.reports.links import explorer_command
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
 from ttt_eval.reports.results import GameResult, Result, Spot
 from ttt_eval.statistics import Interval
@@ -238,7 +237,7 @@ def choice_board(
         rate = "" if likely is None else f" in {formats.percent(min(1.0, likely))} of games"
         cost = "loses nothing" if loss <= VALUE_TOLERANCE else f"loses {formats.number(loss)}{rate}"
     words, numbers = f"{mover} is to move, {'; '.join(lines[1:])}.", np.where(shares > 0, shares, np.nan)
-    explore = explorer_command(game, position)
+    explore = formats.explorer_command(game, position)
     return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, explore=explore)
 
 

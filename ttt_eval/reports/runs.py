@@ -38,7 +38,6 @@ from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.links import explorer_command
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import FIRST, REPORT, RunDirectory
@@ -319,7 +318,7 @@ def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Par
     """Return the move probabilities on the empty board, the policy's values, and the exact values."""
     choice = first_choice(game, policy, solution=solution)
     chances = parts.map_board(game, "move probabilities", choice.probabilities, formats.format_probability)
-    boards = [chances._replace(explore=explorer_command(game, choice.position))]
+    boards = [chances._replace(explore=formats.explorer_command(game, choice.position))]
     for values, key in ((choice.own, "own values"), (choice.exact, "exact values")):
         if values is not None:
             boards.append(parts.map_board(game, key, values))
@@ -356,7 +355,7 @@ def _plies(
         lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
         cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
         board = Board(game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost)
-        yield board if is_last else board._replace(explore=explorer_command(game, reached))
+        yield board if is_last else board._replace(explore=formats.explorer_command(game, reached))
 
 
 def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> Parts:
