@@ -79,7 +79,7 @@ class Fixed(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The positions to search, and the results."""
+    """The positions to search."""
 
     cells: Int8Array
     """int8[B, cells]"""
@@ -89,8 +89,6 @@ class Roots(NamedTuple):
     """int64[B]: a move to try first, -1 for none"""
     random_keys: UInt64Array
     """uint64[B]: random keys of a narrow search"""
-    values: Float64Array
-    """float64[B, cells], of the moves, for the mover; written"""
     nodes: Int64Array
     """int64[B], positions visited; added to"""
 
@@ -104,6 +102,8 @@ class State:
     """number of its moves that are searched"""
     best: float
     """the best of their values"""
+    hint: int
+    """the move to try first, -1 for none"""
     empty: int
     """number of empty cells"""
     nodes: int
@@ -150,11 +150,12 @@ class Path(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """All that a search reads and writes."""
+    """All that a search reads and writes but the roots: every call of the recursion takes a copy of each array's shape."""
 
     fixed: Fixed
     path: Path
-    roots: Roots
+    values: Float64Array
+    """float64[B, cells]: the values of the moves of the roots, for the mover; written"""
     table: Int64Array
     """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on the value"""
 
@@ -316,16 +317,16 @@ def _search(
         key: random key of the node, 0 in a search of all moves.
         tree: all else.
     """
-    fixed, path, roots, table = tree
+    fixed, path, root_values, table = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
-    lines, row, words = fixed.lines, state.row, path.keys.shape[1]
+    lines, words = fixed.lines, path.keys.shape[1]
     is_root, hint, symmetry, chosen = depth == len(path.moves) - 1, int64(-1), int64(0), int64(-1)
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
     uses_table = len(table) > 0 and depth > 1 and not is_root
     if is_root:
-        hint = roots.hints[row]
+        hint = state.hint
     elif uses_table:
         symmetry, entry, hint = _look_up(mover, depth, key, path, table)
         if entry >= 0:
@@ -397,7 +398,7 @@ def _search(
         if value > best:
             best, chosen = value, cell
         if is_root:
-            roots.values[row, cell] = value
+            root_values[state.row, cell] = value
             state.best, state.index = best, i + 1
         elif best >= min(beta, high):
             break
@@ -412,9 +413,9 @@ def _search(
 
 
 @inlined
-def _begin_root(row: int, tree: Tree) -> None:
-    """Replace the stones on the board by those of a root."""
-    cells, lines, path = tree.roots.cells[row], tree.fixed.lines, tree.path
+def _begin_root(cells: Int8Array, tree: Tree) -> None:
+    """Replace the stones on the board by those of a root, int8[cells]."""
+    lines, path = tree.fixed.lines, tree.path
     board, state, root = path.board, path.states[0], len(path.moves) - 1
     board.cells[:] = 0
     board.masks[:] = 0
@@ -433,12 +434,13 @@ def _begin_root(row: int, tree: Tree) -> None:
 
 
 @kernel(interpreted=False, nogil=True)
-def run_search(tree: Tree) -> None:
+def run_search(roots: Roots, tree: Tree) -> None:
     """Search the roots, from the one that state names, until all are searched or the search has to stop."""
-    roots, state, depth = tree.roots, tree.path.states[0], int64(len(tree.path.moves) - 1)
+    state, depth = tree.path.states[0], int64(len(tree.path.moves) - 1)
     while state.row < len(roots.cells) and state.stopped == 0:
         row, nodes_before = int64(state.row), state.nodes
-        _begin_root(row, tree)
+        _begin_root(roots.cells[row], tree)
+        state.hint = roots.hints[row]
         _search(int64(roots.mover[row]), depth, -np.inf, np.inf, -np.inf, np.inf, roots.random_keys[row], tree)
         roots.nodes[row] += state.nodes - nodes_before
         if state.stopped == 0:
@@ -527,10 +529,9 @@ class Search:
             np.ascontiguousarray(boards.mover),
             hints=np.full(count, -1),
             random_keys=np.zeros(count, np.uint64) if width is None or random_keys is None else random_keys,
-            values=np.full(boards.cells.shape, np.nan),
             nodes=np.zeros(count, np.int64),
         )
-        self.move_values, self.nodes = self._roots.values, self._roots.nodes
+        self.move_values, self.nodes = np.full(boards.cells.shape, np.nan), self._roots.nodes
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, or continue this search.
@@ -545,23 +546,24 @@ class Search:
             Whether the search is finished; if not, ``move_values`` has the values of the finished moves.
         """
         check_settings(depth)
-        state = self._states[0]
+        state = self._states[0]  # read by item: attributes of a record take Python four times as long
         if depth != self.depth:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
         doublings = self._stops // PATIENCE if len(self._table) else self._stops
         visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
-        limit = min(int(state.nodes) + visits, FOREVER)
-        before = int(state.row), int(state.index)
+        limit = min(int(state["nodes"]) + visits, FOREVER)
+        before = state["row"], state["index"]
         while True:
             if depth > 2:  # the last two plies are not stored
-                table, stored = self._table, int(state.stored)
-                self._table, state.stored, state.full = grow(table, stored, self._key_words, self._memory)
-            state.limit, state.stopped = limit, 0
-            run_search(Tree(self._fixed, self._path, self._roots, self._table))
-            if not state.stopped or state.nodes >= limit:
-                self._stops = self._stops + 1 if before == (state.row, state.index) else 0
-                return not state.stopped
+                table, stored = self._table, int(state["stored"])
+                self._table, state["stored"], state["full"] = grow(table, stored, self._key_words, self._memory)
+            state["limit"], state["stopped"] = limit, 0
+            run_search(self._roots, Tree(self._fixed, self._path, self.move_values, self._table))
+            is_finished = not state["stopped"]
+            if is_finished or state["nodes"] >= limit:
+                self._stops = self._stops + 1 if before == (state["row"], state["index"]) else 0
+                return is_finished
 
     def _begin(self, depth: int) -> None:
         """Start a search to another depth, with the best known moves first."""
