@@ -22,7 +22,6 @@ from baselines.expectiminimax.lines import (
     SCORED,
     Board,
     Heuristic,
-    LastPly,
     LineArrays,
     completes_line,
     horizon,
@@ -32,8 +31,6 @@ from baselines.expectiminimax.lines import (
     put,
     sort_moves,
     take,
-    value_of_last_stone,
-    write_blocks,
 )
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
@@ -150,7 +147,7 @@ class Path(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """All that a search reads and writes but the roots: every call of the recursion takes a copy of each array's shape."""
+    """All that a search reads and writes, without the roots: every call of the recursion copies the shapes of arrays."""
 
     fixed: Fixed
     path: Path
@@ -257,20 +254,33 @@ def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Arr
 
 
 @inlined
+def _play(cell: int, mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[bool, float]:
+    """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value for its player."""
+    rules, board, state = fixed.parameters, path.board, path.states[0]
+    put(cell, mover, depth, depth - 1, fixed.lines, board)
+    state.empty -= 1
+    state.nodes += 1
+    stones, best = len(board.cells) - state.empty, board.best[depth - 1, SCORED]
+    outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
+    if outcome != NOT_OVER:
+        win = 1.0 if fixed.by_result else float(depth)
+        return True, 0.0 if outcome == DRAW else win * line_sign(rules)
+    if stones == fixed.probe.stones:
+        return True, afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
+    return depth == 1, horizon(best[mover], best[1 - mover], rules)
+
+
+@inlined
 def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Do :func:`_search` for the last ply, where no database gives values."""
-    rules, lines, board, moves, state = fixed.parameters, fixed.lines, path.board, path.moves[1], path.states[0]
-    scores, ceiling, best, i = board.best[1, SCORED], min(beta, high), -np.inf, 0
-    may_fill = most_stones(mover, 1, board) >= rules.win_length - 1
-    ply = LastPly(scores[mover], scores[1 - mover], may_fill, state.empty == 1)
-    if fixed.pruning != NO_PRUNING and fixed.width == 0 and rules.variants == 0 and lines.counts:
-        best, count = low, write_blocks(1 - mover, lines, board, moves)
-    else:
-        count = write_moves(fixed.width, key, board.cells, moves, rules)
+    """Do :func:`_search` for the last ply."""
+    board, moves, ceiling, best, i = path.board, path.moves[1], min(beta, high), low, 0
+    count = write_moves(fixed.width, key, board.cells, moves, fixed.parameters)
     while i < count and best < ceiling:
-        best = max(best, value_of_last_stone(moves[i], mover, ply, lines, board, rules))
+        _, value = _play(moves[i], mover, 1, fixed, path)
+        best = max(best, value)
+        take(moves[i], mover, fixed.lines, board)
+        path.states[0].empty += 1
         i += 1
-    state.nodes += i
     return best
 
 
@@ -342,20 +352,8 @@ def _search(
         if is_root:
             alpha = best - fixed.margin
         cell = moves[i]
-        put(cell, mover, depth, depth - 1, lines, board)
-        state.empty -= 1
-        state.nodes += 1
-        stones = len(board.cells) - state.empty
-        outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
-        if outcome == DRAW:
-            value = 0.0
-        elif outcome != NOT_OVER:
-            value = (1.0 if fixed.by_result else float(depth)) * line_sign(rules)
-        elif stones == fixed.probe.stones:
-            value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
-        elif depth == 1:
-            value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
-        else:
+        is_known, value = _play(cell, mover, depth, fixed, path)
+        if not is_known:
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
             bounds, turns = path.bounds[depth - 1], 2 if rules.skip_chance > 0 else 1
@@ -375,7 +373,7 @@ def _search(
                     bottom, top = bounds[own, LOW], bounds[own, HIGH]
                     lower, upper = (bottom, top) if own else (-top, -bottom)
                     after, until = (least, highest) if own else (-highest, -least)
-                    if depth == 2 and stones + 1 != fixed.probe.stones:
+                    if depth == 2:
                         result = _last_ply(player, until, lower, upper, next_key, fixed, path)
                     else:
                         result = _search(player, depth - 1, after, until, lower, upper, next_key, tree)
