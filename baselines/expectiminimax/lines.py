@@ -184,3 +184,16 @@ def sort_moves(hint: int, lines: LineArrays, board: Board, moves: Int64Array, we
             if weight[moves[j]] > heaviest:
                 moves[j], move, heaviest = move, moves[j], weight[moves[j]]
         moves[i] = move
+
+
+@inlined
+def write_blocks(player: int, lines: LineArrays, board: Board, moves: Int64Array) -> int:
+    """Write the empty cells of one of a player's best lines before the last ply into ``moves``; return their number."""
+    masks, best, line, count = board.masks, board.best[1, SCORED, player], 0, 0
+    while masks[1 - player, line] != 0 or lines.scores[SCORED, masks[player, line]] != best:
+        line += 1
+    for cell in lines.cells[line]:
+        if board.cells[cell] == 0:
+            moves[count] = cell
+            count += 1
+    return count

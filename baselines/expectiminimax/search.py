@@ -31,6 +31,7 @@ from baselines.expectiminimax.lines import (
     put,
     sort_moves,
     take,
+    write_blocks,
 )
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
@@ -147,7 +148,7 @@ class Path(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """All that a search reads and writes, without the roots: every call of the recursion copies the shapes of arrays."""
+    """All that a search reads and writes, without the roots: every call of the recursion copies the arrays' shapes."""
 
     fixed: Fixed
     path: Path
@@ -274,7 +275,10 @@ def _play(cell: int, mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[
 def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
     """Do :func:`_search` for the last ply."""
     board, moves, ceiling, best, i = path.board, path.moves[1], min(beta, high), low, 0
-    count = write_moves(fixed.width, key, board.cells, moves, fixed.parameters)
+    if fixed.pruning != NO_PRUNING and fixed.lines.counts and _is_plain(1, fixed, path):
+        count = write_blocks(1 - mover, fixed.lines, board, moves)  # no other move is worth more than ``low``
+    else:
+        count = write_moves(fixed.width, key, board.cells, moves, fixed.parameters)
     while i < count and best < ceiling:
         _, value = _play(moves[i], mover, 1, fixed, path)
         best = max(best, value)
