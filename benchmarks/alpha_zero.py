@@ -171,7 +171,7 @@ def move_times_table(measured: list[MoveTime]) -> Table:
 
 START = """
 from learners.alpha_zero import AlphaZeroConfig
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 def begin(steps):
     import tensorflow

@@ -32,38 +32,31 @@ C_ENTRIES = MEMORY // 10
 """Entries of C's table, of 10 bytes."""
 
 
-@dataclass(frozen=True)
-class Played:
-    """A position and the moves that led to it."""
-
-    position: Position
-
-
 @cache
-def random_positions(stones: int, count: int) -> tuple[Played, ...]:
+def random_positions(stones: int, count: int) -> tuple[Position, ...]:
     """Return positions of random games that are not over, where no player can win at once."""
     rng = np.random.default_rng(stones)
-    positions: list[Played] = []
+    positions: list[Position] = []
     while len(positions) < count:
-        cells, columns = np.zeros(GAME.cells, np.int8), ""
-        while len(columns) < stones:
+        cells, placed = np.zeros(GAME.cells, np.int8), 0
+        while placed < stones:
             column = int(rng.integers(GAME.columns))
             empty = np.flatnonzero(cells[column :: GAME.columns] == 0)
             if len(empty) == 0:
                 continue
             cell = int(empty[-1]) * GAME.columns + column
-            if place(cells, len(columns) % 2, cell, len(columns), GAME.parameters) != NOT_OVER:
+            if place(cells, placed % 2, cell, placed, GAME.parameters) != NOT_OVER:
                 break
-            columns += str(column + 1)
-        played = Played(columns, Position(cells, stones % 2))
-        if len(columns) == stones and not _wins_at_once(played):
-            positions.append(played)
+            placed += 1
+        position = Position(cells, stones % 2)
+        if placed == stones and not _wins_at_once(position):
+            positions.append(position)
     return tuple(positions)
 
 
-def _wins_at_once(played: Played) -> bool:
+def _wins_at_once(position: Position) -> bool:
     solver = Solver(GAME, memory=0)
-    return solver.score(played.position, nodes=0).score is not None
+    return solver.score(position, nodes=0).score is not None
 
 
 def our_stretch(stones: int, count: int) -> Stretch:
@@ -72,7 +65,7 @@ def our_stretch(stones: int, count: int) -> Stretch:
     def stretch() -> Done:
         solver.clear()
         begin = process_time()
-        nodes = sum(solver.score(played.position).nodes for played in positions)
+        nodes = sum(solver.score(position).nodes for position in positions)
         return Done(nodes, process_time() - begin)
 
     return stretch
@@ -86,8 +79,8 @@ def c_stretch(stones: int, count: int) -> Stretch:
     loaded.prepare(C_ENTRIES)
     solver = Solver(GAME, memory=MEMORY)
     positions = random_positions(stones, count)
-    bits = [solver.to_bits(played.position) for played in positions]
-    expected = [solver.score(played.position).score for played in positions]
+    bits = [solver.to_bits(position) for position in positions]
+    expected = [solver.score(position).score for position in positions]
     visited = np.zeros(1, np.int64)
 
     def stretch() -> Done:
@@ -148,11 +141,11 @@ def measure_answers(name: str, rounds: int, seconds: float) -> Answers:
     stones, solver = ANSWERS[name], Solver(GAME, memory=MEMORY)
     positions = random_positions(stones, NUM_ANSWERS)
     times = []
-    solver.values(*solver.to_bits(random_positions(20, 1)[0].position))  # compiles
-    for played in positions:
+    solver.values(*solver.to_bits(random_positions(20, 1)[0]))  # compiles
+    for position in positions:
         solver.clear()
         begin = process_time()
-        solver.values(*solver.to_bits(played.position))
+        solver.values(*solver.to_bits(position))
         times.append(process_time() - begin)
     return Answers(name, stones, len(positions), Spread.of(times))
 

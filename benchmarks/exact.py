@@ -216,7 +216,7 @@ from baselines.proof_number import prove
 from ttt_eval.exact.dynamic_programming import exploitability, outcome
 from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
 
 def layers(game, *folder):

@@ -157,7 +157,7 @@ BEFORE = """
 import torch, ttt_envs
 from ttt_eval.exact.dynamic_programming import exploitability
 from ttt_eval.matches.ladder import rate_policy, read_ladder
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 torch.manual_seed(0)
 torch.set_num_threads(1)
 net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(18, 128), torch.nn.ReLU(), torch.nn.Linear(128, 9))

@@ -153,7 +153,7 @@ TEACHER_WORK = (
 )
 TEACHER_BEFORE = """
 from learners.value_net import play_training_games
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 ask = lambda count: play_training_games(Game(6, 6, 4, 0.25), 'expectiminimax:depth=3,width=15', 0.0, 0, range(count))
 ask(1)  # compiles
 """

@@ -159,45 +159,6 @@ def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
     return 0.5 * line_sign(parameters) * (int64(own_best > max(other_best, 0)) - int64(other_best > max(own_best, 0)))
 
 
-class LastPly(NamedTuple):
-    """What is the same for all stones of the last ply."""
-
-    own_best: int
-    """the mover's best scored line before the stone"""
-    other_best: int
-    """the other player's"""
-    may_fill: bool
-    """whether a stone may fill a line"""
-    is_full: bool
-    """whether the board is full after it"""
-
-
-@inlined
-def value_of_last_stone(
-    cell: int, mover: int, ply: LastPly, lines: LineArrays, board: Board, parameters: Parameters
-) -> float:
-    """Return the score of a stone at the last ply for its player; it is not put: most change only what is read here."""
-    own_best, other_best, may_fill, is_full = ply
-    through, masks, is_filled, num_closed = lines.through[cell], board.masks, False, 0
-    for i in range(1, int64(through[0, COUNTED]) if may_fill else 1):
-        is_filled |= masks[mover, through[i, 0]] | through[i, 1] == (1 << parameters.win_length) - 1
-    if is_filled and parameters.variants != 0:  # a line may be too long
-        board.cells[cell] = mover + 1
-        is_filled = makes_line(board.cells, cell, parameters)
-        board.cells[cell] = 0
-    if is_filled or is_full:
-        return float(line_sign(parameters)) if is_filled else 0.0
-    for i in range(1, int64(through[0, SCORED])):  # without branches
-        own, against = masks[mover, through[i, 0]], masks[1 - mover, through[i, 0]]
-        own_best = max(own_best, int64(lines.scores[SCORED, own | through[i, 1]]) * int64(against == 0))
-        num_closed += int64(own == 0) & int64(lines.scores[SCORED, against] == other_best)
-    if other_best > 0 and num_closed == board.tally[1, SCORED, 1 - mover, other_best]:
-        put(cell, mover, 1, 0, lines, board)
-        other_best = board.best[0, SCORED, 1 - mover]
-        take(cell, mover, lines, board)
-    return horizon(own_best, other_best, parameters)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Moves
 

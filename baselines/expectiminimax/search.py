@@ -22,7 +22,6 @@ from baselines.expectiminimax.lines import (
     SCORED,
     Board,
     Heuristic,
-    LastPly,
     LineArrays,
     completes_line,
     horizon,
@@ -32,7 +31,6 @@ from baselines.expectiminimax.lines import (
     put,
     sort_moves,
     take,
-    value_of_last_stone,
     write_blocks,
 )
 from baselines.search.canonical import Planes, mark, write_key
@@ -79,7 +77,7 @@ class Fixed(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The positions to search, and the results."""
+    """The positions to search."""
 
     cells: Int8Array
     """int8[B, cells]"""
@@ -89,8 +87,6 @@ class Roots(NamedTuple):
     """int64[B]: a move to try first, -1 for none"""
     random_keys: UInt64Array
     """uint64[B]: random keys of a narrow search"""
-    values: Float64Array
-    """float64[B, cells], of the moves, for the mover; written"""
     nodes: Int64Array
     """int64[B], positions visited; added to"""
 
@@ -104,6 +100,8 @@ class State:
     """number of its moves that are searched"""
     best: float
     """the best of their values"""
+    hint: int
+    """the move to try first, -1 for none"""
     empty: int
     """number of empty cells"""
     nodes: int
@@ -150,11 +148,12 @@ class Path(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """All that a search reads and writes."""
+    """All that a search reads and writes, without the roots: every call of the recursion copies the arrays' shapes."""
 
     fixed: Fixed
     path: Path
-    roots: Roots
+    values: Float64Array
+    """float64[B, cells]: the values of the moves of the roots, for the mover; written"""
     table: Int64Array
     """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on the value"""
 
@@ -256,20 +255,36 @@ def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Arr
 
 
 @inlined
+def _play(cell: int, mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[bool, float]:
+    """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value for its player."""
+    rules, board, state = fixed.parameters, path.board, path.states[0]
+    put(cell, mover, depth, depth - 1, fixed.lines, board)
+    state.empty -= 1
+    state.nodes += 1
+    stones, best = len(board.cells) - state.empty, board.best[depth - 1, SCORED]
+    outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
+    if outcome != NOT_OVER:
+        win = 1.0 if fixed.by_result else float(depth)
+        return True, 0.0 if outcome == DRAW else win * line_sign(rules)
+    if stones == fixed.probe.stones:
+        return True, afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
+    return depth == 1, horizon(best[mover], best[1 - mover], rules)
+
+
+@inlined
 def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Do :func:`_search` for the last ply, where no database gives values."""
-    rules, lines, board, moves, state = fixed.parameters, fixed.lines, path.board, path.moves[1], path.states[0]
-    scores, ceiling, best, i = board.best[1, SCORED], min(beta, high), -np.inf, 0
-    may_fill = most_stones(mover, 1, board) >= rules.win_length - 1
-    ply = LastPly(scores[mover], scores[1 - mover], may_fill, state.empty == 1)
-    if fixed.pruning != NO_PRUNING and fixed.width == 0 and rules.variants == 0 and lines.counts:
-        best, count = low, write_blocks(1 - mover, lines, board, moves)
+    """Do :func:`_search` for the last ply."""
+    board, moves, ceiling, best, i = path.board, path.moves[1], min(beta, high), low, 0
+    if fixed.pruning != NO_PRUNING and fixed.lines.counts and _is_plain(1, fixed, path):
+        count = write_blocks(1 - mover, fixed.lines, board, moves)  # no other move is worth more than ``low``
     else:
-        count = write_moves(fixed.width, key, board.cells, moves, rules)
+        count = write_moves(fixed.width, key, board.cells, moves, fixed.parameters)
     while i < count and best < ceiling:
-        best = max(best, value_of_last_stone(moves[i], mover, ply, lines, board, rules))
+        _, value = _play(moves[i], mover, 1, fixed, path)
+        best = max(best, value)
+        take(moves[i], mover, fixed.lines, board)
+        path.states[0].empty += 1
         i += 1
-    state.nodes += i
     return best
 
 
@@ -316,16 +331,16 @@ def _search(
         key: random key of the node, 0 in a search of all moves.
         tree: all else.
     """
-    fixed, path, roots, table = tree
+    fixed, path, root_values, table = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
-    lines, row, words = fixed.lines, state.row, path.keys.shape[1]
+    lines, words = fixed.lines, path.keys.shape[1]
     is_root, hint, symmetry, chosen = depth == len(path.moves) - 1, int64(-1), int64(0), int64(-1)
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
     uses_table = len(table) > 0 and depth > 1 and not is_root
     if is_root:
-        hint = roots.hints[row]
+        hint = state.hint
     elif uses_table:
         symmetry, entry, hint = _look_up(mover, depth, key, path, table)
         if entry >= 0:
@@ -341,20 +356,8 @@ def _search(
         if is_root:
             alpha = best - fixed.margin
         cell = moves[i]
-        put(cell, mover, depth, depth - 1, lines, board)
-        state.empty -= 1
-        state.nodes += 1
-        stones = len(board.cells) - state.empty
-        outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
-        if outcome == DRAW:
-            value = 0.0
-        elif outcome != NOT_OVER:
-            value = (1.0 if fixed.by_result else float(depth)) * line_sign(rules)
-        elif stones == fixed.probe.stones:
-            value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
-        elif depth == 1:
-            value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
-        else:
+        is_known, value = _play(cell, mover, depth, fixed, path)
+        if not is_known:
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
             bounds, turns = path.bounds[depth - 1], 2 if rules.skip_chance > 0 else 1
@@ -374,7 +377,7 @@ def _search(
                     bottom, top = bounds[own, LOW], bounds[own, HIGH]
                     lower, upper = (bottom, top) if own else (-top, -bottom)
                     after, until = (least, highest) if own else (-highest, -least)
-                    if depth == 2 and stones + 1 != fixed.probe.stones:
+                    if depth == 2:
                         result = _last_ply(player, until, lower, upper, next_key, fixed, path)
                     else:
                         result = _search(player, depth - 1, after, until, lower, upper, next_key, tree)
@@ -397,7 +400,7 @@ def _search(
         if value > best:
             best, chosen = value, cell
         if is_root:
-            roots.values[row, cell] = value
+            root_values[state.row, cell] = value
             state.best, state.index = best, i + 1
         elif best >= min(beta, high):
             break
@@ -412,9 +415,9 @@ def _search(
 
 
 @inlined
-def _begin_root(row: int, tree: Tree) -> None:
-    """Replace the stones on the board by those of a root."""
-    cells, lines, path = tree.roots.cells[row], tree.fixed.lines, tree.path
+def _begin_root(cells: Int8Array, tree: Tree) -> None:
+    """Replace the stones on the board by those of a root, int8[cells]."""
+    lines, path = tree.fixed.lines, tree.path
     board, state, root = path.board, path.states[0], len(path.moves) - 1
     board.cells[:] = 0
     board.masks[:] = 0
@@ -433,12 +436,13 @@ def _begin_root(row: int, tree: Tree) -> None:
 
 
 @kernel(interpreted=False, nogil=True)
-def run_search(tree: Tree) -> None:
+def run_search(roots: Roots, tree: Tree) -> None:
     """Search the roots, from the one that state names, until all are searched or the search has to stop."""
-    roots, state, depth = tree.roots, tree.path.states[0], int64(len(tree.path.moves) - 1)
+    state, depth = tree.path.states[0], int64(len(tree.path.moves) - 1)
     while state.row < len(roots.cells) and state.stopped == 0:
         row, nodes_before = int64(state.row), state.nodes
-        _begin_root(row, tree)
+        _begin_root(roots.cells[row], tree)
+        state.hint = roots.hints[row]
         _search(int64(roots.mover[row]), depth, -np.inf, np.inf, -np.inf, np.inf, roots.random_keys[row], tree)
         roots.nodes[row] += state.nodes - nodes_before
         if state.stopped == 0:
@@ -527,10 +531,9 @@ class Search:
             np.ascontiguousarray(boards.mover),
             hints=np.full(count, -1),
             random_keys=np.zeros(count, np.uint64) if width is None or random_keys is None else random_keys,
-            values=np.full(boards.cells.shape, np.nan),
             nodes=np.zeros(count, np.int64),
         )
-        self.move_values, self.nodes = self._roots.values, self._roots.nodes
+        self.move_values, self.nodes = np.full(boards.cells.shape, np.nan), self._roots.nodes
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, or continue this search.
@@ -545,23 +548,24 @@ class Search:
             Whether the search is finished; if not, ``move_values`` has the values of the finished moves.
         """
         check_settings(depth)
-        state = self._states[0]
+        state = self._states[0]  # read by item: attributes of a record take Python four times as long
         if depth != self.depth:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
         doublings = self._stops // PATIENCE if len(self._table) else self._stops
         visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
-        limit = min(int(state.nodes) + visits, FOREVER)
-        before = int(state.row), int(state.index)
+        limit = min(int(state["nodes"]) + visits, FOREVER)
+        before = state["row"], state["index"]
         while True:
             if depth > 2:  # the last two plies are not stored
-                table, stored = self._table, int(state.stored)
-                self._table, state.stored, state.full = grow(table, stored, self._key_words, self._memory)
-            state.limit, state.stopped = limit, 0
-            run_search(Tree(self._fixed, self._path, self._roots, self._table))
-            if not state.stopped or state.nodes >= limit:
-                self._stops = self._stops + 1 if before == (state.row, state.index) else 0
-                return not state.stopped
+                table, stored = self._table, int(state["stored"])
+                self._table, state["stored"], state["full"] = grow(table, stored, self._key_words, self._memory)
+            state["limit"], state["stopped"] = limit, 0
+            run_search(self._roots, Tree(self._fixed, self._path, self.move_values, self._table))
+            is_finished = not state["stopped"]
+            if is_finished or state["nodes"] >= limit:
+                self._stops = self._stops + 1 if before == (state["row"], state["index"]) else 0
+                return is_finished
 
     def _begin(self, depth: int) -> None:
         """Start a search to another depth, with the best known moves first."""

@@ -24,7 +24,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place
 
-STEP_S = 0.005
+STEP_S = 0.01
 """Interval in seconds between two checks of the clock."""
 STOP_CHECK_S = 0.001
 """Maximum delay in seconds until a thread stops."""
