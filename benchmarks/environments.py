@@ -240,12 +240,12 @@ def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -
 
 
 ROWS = (
-    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 11, our_aec, partial(pettingzoo_aec, "tictactoe_v3")),
+    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 10, our_aec, partial(pettingzoo_aec, "tictactoe_v3")),
     Row(
         "aec-raw",
         "mnk_v0.raw_env()",
         "tictactoe_v3.raw_env()",
-        2.8,
+        2.5,
         our_raw_aec,
         partial(pettingzoo_aec, "tictactoe_v3", "raw_env"),
     ),
@@ -261,7 +261,7 @@ ROWS = (
         "vector-connect-four",
         "vector env, 1024, Connect Four, self",
         "pgx, 1024",
-        4,
+        8,
         lambda: our_batch("self", name="ttt/ConnectFour-v0"),
         lambda: pgx_batch(name="connect_four", cells=42),
     ),
@@ -273,7 +273,7 @@ ROWS = (
         lambda: our_batch("self", name="ttt/ConnectFour-v0"),
         lambda: envpool_batch(1024, "ConnectFour-v1", 42),
     ),
-    Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
+    Row("single", "single env, random", "OpenSpiel rl_environment", 2.3, our_single, open_spiel_environment),
     Row(
         "single-float32",
         "single env, random, float32",
@@ -282,9 +282,9 @@ ROWS = (
         lambda: our_single(dtype="float32"),
         open_spiel_environment,
     ),
-    vector_row("vector-random", "random", 3),
+    vector_row("vector-random", "random", 7),
     vector_row("vector-random-float32", "random", 3, "float32"),
-    vector_row("vector-self", "self", 6),
+    vector_row("vector-self", "self", 5.5),
     vector_row("vector-win-or-block", "win-or-block", 2),
     *(
         Row(
@@ -297,7 +297,7 @@ ROWS = (
         )
         for count in (64, 1024)
     ),
-    Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 10, lambda: our_raw_aec(15, 5), open_spiel_large),
+    Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 6, lambda: our_raw_aec(15, 5), open_spiel_large),
 )
 
 BENCHMARK = Benchmark(

@@ -44,7 +44,9 @@ class Transition(NamedTuple):
         """Return the transitions with own stones as 1, and with final rewards of 0, 0.5 and 1 for ``rewards`` of
         "report".
         """
-        boards, next_boards = (Boards(part.own_first(), part.mover) for part in (self.boards, self.next_boards))
+        boards = next_boards = Boards(self.boards.own_first(), self.boards.mover)
+        if self.next_boards is not self.boards:
+            next_boards = Boards(self.next_boards.own_first(), self.next_boards.mover)
         reward = self.reward
         if rewards == "report":
             reward = np.where(self.discount == 0, (reward + 1) / 2, reward)

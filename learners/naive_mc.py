@@ -13,8 +13,8 @@ import numpy as np
 
 from learners.base import Transition
 from learners.config import Fraction
-from learners.q_table import Memory, TabularConfig, TabularLearner, learn, set_key
-from ttt_envs.core.jit import Int64Array, UInt64Array, int64, kernel
+from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, set_key
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.game.phantom import AnyGame
 
 
@@ -51,6 +51,7 @@ class NaiveMC(TabularLearner):
 
     def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         super().__init__(config, game)
+        self._rates = learning_rates(1.0, 1.0)
         self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.key)), np.uint64)
         self.lengths = np.zeros((0, 2), np.int64)
 
@@ -61,13 +62,15 @@ class NaiveMC(TabularLearner):
             self.waiting = np.pad(self.waiting, ((0, more), (0, 0), (0, 0), (0, 0)))
             self.lengths = np.pad(self.lengths, ((0, more), (0, 0)))
         self.table.reserve(num_over * self.game.cells)
-        error = mc_update(batch, self.waiting, self.lengths, self.table.memory)
+        error = mc_update(batch, self.waiting, self.lengths, self._rates, self.table.memory)
         errors = {"error": error} if num_over else {}
         return {**errors, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
 
 
 @kernel
-def mc_update(batch: Transition, waiting: UInt64Array, lengths: Int64Array, table: Memory) -> float:
+def mc_update(
+    batch: Transition, waiting: UInt64Array, lengths: Int64Array, rates: Float64Array, table: Memory
+) -> float:
     """Q(s, a) += 1 / n * (final reward - Q(s, a)) for all moves of a player whose game is over.
 
     ``waiting`` uint64[games, 2, cells, words] has the keys of the moves of each player, ``lengths`` int64[games, 2]
@@ -83,7 +86,7 @@ def mc_update(batch: Transition, waiting: UInt64Array, lengths: Int64Array, tabl
         lengths[game, mover] = length + 1
         if batch.discount[b] == 0:
             for move in range(lengths[game, mover]):
-                total += abs(learn(waiting[game, mover, move], batch.reward[b], 1.0, 1.0, table))
+                total += abs(learn(waiting[game, mover, move], batch.reward[b], rates, 1.0, table))
                 count += 1
             lengths[game, mover] = 0
     return total / max(1, count)

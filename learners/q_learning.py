@@ -19,8 +19,8 @@ import numpy as np
 
 from learners.base import Backup, Transition
 from learners.config import Fraction, Rate
-from learners.q_table import Memory, TabularConfig, TabularLearner, find, highest_value, learn, set_key
-from ttt_envs.core.jit import kernel
+from learners.q_table import Memory, TabularConfig, TabularLearner, find, highest_value, learn, learning_rates, set_key
+from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 
@@ -67,19 +67,20 @@ class QLearning(TabularLearner):
     def __init__(self, config: QLearningConfig, game: AnyGame) -> None:
         super().__init__(config, game, config.backup, afterstates=config.values == "afterstate")
         self.on_policy = config.target == "sarsa"
+        self._rates = learning_rates(config.step_size, config.step_size_power)
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Learn from the transitions, in order."""
         self.table.reserve(len(transition.action))
         batch, config = transition.own_first(self.config.rewards), self.config
-        rates = config.step_size, config.step_size_power
+        rates = self._rates, config.step_size_power
         error = q_update(batch, config.gamma, *rates, self._parameters, self.table.memory)
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
 
 
 @kernel
 def q_update(
-    batch: Transition, gamma: float, step_size: float, power: float, parameters: Parameters, table: Memory
+    batch: Transition, gamma: float, rates: Float64Array, power: float, parameters: Parameters, table: Memory
 ) -> float:
     """Q(s, a) += alpha * (td_target - Q(s, a)), for each transition in order. Return the mean absolute TD error."""
     total = 0.0
@@ -95,5 +96,5 @@ def q_update(
         td_target = batch.reward[b] + batch.discount[b] * gamma * next_value
 
         set_key(obs, batch.action[b], table)
-        total += abs(learn(table.key, td_target, step_size, power, table))
+        total += abs(learn(table.key, td_target, rates, power, table))
     return total / max(1, len(batch.action))

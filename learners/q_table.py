@@ -30,6 +30,10 @@ from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 MIN_SLOTS = 1024
+PROBE_STEP = 13
+"""odd, and longer than the actions of a small board, which lie side by side: two boards soon part"""
+NUM_RATES = 4096
+"""number of learning rates that are tabulated"""
 
 
 class Memory(NamedTuple):
@@ -130,6 +134,11 @@ class Table(Stored):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Learners with a table
+
+
+def learning_rates(step_size: float, power: float) -> Float64Array:
+    """Return float64[``NUM_RATES``]: step_size / n ** power for update n of an entry, from 1; a power takes long."""
+    return np.array([0.0, *(step_size * float(n) ** -power for n in range(1, NUM_RATES))])
 
 
 @dataclass(frozen=True)
@@ -235,18 +244,18 @@ def find(key: UInt64Array, table: Memory) -> int:
     for w in range(1, len(table.words)):
         mixed = (mixed ^ key[w]) * HASH_FACTOR
     slot = int64((mixed >> np.uint64(32)) + key[0] % np.uint64(64)) & last  # actions of a board lie side by side
-    while table.keys[slot, 0] != 0 and not is_key(key, table.keys[slot], table.words):
-        slot = (slot + 1) & last
+    while num_stops(key, slot, table) == 0:
+        slot = (slot + PROBE_STEP) & last
     return slot
 
 
 @inlined
-def is_key(key: UInt64Array, other: UInt64Array, words: tuple[int, ...]) -> bool:
-    """Return whether two keys uint64[words] are equal."""
-    equal = True
-    for w in range(len(words)):
-        equal &= key[w] == other[w]
-    return equal
+def num_stops(key: UInt64Array, slot: int, table: Memory) -> int:
+    """Return 0 if a slot has another key than ``key`` uint64[words], else 1: a sum, so that there is one branch."""
+    difference = np.uint64(0)
+    for w in range(len(table.words)):
+        difference |= key[w] ^ table.keys[slot, w]
+    return int64(difference == 0) + int64(table.keys[slot, 0] == 0)
 
 
 @inlined
@@ -267,10 +276,10 @@ def insert_all(keys: UInt64Array, table: Memory, places: Int64Array) -> None:
 
 
 @inlined
-def learn(key: UInt64Array, target: float, step_size: float, power: float, table: Memory) -> float:
+def learn(key: UInt64Array, target: float, rates: Float64Array, power: float, table: Memory) -> float:
     """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the error before.
 
-    The learning rate alpha of the n-th update of an entry is step_size / n ** power.
+    The learning rate alpha of the n-th update of an entry is that of :func:`learning_rates`.
     """
     slot = find(key, table)
     if table.counts[slot] == 0:
@@ -278,7 +287,8 @@ def learn(key: UInt64Array, target: float, step_size: float, power: float, table
         for w in range(len(table.words)):
             table.keys[slot, w] = key[w]
     table.counts[slot] += 1
-    alpha = step_size * float(table.counts[slot]) ** -power
+    n = table.counts[slot]
+    alpha = rates[n] if n < len(rates) else rates[1] * float(n) ** -power
     error: float = target - table.values[slot]
     table.values[slot] += alpha * error
     return error

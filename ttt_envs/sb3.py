@@ -225,9 +225,13 @@ class MNKVecEnv(VecEnv):
 
 def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict[str, Any]]:
     """Return the infos of ``SingleEnv`` of some games, by default all, from the info of ``MNKVectorEnv``."""
-    names = [*_NUMBERS, *(["skip_chance"] if "skip_chance" in info else [])]
     chosen = slice(None) if rows is None else rows
-    infos: list[dict[str, Any]] = [{"action_mask": mask} for mask in info["action_mask"][chosen]]
-    for row_info, *numbers in zip(infos, *(info[name][chosen].tolist() for name in names), strict=True):
-        row_info.update(zip(names, numbers, strict=True))
+    columns = (info[name][chosen].tolist() for name in _NUMBERS)
+    infos: list[dict[str, Any]] = [  # written out, which takes half the time of a loop over names
+        {"action_mask": mask, "seat": seat, "mover": mover, "result": result, "winner": winner}
+        for mask, seat, mover, result, winner in zip(info["action_mask"][chosen], *columns, strict=True)
+    ]
+    if "skip_chance" in info:
+        for row_info, skip_chance in zip(infos, info["skip_chance"][chosen].tolist(), strict=True):
+            row_info["skip_chance"] = skip_chance
     return infos

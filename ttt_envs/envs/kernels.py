@@ -479,7 +479,10 @@ def first_invalid(
     blocks: Block, permutations: Int64Array, boards: Int8Array | None, actions: Int64Array, mode: int, s: Settings
 ) -> int:
     """Return the first game with an action out of range or, where those are errors, an illegal one; -1 for none."""
+    num_invalid = int64(0)  # counted first, because a loop that returns is not vectorised
     for b in range(len(actions)):
+        num_invalid += int64(actions[b] < 0) | int64(actions[b] >= s.num_actions)
+    for b in range(len(actions) if num_invalid > 0 else 0):
         if actions[b] < 0 or actions[b] >= s.num_actions:
             return b
     for b in range(len(actions) if s.illegal_action == RAISE else 0):
