@@ -1,4 +1,4 @@
-"""Batches of positions, their text format, and their hash keys."""
+"""Batches of positions, their text format, their hash keys, and values that are computed once for each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
@@ -21,6 +22,8 @@ COLUMNS = "abcdefghijklmnopqrs"
 """column names, from the left"""
 MAX_CELLS_BASE_3 = 40
 """Maximum number of cells for which 3**cells fits into 64 bits."""
+MAX_CELLS_OF_VALUES = 12
+"""Maximum number of cells for which :class:`PositionValues` has a table."""
 
 
 class Boards(NamedTuple):
@@ -169,6 +172,48 @@ def keys(cells: Int8Array) -> UInt64Array:
 def position_keys(boards: Boards) -> UInt64Array:
     """Return a key for every position, uint64[B]: twice that of its board, plus its mover; for less than 40 cells."""
     return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
+
+
+def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
+    """Return the distinct positions of boards of at most 39 cells, by their keys, and the row of each, int64[B]."""
+    index = KeyIndex(1)
+    numbers = index.rows(position_keys(boards)[:, None])
+    order = np.argsort(index.keys[: index.size, 0])
+    places, rows = np.empty((2, index.size), np.int64)
+    places[order] = np.arange(index.size)
+    rows[numbers] = np.arange(len(numbers))  # one of each
+    return boards.take(rows.take(order)), places.take(numbers)
+
+
+class PositionValues:
+    """A function of positions: computed once for each on small boards, and once for each in a batch on others.
+
+    Args:
+        game: the game.
+        compute: returns float64[B] for distinct positions.
+    """
+
+    def __init__(self, game: AnyGame, compute: Callable[[Boards], Float64Array]) -> None:
+        self.game, self._compute = game, compute
+        size = 2 * 3**game.cells if game.cells <= MAX_CELLS_OF_VALUES else 0
+        self.table = np.full(size, np.nan)
+        """float64[N]: by position key, NaN where not computed yet; empty on large boards"""
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B]."""
+        if self.game.cells >= MAX_CELLS_BASE_3:
+            return self._compute(boards)
+        if not self.table.size:
+            distinct, inverse = distinct_boards(boards)
+            return self._compute(distinct).take(inverse)
+        numbers = position_keys(boards).view(np.int64)
+        values = self.table.take(numbers)
+        missing = np.flatnonzero(np.isnan(values))
+        if len(missing):
+            distinct, inverse = distinct_boards(boards.take(missing))
+            values[missing] = self._compute(distinct).take(inverse)
+            self.table[numbers[missing]] = values[missing]
+        return values
 
 
 def num_words(cells: int) -> int:

@@ -9,7 +9,7 @@ AIVAT: a new variance reduction technique for agent evaluation in imperfect info
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol, cast
 
@@ -19,11 +19,10 @@ from baselines.exact import Optimal
 from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
+from ttt_envs.game.boards import MAX_CELLS_OF_VALUES, Boards, PositionValues, base_3
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
-from ttt_eval.matches.openings import distinct_boards, position_numbers
 
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""
@@ -76,36 +75,6 @@ def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
             f"value-net or alpha-zero, or off"
         )
     return LuckCorrection(game, cast("StateValues", policy))
-
-
-class PositionValues:
-    """A function of positions: computed once for each on small boards, and once for each in a batch on others.
-
-    Args:
-        game: the game.
-        compute: returns float64[B] for distinct positions.
-    """
-
-    def __init__(self, game: Game, compute: Callable[[Boards], Float64Array]) -> None:
-        self.game, self._compute = game, compute
-        size = 2 * 3**game.cells if game.cells <= MAX_CELLS_BY_DEFAULT else 0
-        self._table = np.full(size, np.nan)  # by position number; NaN where not computed yet
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B]."""
-        if self.game.cells >= MAX_CELLS_BASE_3:
-            return self._compute(boards)
-        if not self._table.size:
-            distinct, inverse = distinct_boards(boards)
-            return self._compute(distinct).take(inverse)
-        numbers = position_numbers(boards)
-        values = self._table.take(numbers)
-        missing = np.flatnonzero(np.isnan(values))
-        if len(missing):
-            distinct, inverse = distinct_boards(boards.take(missing))
-            values[missing] = self._compute(distinct).take(inverse)
-            self._table[numbers[missing]] = values[missing]
-        return values
 
 
 class LuckCorrection(PositionValues):
@@ -184,10 +153,52 @@ class LuckTracker:
         expected, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
         if expected is None and skip == 0:
             return
-        ends = outcome[rows]
-        value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
-        mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-        games = rows[running]
-        values = correction.values_after(self._cells[games], before.mover[running], mover[games])
-        value[running], mean[running] = values
-        self.luck[rows] += value - (mean if expected is None else expected.values(before))
+        luck = np.full(len(rows), np.nan)
+        if len(correction.table):
+            tables = correction.table, np.zeros(0) if expected is None else expected.table
+            _read_luck(rows, *before, (self._cells, mover, outcome), tables, skip, luck)
+        missing = np.flatnonzero(np.isnan(luck))  # moves with a value that is in no table yet
+        if len(missing):
+            before, games = before.take(missing), rows[missing]
+            ends = outcome[games]
+            value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
+            mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
+            games = games[running]
+            values = correction.values_after(self._cells[games], before.mover[running], mover[games])
+            value[running], mean[running] = values
+            luck[missing] = value - (mean if expected is None else expected.values(before))
+        self.luck[rows] += luck
+
+
+@kernel
+def _read_luck(
+    rows: Int64Array,
+    cells: Int8Array,
+    movers: Int8Array,
+    following: tuple[Int8Array, Int8Array, Int8Array],
+    tables: tuple[Float64Array, Float64Array],
+    skip: float,
+    luck: Float64Array,
+) -> None:
+    """Write the luck of moves from tables, NaN where a value is missing, see :meth:`LuckTracker.add`.
+
+    Args:
+        rows: int64[R]: the games.
+        cells, movers: int8[R, cells], int8[R]: their positions before the moves.
+        following: cells, mover and outcome of all games, after the moves.
+        tables: values, and expected values before draws, which are empty if they are not known.
+        skip: the skip chance.
+        luck: float64[R].
+    """
+    values, known = tables
+    for i in range(len(rows)):
+        b, player = rows[i], int64(movers[i])
+        if following[2][b] == NOT_OVER:
+            number = 2 * int64(base_3(following[0][b]))
+            own, other = values[number + player], values[number + 1 - player]
+            value = own if following[1][b] == player else other
+            mean = skip * own + (1.0 - skip) * other if skip > 0 else other
+        else:
+            value = 0.0 if following[2][b] == DRAW else 1.0 - 2.0 * following[2][b]
+            mean = value
+        luck[i] = value - (known[2 * int64(base_3(cells[i])) + player] if len(known) else mean)

@@ -22,12 +22,12 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, to_text
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, PositionValues, distinct_boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
 from ttt_eval.matches.games import Move, PlayedGame
-from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, PositionValues, StateValues, make_correction
-from ttt_eval.matches.openings import Openings, distinct_boards
+from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
+from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score, Times
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, do_units

@@ -143,17 +143,6 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
     return boards
 
 
-def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
-    """Return the distinct positions of boards of at most 39 cells, and the row among them of each, int64[B]."""
-    _, rows, inverse = np.unique(position_numbers(boards), return_index=True, return_inverse=True)
-    return boards.take(rows), inverse
-
-
-def position_numbers(boards: Boards) -> Int64Array:
-    """Return the number of each position of boards of at most 39 cells, int64[B]: from 0, twice the key or one more."""
-    return (2 * keys(boards.cells)).view(np.int64) + boards.mover
-
-
 def unfinished_successors(game: Game, boards: Boards) -> Boards:
     """Return the positions after each move that does not end the game, with the other player to move."""
     rows, actions = np.nonzero(boards.legal(game))
