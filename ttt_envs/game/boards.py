@@ -206,14 +206,24 @@ class PositionValues:
         if not self.table.size:
             distinct, inverse = distinct_boards(boards)
             return self._compute(distinct).take(inverse)
-        numbers = position_keys(boards).view(np.int64)
-        values = self.table.take(numbers)
-        missing = np.flatnonzero(np.isnan(values))
-        if len(missing):
+        values = np.empty(len(boards.mover))
+        if _read_values(np.ascontiguousarray(boards.cells), boards.mover, self.table, values):
+            missing = np.flatnonzero(np.isnan(values))
             distinct, inverse = distinct_boards(boards.take(missing))
-            values[missing] = self._compute(distinct).take(inverse)
-            self.table[numbers[missing]] = values[missing]
+            computed = self._compute(distinct)
+            self.table[position_keys(distinct).view(np.int64)] = computed
+            values[missing] = computed.take(inverse)
         return values
+
+
+@kernel
+def _read_values(cells: Int8Array, mover: Int8Array, table: Float64Array, out: Float64Array) -> int:
+    """Write the values float64[B] of positions by their keys; return the number of those that are NaN."""
+    num_missing = 0
+    for b in range(len(cells)):
+        out[b] = table[2 * int64(base_3(cells[b])) + int64(mover[b])]
+        num_missing += out[b] != out[b]
+    return num_missing
 
 
 def num_words(cells: int) -> int:

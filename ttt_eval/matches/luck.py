@@ -22,7 +22,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import MAX_CELLS_OF_VALUES, Boards, PositionValues, base_3
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
+from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""
@@ -106,8 +106,8 @@ class LuckCorrection(PositionValues):
             return None
 
         def expect(boards: Boards) -> Float64Array:
-            values = np.nan_to_num(optimal.action_values(boards)) * (1.0 - 2.0 * boards.mover[:, None])
-            return np.asarray((policy.probabilities(boards) * values).sum(axis=1))
+            values = optimal.action_values(boards) * (1.0 - 2.0 * boards.mover[:, None])
+            return np.where(np.isnan(values), 0.0, policy.probabilities(boards) * values).sum(axis=1)
 
         return PositionValues(self.game, expect)
 
@@ -153,52 +153,50 @@ class LuckTracker:
         expected, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
         if expected is None and skip == 0:
             return
+        means = np.zeros(0) if expected is None else expected.values(before)
         luck = np.full(len(rows), np.nan)
         if len(correction.table):
-            tables = correction.table, np.zeros(0) if expected is None else expected.table
-            _read_luck(rows, *before, (self._cells, mover, outcome), tables, skip, luck)
-        missing = np.flatnonzero(np.isnan(luck))  # moves with a value that is in no table yet
-        if len(missing):
-            before, games = before.take(missing), rows[missing]
-            ends = outcome[games]
+            _read_luck(rows, before.mover, (self._cells, mover, outcome), means, correction.table, skip, luck)
+        if np.isnan(luck).any():  # a value is not in the table yet
+            ends = outcome[rows]
             value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
             mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-            games = games[running]
+            games = rows[running]
             values = correction.values_after(self._cells[games], before.mover[running], mover[games])
             value[running], mean[running] = values
-            luck[missing] = value - (mean if expected is None else expected.values(before))
+            luck = value - (mean if expected is None else means)
         self.luck[rows] += luck
 
 
 @kernel
 def _read_luck(
     rows: Int64Array,
-    cells: Int8Array,
     movers: Int8Array,
     following: tuple[Int8Array, Int8Array, Int8Array],
-    tables: tuple[Float64Array, Float64Array],
+    means: Float64Array,
+    values: Float64Array,
     skip: float,
     luck: Float64Array,
 ) -> None:
-    """Write the luck of moves from tables, NaN where a value is missing, see :meth:`LuckTracker.add`.
+    """Write the luck of moves, NaN where a value is missing, see :meth:`LuckTracker.add`.
 
     Args:
         rows: int64[R]: the games.
-        cells, movers: int8[R, cells], int8[R]: their positions before the moves.
+        movers: int8[R]: who moved.
         following: cells, mover and outcome of all games, after the moves.
-        tables: values, and expected values before draws, which are empty if they are not known.
+        means: float64[R]: expected values before draws, which are empty if they are not known.
+        values: of positions by their keys.
         skip: the skip chance.
         luck: float64[R].
     """
-    values, known = tables
     for i in range(len(rows)):
         b, player = rows[i], int64(movers[i])
         if following[2][b] == NOT_OVER:
             number = 2 * int64(base_3(following[0][b]))
             own, other = values[number + player], values[number + 1 - player]
             value = own if following[1][b] == player else other
-            mean = skip * own + (1.0 - skip) * other if skip > 0 else other
+            mean = value_over_skip(own, other, skip)
         else:
             value = 0.0 if following[2][b] == DRAW else 1.0 - 2.0 * following[2][b]
             mean = value
-        luck[i] = value - (known[2 * int64(base_3(cells[i])) + player] if len(known) else mean)
+        luck[i] = value - (means[i] if len(means) else mean)
