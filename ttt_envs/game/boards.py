@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int8Array, Int32Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.random import splitmix64
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, values_over_skip, winner
@@ -176,13 +176,38 @@ def position_keys(boards: Boards) -> UInt64Array:
 
 def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
     """Return the distinct positions of boards of at most 39 cells, by their keys, and the row of each, int64[B]."""
-    index = KeyIndex(1)
-    numbers = index.rows(position_keys(boards)[:, None])
-    order = np.argsort(index.keys[: index.size, 0])
-    places, rows = np.empty((2, index.size), np.int64)
-    places[order] = np.arange(index.size)
-    rows[numbers] = np.arange(len(numbers))  # one of each
-    return boards.take(rows.take(order)), places.take(numbers)
+    count = len(boards.mover)
+    slots = np.full(2 << count.bit_length(), -1, np.int32)
+    numbers, rows, inverse = np.empty((3, count), np.int64)
+    size = _find_distinct(np.ascontiguousarray(boards.cells), boards.mover, slots, numbers, rows, inverse)
+    order, places = np.argsort(numbers[:size]), np.empty(size, np.int64)
+    places[order] = np.arange(size)
+    return boards.take(rows.take(order)), places.take(inverse)
+
+
+@kernel
+def _find_distinct(
+    cells: Int8Array, mover: Int8Array, slots: Int32Array, keys: Int64Array, rows: Int64Array, inverse: Int64Array
+) -> int:
+    """Number distinct positions in the order of their first rows, by a hash table; return how many they are.
+
+    Args:
+        cells, mover: of B positions.
+        slots: int32[S], -1 everywhere: the hash table; S is a power of 2 above B.
+        keys, rows: int64[B], written: the key and the first row of each number.
+        inverse: int64[B], written: the number of each position.
+    """
+    size = 0
+    for b in range(len(cells)):
+        key = 2 * int64(base_3(cells[b])) + int64(mover[b])
+        slot = int64(splitmix64(np.uint64(key), 0) & np.uint64(len(slots) - 1))
+        while slots[slot] >= 0 and keys[slots[slot]] != key:
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] < 0:
+            slots[slot], keys[size], rows[size] = size, key, b
+            size += 1
+        inverse[b] = slots[slot]
+    return size
 
 
 class PositionValues:

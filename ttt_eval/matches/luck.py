@@ -154,49 +154,55 @@ class LuckTracker:
         if expected is None and skip == 0:
             return
         means = np.zeros(0) if expected is None else expected.values(before)
-        luck = np.full(len(rows), np.nan)
-        if len(correction.table):
-            _read_luck(rows, before.mover, (self._cells, mover, outcome), means, correction.table, skip, luck)
-        if np.isnan(luck).any():  # a value is not in the table yet
+        games = self._cells, mover, outcome, self.luck
+        if not _add_luck(rows, before.mover, games, means, correction.table, skip, np.empty(len(rows))):
             ends = outcome[rows]
             value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
             mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-            games = rows[running]
-            values = correction.values_after(self._cells[games], before.mover[running], mover[games])
+            rows_running = rows[running]
+            values = correction.values_after(self._cells[rows_running], before.mover[running], mover[rows_running])
             value[running], mean[running] = values
-            luck = value - (mean if expected is None else means)
-        self.luck[rows] += luck
+            self.luck[rows] += value - (mean if expected is None else means)
 
 
 @kernel
-def _read_luck(
+def _add_luck(
     rows: Int64Array,
     movers: Int8Array,
-    following: tuple[Int8Array, Int8Array, Int8Array],
+    games: tuple[Int8Array, Int8Array, Int8Array, Float64Array],
     means: Float64Array,
     values: Float64Array,
     skip: float,
     luck: Float64Array,
-) -> None:
-    """Write the luck of moves, NaN where a value is missing, see :meth:`LuckTracker.add`.
+) -> bool:
+    """Add the luck of moves, if all values are in the table; see :meth:`LuckTracker.add`.
 
     Args:
         rows: int64[R]: the games.
         movers: int8[R]: who moved.
-        following: cells, mover and outcome of all games, after the moves.
+        games: cells, mover and outcome of all games, after the moves; and their luck, which is written.
         means: float64[R]: expected values before draws, which are empty if they are not known.
-        values: of positions by their keys.
+        values: of positions by their keys, NaN where missing; or empty.
         skip: the skip chance.
-        luck: float64[R].
+        luck: float64[R], written.
+
+    Returns:
+        False if a value is missing, and then no luck has changed.
     """
+    cells, following, outcome, total = games
     for i in range(len(rows)):
         b, player = rows[i], int64(movers[i])
-        if following[2][b] == NOT_OVER:
-            number = 2 * int64(base_3(following[0][b]))
-            own, other = values[number + player], values[number + 1 - player]
-            value = own if following[1][b] == player else other
-            mean = value_over_skip(own, other, skip)
-        else:
-            value = 0.0 if following[2][b] == DRAW else 1.0 - 2.0 * following[2][b]
-            mean = value
+        value = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
+        mean = value
+        if outcome[b] == NOT_OVER:
+            if len(values) == 0:
+                return False
+            key = 2 * int64(base_3(cells[b]))
+            own, other = values[key + player], values[key + 1 - player]
+            value, mean = own if following[b] == player else other, value_over_skip(own, other, skip)
         luck[i] = value - (means[i] if len(means) else mean)
+        if luck[i] != luck[i]:
+            return False
+    for i in range(len(rows)):
+        total[rows[i]] += luck[i]
+    return True

@@ -201,8 +201,8 @@ class StatelessPlayer(Player):
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
     ) -> Int64Array:
         """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
-        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones[slots]
-        return act_in_episodes(self.policy, boards, self.keys[slots], plies)
+        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones.take(slots)
+        return act_in_episodes(self.policy, boards, self.keys.take(slots), plies)
 
 
 @dataclass(frozen=True)
@@ -401,8 +401,8 @@ class _Block:
 
     def play(self, group: Int64Array) -> None:
         """Play the games of a group of rows to their ends."""
-        while len(group := group[self.outcome[group] == NOT_OVER]):
-            turn = self.mover[group] == self.swapped[group]  # where a is to move
+        while len(group := group[self.outcome.take(group) == NOT_OVER]):
+            turn = self.mover.take(group) == self.swapped.take(group)  # where a is to move
             for who, rows in enumerate((group[turn], group[~turn])):
                 if len(rows):
                     self._move(who, rows)
