@@ -20,7 +20,7 @@ from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
-from ttt_envs.game.boards import MAX_CELLS_OF_VALUES, Boards, PositionValues, base_3
+from ttt_envs.game.boards import Boards, PositionValues, base_3
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 
@@ -155,13 +155,13 @@ class LuckTracker:
             return
         means = np.zeros(0) if expected is None else expected.values(before)
         games = self._cells, mover, outcome, self.luck
-        if not _add_luck(rows, before.mover, games, means, correction.table, skip, np.empty(len(rows))):
+        tables = means, correction.table
+        if not (len(tables[1]) and _add_luck(rows, before.mover, games, tables, skip, np.empty(len(rows)))):
             ends = outcome[rows]
             value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
             mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-            rows_running = rows[running]
-            values = correction.values_after(self._cells[rows_running], before.mover[running], mover[rows_running])
-            value[running], mean[running] = values
+            after = self._cells[rows[running]], before.mover[running], mover[rows[running]]
+            value[running], mean[running] = correction.values_after(*after)
             self.luck[rows] += value - (mean if expected is None else means)
 
 
@@ -170,8 +170,7 @@ def _add_luck(
     rows: Int64Array,
     movers: Int8Array,
     games: tuple[Int8Array, Int8Array, Int8Array, Float64Array],
-    means: Float64Array,
-    values: Float64Array,
+    tables: tuple[Float64Array, Float64Array],
     skip: float,
     luck: Float64Array,
 ) -> bool:
@@ -181,22 +180,19 @@ def _add_luck(
         rows: int64[R]: the games.
         movers: int8[R]: who moved.
         games: cells, mover and outcome of all games, after the moves; and their luck, which is written.
-        means: float64[R]: expected values before draws, which are empty if they are not known.
-        values: of positions by their keys, NaN where missing; or empty.
+        tables: expected values before draws, float64[R] or empty if they are not known; and the values of positions by
+            their keys, NaN where missing.
         skip: the skip chance.
         luck: float64[R], written.
 
     Returns:
         False if a value is missing, and then no luck has changed.
     """
-    cells, following, outcome, total = games
+    (cells, following, outcome, total), (means, values) = games, tables
     for i in range(len(rows)):
         b, player = rows[i], int64(movers[i])
-        value = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
-        mean = value
+        value = mean = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
         if outcome[b] == NOT_OVER:
-            if len(values) == 0:
-                return False
             key = 2 * int64(base_3(cells[b]))
             own, other = values[key + player], values[key + 1 - player]
             value, mean = own if following[b] == player else other, value_over_skip(own, other, skip)

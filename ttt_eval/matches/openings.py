@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.files import read_bounded
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
+from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
