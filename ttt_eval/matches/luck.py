@@ -153,16 +153,15 @@ class LuckTracker:
         expected, correction, skip = self._known[which], self._correction, self._correction.game.skip_chance
         if expected is None and skip == 0:
             return
-        means = np.zeros(0) if expected is None else expected.values(before)
         games = self._cells, mover, outcome, self.luck
-        tables = means, correction.table
+        tables = np.zeros(0) if expected is None else expected.values(before), correction.table
         if not (len(tables[1]) and _add_luck(rows, before.mover, games, tables, skip, np.empty(len(rows)))):
             ends = outcome[rows]
             value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
             mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
             after = self._cells[rows[running]], before.mover[running], mover[rows[running]]
             value[running], mean[running] = correction.values_after(*after)
-            self.luck[rows] += value - (mean if expected is None else means)
+            self.luck[rows] += value - (mean if expected is None else tables[0])
 
 
 @kernel
