@@ -107,7 +107,7 @@ class LuckCorrection(PositionValues):
 
         def expect(boards: Boards) -> Float64Array:
             values = optimal.action_values(boards) * (1.0 - 2.0 * boards.mover[:, None])
-            return np.where(np.isnan(values), 0.0, policy.probabilities(boards) * values).sum(axis=1)
+            return np.asarray(np.where(np.isnan(values), 0.0, policy.probabilities(boards) * values).sum(axis=1))
 
         return PositionValues(self.game, expect)
 
