@@ -19,8 +19,8 @@ def softmax(values: Float64Array, mover: Int8Array, w: float) -> Float64Array:
 
     ``values`` are float64[B, cells], for player_0, NaN where illegal.
     """
-    scores = np.where(mover == 0, w, -w)[:, None] * values
-    shares = np.nan_to_num(np.exp(scores - np.nanmax(scores, axis=1, keepdims=True)))
+    scores = np.where(np.isnan(values), -np.inf, np.where(mover == 0, w, -w)[:, None] * values)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 

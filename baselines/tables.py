@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
@@ -23,7 +24,7 @@ from baselines.exact.count import WON, reachable_boards
 from baselines.softmax_table import softmax
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy
 from ttt_envs.agents.specs import Named, make_policy, make_values
-from ttt_envs.core.array_cache import load_or_compute
+from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt8Array, int64, kernel
 from ttt_envs.game.boards import Boards, from_keys, keys
@@ -49,6 +50,8 @@ CHUNK = 1 << 14
 
 _alive: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
 """tables in use, by game, source and terminal"""
+_recent: deque[Float64Array] = deque(maxlen=8)
+"""the last small tables, which stay in use: policies of a game are made again and again"""
 
 
 def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Array:
@@ -116,6 +119,8 @@ def source_values(game: Game, source: str, terminal: Terminal = "equation") -> F
         content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
         name = f"{source}-play-{game.slug}"
         table = _alive[key] = load_or_compute(name, content, lambda: _fill(game, source, terminal))
+        if table.nbytes < MIN_CACHED_BYTES:
+            _recent.append(table)
     return table
 
 

@@ -136,9 +136,8 @@ class LayeredSolution(Solution):
         """Return the values of moves and then of positions in the units of the layers, see :func:`_look_up`."""
         cells, game = np.ascontiguousarray(boards.cells), self.game
         out = np.empty((len(cells), game.cells + 1))
-        # counting along an axis takes as long as the look-up of a single position
-        counts = {game.cells - cells.tobytes().count(0)} if len(cells) == 1 else set((cells != 0).sum(axis=1).tolist())
-        for stones in counts:
+        counts = _stone_counts(cells)
+        for stones in [count for count in range(game.cells + 1) if counts >> count & 1]:
             # without skips, a position has the negative value of its last player's
             is_own = not of_moves and game.skip_chance == 0 and stones >= self.stones
             number = min(max(stones + (not is_own), self.stones), game.cells)
@@ -182,6 +181,18 @@ def write_move_values(own: int, other: int, above: Table, parameters: Parameters
             best = value if value > best or value != value else best  # NaN stays
     out[last] = best
     return best
+
+
+@kernel
+def _stone_counts(cells: Int8Array) -> int:
+    """Return the numbers of stones that boards have, as bits."""
+    counts = int64(0)
+    for b in range(len(cells)):
+        stones = int64(0)
+        for cell in range(cells.shape[1]):
+            stones += cells[b, cell] != 0
+        counts |= int64(1) << stones
+    return counts
 
 
 @kernel

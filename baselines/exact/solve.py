@@ -19,7 +19,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
 from ttt_envs.core.files import FolderLockedError
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -137,9 +137,10 @@ class Optimal(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
-        best_share, legal_share = (actions / actions.sum(axis=1, keepdims=True) for actions in (best, legal))
-        return np.asarray((1 - self.epsilon) * best_share + self.epsilon * legal_share)
+        values = self.solution.action_values(boards)
+        out = np.empty(values.shape)
+        _write_shares(values, self.solution.tie, self.epsilon, out)
+        return out
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the values under perfect play, float64[B], for the mover."""
@@ -151,3 +152,19 @@ class Optimal(Named):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Optimal, (self.game, self.epsilon, self.database)  # without the table: each process loads it itself
+
+
+@kernel
+def _write_shares(values: Float64Array, tie: float, epsilon: float, out: Float64Array) -> None:
+    """Write :meth:`Optimal.probabilities`, given the action values float64[B, cells], into ``out``."""
+    for b in range(len(values)):
+        best, num_best, num_legal = -np.inf, 0, 0
+        for value in values[b]:
+            best = max(best, value) if value == value else best
+            num_legal += value == value
+        for value in values[b]:
+            num_best += value >= best - tie
+        for cell in range(values.shape[1]):
+            value = values[b, cell]
+            best_share, legal_share = (value >= best - tie) / num_best, (value == value) / num_legal
+            out[b, cell] = (1 - epsilon) * best_share + epsilon * legal_share

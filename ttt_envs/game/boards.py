@@ -1,4 +1,4 @@
-"""Batches of positions, their text format, and their hash keys."""
+"""Batches of positions, their text format, their hash keys, and values that are computed once for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int8Array, Int32Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.random import splitmix64
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, values_over_skip, winner
@@ -21,6 +22,8 @@ COLUMNS = "abcdefghijklmnopqrs"
 """column names, from the left"""
 MAX_CELLS_BASE_3 = 40
 """Maximum number of cells for which 3**cells fits into 64 bits."""
+MAX_CELLS_OF_VALUES = 12
+"""Maximum number of cells for which :class:`PositionValues` has a table."""
 
 
 class Boards(NamedTuple):
@@ -169,6 +172,83 @@ def keys(cells: Int8Array) -> UInt64Array:
 def position_keys(boards: Boards) -> UInt64Array:
     """Return a key for every position, uint64[B]: twice that of its board, plus its mover; for less than 40 cells."""
     return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
+
+
+def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
+    """Return the distinct positions of boards of at most 39 cells, by their keys, and the row of each, int64[B]."""
+    count = len(boards.mover)
+    slots = np.full(2 << count.bit_length(), -1, np.int32)
+    numbers, rows, inverse = np.empty((3, count), np.int64)
+    size = _find_distinct(np.ascontiguousarray(boards.cells), boards.mover, slots, numbers, rows, inverse)
+    order, places = np.argsort(numbers[:size]), np.empty(size, np.int64)
+    places[order] = np.arange(size)
+    return boards.take(rows.take(order)), places.take(inverse)
+
+
+@kernel
+def _find_distinct(
+    cells: Int8Array, mover: Int8Array, slots: Int32Array, keys: Int64Array, rows: Int64Array, inverse: Int64Array
+) -> int:
+    """Number distinct positions in the order of their first rows, by a hash table; return how many they are.
+
+    Args:
+        cells, mover: of B positions.
+        slots: int32[S], -1 everywhere: the hash table; S is a power of 2 above B.
+        keys, rows: int64[B], written: the key and the first row of each number.
+        inverse: int64[B], written: the number of each position.
+    """
+    size = 0
+    for b in range(len(cells)):
+        key = 2 * int64(base_3(cells[b])) + int64(mover[b])
+        slot = int64(splitmix64(np.uint64(key), 0) & np.uint64(len(slots) - 1))
+        while slots[slot] >= 0 and keys[slots[slot]] != key:
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] < 0:
+            slots[slot], keys[size], rows[size] = size, key, b
+            size += 1
+        inverse[b] = slots[slot]
+    return size
+
+
+class PositionValues:
+    """A function of positions: computed once for each on small boards, and once for each in a batch on others.
+
+    Args:
+        game: the game.
+        compute: returns float64[B] for distinct positions.
+    """
+
+    def __init__(self, game: AnyGame, compute: Callable[[Boards], Float64Array]) -> None:
+        self.game, self._compute = game, compute
+        size = 2 * 3**game.cells if game.cells <= MAX_CELLS_OF_VALUES else 0
+        self.table = np.full(size, np.nan)
+        """float64[N]: by position key, NaN where not computed yet; empty on large boards"""
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B]."""
+        if self.game.cells >= MAX_CELLS_BASE_3:
+            return self._compute(boards)
+        if not self.table.size:
+            distinct, inverse = distinct_boards(boards)
+            return self._compute(distinct).take(inverse)
+        values = np.empty(len(boards.mover))
+        if _read_values(np.ascontiguousarray(boards.cells), boards.mover, self.table, values):
+            missing = np.flatnonzero(np.isnan(values))
+            distinct, inverse = distinct_boards(boards.take(missing))
+            computed = self._compute(distinct)
+            self.table[position_keys(distinct).view(np.int64)] = computed
+            values[missing] = computed.take(inverse)
+        return values
+
+
+@kernel
+def _read_values(cells: Int8Array, mover: Int8Array, table: Float64Array, out: Float64Array) -> int:
+    """Write the values float64[B] of positions by their keys; return the number of those that are NaN."""
+    num_missing = 0
+    for b in range(len(cells)):
+        out[b] = table[2 * int64(base_3(cells[b])) + int64(mover[b])]
+        num_missing += out[b] != out[b]
+    return num_missing
 
 
 def num_words(cells: int) -> int:

@@ -9,7 +9,7 @@ AIVAT: a new variance reduction technique for agent evaluation in imperfect info
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol, cast
 
@@ -19,11 +19,10 @@ from baselines.exact import Optimal
 from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
+from ttt_envs.game.boards import Boards, PositionValues, base_3
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
-from ttt_eval.matches.openings import distinct_boards, position_numbers
+from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""
@@ -78,36 +77,6 @@ def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
     return LuckCorrection(game, cast("StateValues", policy))
 
 
-class PositionValues:
-    """A function of positions: computed once for each on small boards, and once for each in a batch on others.
-
-    Args:
-        game: the game.
-        compute: returns float64[B] for distinct positions.
-    """
-
-    def __init__(self, game: Game, compute: Callable[[Boards], Float64Array]) -> None:
-        self.game, self._compute = game, compute
-        size = 2 * 3**game.cells if game.cells <= MAX_CELLS_BY_DEFAULT else 0
-        self._table = np.full(size, np.nan)  # by position number; NaN where not computed yet
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B]."""
-        if self.game.cells >= MAX_CELLS_BASE_3:
-            return self._compute(boards)
-        if not self._table.size:
-            distinct, inverse = distinct_boards(boards)
-            return self._compute(distinct).take(inverse)
-        numbers = position_numbers(boards)
-        values = self._table.take(numbers)
-        missing = np.flatnonzero(np.isnan(values))
-        if len(missing):
-            distinct, inverse = distinct_boards(boards.take(missing))
-            values[missing] = self._compute(distinct).take(inverse)
-            self._table[numbers[missing]] = values[missing]
-        return values
-
-
 class LuckCorrection(PositionValues):
     """Luck of chance events and of draws from known probabilities, by one value function.
 
@@ -137,8 +106,8 @@ class LuckCorrection(PositionValues):
             return None
 
         def expect(boards: Boards) -> Float64Array:
-            values = np.nan_to_num(optimal.action_values(boards)) * (1.0 - 2.0 * boards.mover[:, None])
-            return np.asarray((policy.probabilities(boards) * values).sum(axis=1))
+            values = optimal.action_values(boards) * (1.0 - 2.0 * boards.mover[:, None])
+            return np.asarray(np.where(np.isnan(values), 0.0, policy.probabilities(boards) * values).sum(axis=1))
 
         return PositionValues(self.game, expect)
 
@@ -184,10 +153,51 @@ class LuckTracker:
         expected, correction, skip = self._values[which], self._correction, self._correction.game.skip_chance
         if expected is None and skip == 0:
             return
-        ends = outcome[rows]
-        value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
-        mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-        games = rows[running]
-        values = correction.values_after(self._cells[games], before.mover[running], mover[games])
-        value[running], mean[running] = values
-        self.luck[rows] += value - (mean if expected is None else expected.values(before))
+        games = self._cells, mover, outcome, self.luck
+        tables = np.zeros(0) if expected is None else expected.values(before), correction.table
+        if not (len(tables[1]) and _add_luck(rows, before.mover, games, tables, skip, np.empty(len(rows)))):
+            ends = outcome[rows]
+            value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
+            mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
+            after = self._cells[rows[running]], before.mover[running], mover[rows[running]]
+            value[running], mean[running] = correction.values_after(*after)
+            self.luck[rows] += value - (mean if expected is None else tables[0])
+
+
+@kernel
+def _add_luck(
+    rows: Int64Array,
+    movers: Int8Array,
+    games: tuple[Int8Array, Int8Array, Int8Array, Float64Array],
+    tables: tuple[Float64Array, Float64Array],
+    skip: float,
+    luck: Float64Array,
+) -> bool:
+    """Add the luck of moves, if all values are in the table; see :meth:`LuckTracker.add`.
+
+    Args:
+        rows: int64[R]: the games.
+        movers: int8[R]: who moved.
+        games: cells, mover and outcome of all games, after the moves; and their luck, which is written.
+        tables: expected values before draws, float64[R] or empty if they are not known; and the values of positions by
+            their keys, NaN where missing.
+        skip: the skip chance.
+        luck: float64[R], written.
+
+    Returns:
+        False if a value is missing, and then no luck has changed.
+    """
+    (cells, following, outcome, total), (means, values) = games, tables
+    for i in range(len(rows)):
+        b, player = rows[i], int64(movers[i])
+        value = mean = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]
+        if outcome[b] == NOT_OVER:
+            key = 2 * int64(base_3(cells[b]))
+            own, other = values[key + player], values[key + 1 - player]
+            value, mean = own if following[b] == player else other, value_over_skip(own, other, skip)
+        luck[i] = value - (means[i] if len(means) else mean)
+        if luck[i] != luck[i]:
+            return False
+    for i in range(len(rows)):
+        total[rows[i]] += luck[i]
+    return True

@@ -22,12 +22,12 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, to_text
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, PositionValues, distinct_boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
 from ttt_eval.matches.games import Move, PlayedGame
-from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, PositionValues, StateValues, make_correction
-from ttt_eval.matches.openings import Openings, distinct_boards
+from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
+from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score, Times
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, do_units
@@ -201,8 +201,8 @@ class StatelessPlayer(Player):
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
     ) -> Int64Array:
         """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
-        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones[slots]
-        return act_in_episodes(self.policy, boards, self.keys[slots], plies)
+        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones.take(slots)
+        return act_in_episodes(self.policy, boards, self.keys.take(slots), plies)
 
 
 @dataclass(frozen=True)
@@ -401,8 +401,8 @@ class _Block:
 
     def play(self, group: Int64Array) -> None:
         """Play the games of a group of rows to their ends."""
-        while len(group := group[self.outcome[group] == NOT_OVER]):
-            turn = self.mover[group] == self.swapped[group]  # where a is to move
+        while len(group := group[self.outcome.take(group) == NOT_OVER]):
+            turn = self.mover.take(group) == self.swapped.take(group)  # where a is to move
             for who, rows in enumerate((group[turn], group[~turn])):
                 if len(rows):
                     self._move(who, rows)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.files import read_bounded
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, int8, int64, kernel
+from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
@@ -141,17 +141,6 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
         _, first = np.unique(keys(boards.cells), axis=0, return_index=True)
         boards = boards.take(first)
     return boards
-
-
-def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
-    """Return the distinct positions of boards of at most 39 cells, and the row among them of each, int64[B]."""
-    _, rows, inverse = np.unique(position_numbers(boards), return_index=True, return_inverse=True)
-    return boards.take(rows), inverse
-
-
-def position_numbers(boards: Boards) -> Int64Array:
-    """Return the number of each position of boards of at most 39 cells, int64[B]: from 0, twice the key or one more."""
-    return (2 * keys(boards.cells)).view(np.int64) + boards.mover
 
 
 def unfinished_successors(game: Game, boards: Boards) -> Boards:
