@@ -180,3 +180,4 @@ def test_rendering_without_a_mode_warns():
         env.reset(seed=0)
         with pytest.warns(UserWarning, match="render mode"):
             assert env.render() is None
+    assert env.call("render") == (None, None)  # as trainers ask vectors

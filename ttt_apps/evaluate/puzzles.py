@@ -68,8 +68,7 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            command = self._command(self.policy, *game_options(game))
-            return puzzles, command, f"puzzles of {self.policy}, {game}"
+            return puzzles, self._command(self.policy, *game_options(game)), f"puzzles of {self.policy}, {game}"
         if self.log is None:
             return read_puzzles(), "evaluate.py puzzles", "puzzles"
         with cli.status("the games of the log"):
@@ -78,8 +77,7 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
 
     def _command(self, *words: str) -> str:
         """Return the command that collects the puzzles of a policy or a log, with the words that name it."""
-        options = {"opponent": self.opponent, "player": self.player, "count": self.count}
-        given = {name: value for name, value in options.items() if value}
+        given = {name: getattr(self, name) for name in ("opponent", "player", "count") if getattr(self, name)}
         return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(given)])
 
 

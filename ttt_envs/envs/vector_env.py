@@ -302,6 +302,18 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             return None
         return tuple(map(renderer.render, scenes))
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return a picture of each game, as ``SyncVectorEnv.call("render")`` does, or None without a ``render_mode``.
+
+        Trainers, skrl's among them, draw vectors so. Games in lockstep have no other methods of their own.
+
+        Raises:
+            AttributeError: another method.
+        """
+        if name != "render":
+            raise AttributeError(f"call({name!r}) has no environment to ask: games in lockstep can only be rendered")
+        return (None,) * self.num_envs if self.render_mode is None else self.render() or ()
+
 
 def _draw_keys(seeds: Sequence[int | None]) -> Any:
     """Return uint64[B], the seed keys of single environments with these seeds."""
