@@ -141,7 +141,7 @@ def test_keys_are_exact(game, data):
                 if learns:
                     entries[key] = number
                     write_key(action, table)
-                    learn(table.key, float(number), 1.0, 0.0, table)
+                    learn(table.key, float(number), np.ones(2), 0.0, table)
                 assert value_of(action, table) == entries[key]
         assert table.size[0] == len(entries)
 

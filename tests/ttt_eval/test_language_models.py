@@ -338,10 +338,10 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
 
 
 def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
-    result = json_of(capsys, *command(tmp_path, "--games", "4", "--positions", "all", "--dry-run"))
+    result = json_of(capsys, *command(tmp_path, "--games=4", "--positions=all", "--dry-run", "--price", "1", "2"))
     prompts = len(reachable_positions(Game(2, 3, 3)).mover) + 2 * 6
-    assert result["prompts"] == prompts
-    assert result["completion_tokens"] == 1024 * prompts
+    assert (result["prompts"], result["completion_tokens"]) == (prompts, 1024 * prompts)
+    assert result["cost"] == pytest.approx((result["prompt_tokens"] + 2 * 1024 * prompts) / 1e6)
     assert 100 * prompts < result["prompt_tokens"] < 400 * prompts
     assert not list(tmp_path.iterdir())
 

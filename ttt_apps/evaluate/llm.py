@@ -47,7 +47,9 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print the number of prompts and of tokens, and stop"""
+    """print the number of prompts and of tokens, with --price what they cost, and stop"""
+    price: Annotated[tuple[float, float], tyro.conf.arg(metavar="PROMPTS ANSWERS")] = (0.0, 0.0)
+    """with --dry-run: price of a million tokens of prompts, and of a million of answers"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
     games: cli.OptionalEven = None
@@ -83,10 +85,10 @@ class Llm(cli.ReportOptions, cli.GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        if self.endpoint and self.prompts is not None:
-            raise cli.UsageError(
-                f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
-            )
+        if self.endpoint:
+            cli.check_no_effect(self, "with --endpoint, which is asked", "prompts")
+        if not self.dry_run:
+            cli.check_no_effect(self, "without --dry-run", "price")
         game, every = self.game_for(self.opponent), self.positions == "all"
         games = self.games or (0 if every else DEFAULT_GAMES)
         fields = None
@@ -99,8 +101,11 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}
         settings = TextGameConfig(game, opponent=make_policy(self.opponent or best, game), **options)
         correction = cli.check_correction(self.luck_correction, game)
-        usage = estimate_usage(sampling, settings, games, every)
+        usage: dict[str, Any] = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
+            if any(self.price):
+                costs = self.price[0] * usage["prompt_tokens"], self.price[1] * usage["completion_tokens"]
+                usage["cost"] = sum(costs) / 1e6
             cli.show(usage, cli.facts_table(usage, title="estimates, at most for answers"), json=self.json)
             return
         ask = make_ask(self.endpoint, self.concurrency) if self.endpoint else None
@@ -108,9 +113,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
         if ask is not None:
-            cli.warn(
-                f"up to {usage['prompts']:,} prompts, without those with stored answers: --dry-run estimates tokens"
-            )
+            cli.warn(f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run estimates tokens")
         with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(interview, settings, games=games, positions=every, luck_correction=correction)
@@ -128,8 +131,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         ]
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
-        if self.json:
-            cli.show({"prompts": len(requests), "file": str(file)}, json=True)
+        cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
         cli.warn(
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "
             f"the same command again"
@@ -139,8 +141,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     """Yield the tables of a result."""
     for name in ("games", "positions"):
-        part = result[name]
-        if part is not None:
+        if part := result[name]:
             exact, moves = part.get("exact") or {}, part["moves"]
             facts = {key: value for key, value in part.items() if key not in HIDDEN} | exact | moves
             yield cli.facts_table(facts, title=f"{result['model']}, presentation {result['presentation']}: {name}")
