@@ -76,7 +76,7 @@ def _output_layout(count: int, observed: int, cells: int, actions: int) -> np.dt
         "planes": ((np.int8, (observed, 2, cells)), 0),
         "mask": ((np.int8, (observed, actions)), 8 * mask),
         "info": ((np.int64, (4, count)), 8 * info),
-        "rewards": ((np.float64, count), 8 * rewards),
+        "rewards": ((np.float64, (count,)), 8 * rewards),
         "flags": ((np.bool_, (2, count)), 8 * flags),
     }
     formats, offsets = zip(*fields.values(), strict=True)
