@@ -23,7 +23,7 @@ class LeafSearch:
 
     Attributes:
         move_values: float64[B, rows * columns], for the mover, NaN where illegal or not yet searched.
-        nodes: int64[B], distinct positions visited so far, by all searches of all positions together.
+        nodes: int64[B], in each row the distinct positions visited so far in the search of all B positions.
     """
 
     def __init__(self, game: Game, boards: Boards, leaf: Values) -> None:
@@ -37,16 +37,16 @@ class LeafSearch:
 
     def _move_values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B, cells], the values of moves, for the mover."""
-        return one_ply_ahead(self._game, boards, lambda after: self._values(after, depth - 1), win=depth)
+        return one_ply_ahead(self._game, boards, lambda following: self._values(following, depth - 1), win=depth)
 
     def _values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is evaluated once."""
-        position_keys = np.column_stack(boards).view(f"S{self._game.cells + 1}")[:, 0]
-        _, first, rows = np.unique(position_keys, return_index=True, return_inverse=True)
+        row_keys = np.column_stack(boards).view(f"S{self._game.cells + 1}")[:, 0]
+        _, first, rows = np.unique(row_keys, return_index=True, return_inverse=True)
         self.nodes += len(first)
         values = np.zeros(len(first))
         for part in np.array_split(np.arange(len(first)), 1 + len(first) * self._game.cells // BATCH):
-            after = boards.take(first[part])
+            group = boards.take(first[part])
             if len(part) > 0:
-                values[part] = np.nanmax(self._move_values(after, depth), axis=1) if depth else self._leaf.values(after)
+                values[part] = np.nanmax(self._move_values(group, depth), axis=1) if depth else self._leaf.values(group)
         return values[rows]

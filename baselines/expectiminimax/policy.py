@@ -191,8 +191,8 @@ class Expectiminimax(Named):
                 return tuple(moves)
             mover = 1 - mover
             key = np.uint64(turn_key(key, cell, mover))
-            after = Boards.from_positions([Position(cells, mover)])
-            values = self._search(after, np.array([key]), self.depth - len(moves), every_move=not self.pure)[0][0]
+            board = Boards.from_positions([Position(cells, mover)])
+            values = self._search(board, np.array([key]), self.depth - len(moves), every_move=not self.pure)[0][0]
             if self._num_drawn_moves is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty(self.game.cells, np.int64)
                 count = write_moves(self._num_drawn_moves, key, cells, drawn, self.game.parameters)

@@ -159,8 +159,8 @@ class LuckTracker:
             ends = outcome[rows]
             value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
             mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
-            after = self._cells[rows[running]], before.mover[running], mover[rows[running]]
-            value[running], mean[running] = correction.values_after(*after)
+            moves = self._cells[rows[running]], before.mover[running], mover[rows[running]]
+            value[running], mean[running] = correction.values_after(*moves)
             self.luck[rows] += value - (mean if expected is None else tables[0])
 
 
