@@ -101,7 +101,7 @@ def perfect_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     """Return the value of perfect play by both, for player_0.
 
     Only positions that two players reach who never miss a win are visited; with gravity, all that stones can fall into,
-    layer by layer (:func:`baselines.exact.start_value`).
+    layer by layer (:func:`baselines.exact.layers.start_value`).
 
     Raises:
         MemoryError: too many cells or positions.
