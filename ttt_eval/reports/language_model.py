@@ -13,8 +13,8 @@ USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
 """Keys of the usage of a language model."""
 COUNTS = ("moves", "regret", "blunders", "answers", "illegal_share")
 """Keys of its moves."""
-OPTIONS = ("model", "presentation", "illegal", "temperature", "max_tokens")
-"""Keys of options that all its commands have."""
+OPTIONS = ("model", "endpoint", "answers", "presentation", "illegal", "temperature", "max_tokens")
+"""Keys of options that its commands have."""
 
 
 def language_model_report(result: LanguageModelResult) -> Report:
@@ -77,8 +77,7 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
 
 def _reproduction(result: LanguageModelResult) -> Parts:
     raw = result.raw
-    options = {"endpoint": raw["endpoint"]} if raw["endpoint"] else {"answers": "answers.jsonl"}
-    options |= {key: raw[key] for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
+    options = {key: raw.get(key) for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
     if result.games is not None:
         options |= {"games": raw["games"]["games"], "opponent": result.opponent}
     if result.positions is not None:
