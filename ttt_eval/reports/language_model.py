@@ -63,10 +63,10 @@ def _illegal_tile(name: str, part: ModelPart) -> Tile:
 def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     """Return the table of moves, and boards of blunders."""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves["problems"].items())
-    boards = [
-        parts.spot_board(game, spot, spot.moves, spot.loss, f"{spot.position[-1]} to move, {spot.times or 1} times")
-        for spot in part.blunders
-    ]
+    boards = []
+    for spot in part.blunders:
+        title = f"{spot.position[-1]} to move, times met: {spot.times or 1:,}"
+        boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title))
     return [
         parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,

@@ -21,7 +21,7 @@ def sprt_report(result: SprtResult) -> Report:
     a, b, score, test = result.a, result.b, read_score(result.raw), result.test
     elo = formats.elo_interval(result.score)
     tiles = [
-        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
+        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {formats.format_ends(elo, formats.format_elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
     ]
