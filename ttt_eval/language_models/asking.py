@@ -269,7 +269,7 @@ class Interview:
         while active := [each for each in active if each[2]]:
             requests = [self.sampling.request(messages, sample) for _, sample, messages in active]
             self.requests |= requests
-            missing = self.missing
+            missing = {key: body for key, body in requests if key not in self.answers}
             for key, answer in self.ask(missing) if self.ask is not None else ():
                 self.answers.add(key, answer)
                 self.new.add(key)

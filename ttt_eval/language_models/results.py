@@ -174,8 +174,8 @@ def describe_blunders(game: Game, boards: Boards, actions: Int64Array, values: F
     for same in rows.values():
         shares = np.bincount(actions[same], minlength=game.cells) / len(same)
         choice = Choice(boards.position(same[0]), shares, None, values[same[0]])
-        blunders.append({**choice.to_dict(game), "times": len(same)})
-    blunders = [blunder for blunder in blunders if blunder["loss"] > VALUE_TOLERANCE]
+        if (choice.loss or 0.0) > VALUE_TOLERANCE:
+            blunders.append({**choice.to_dict(game), "times": len(same)})
     return sorted(blunders, key=lambda blunder: -blunder["loss"] * blunder["times"])[:MAX_BLUNDERS]
 
 
