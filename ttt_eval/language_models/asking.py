@@ -200,7 +200,7 @@ def make_ask(url: str, concurrency: int) -> Ask:
             ) from None
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
-        start: Ask = Parallel(concurrency, "threading", return_as="generator_unordered")
+        start: Callable[..., Any] = Parallel(concurrency, "threading", return_as="generator_unordered")
         yield from start(delayed(complete)(*request) for request in requests.items())
 
     return ask

@@ -53,7 +53,8 @@ def make_rows(
         _, kinds = natural_moves(game, part)
         for row, of_cells in enumerate(solve(game).action_values(part)):
             position, name = part.position(row), next(names)
-            values = {form.move_name(cell): float(of_cells[cell]) + 0.0 for cell in np.flatnonzero(~np.isnan(of_cells))}
+            legal = np.flatnonzero(~np.isnan(of_cells)).tolist()
+            values = {form.move_name(cell): float(of_cells[cell]) + 0.0 for cell in legal}
             digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
             yield {
                 "prompt": present(game, position, form),

@@ -65,7 +65,8 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves["problems"].items())
     boards = []
     for spot in part.blunders:
-        title = f"{spot.position[-1]} to move, times met: {spot.times or 1:,}"
+        times = "once" if spot.times in (None, 1) else f"{spot.times:,} times"
+        title = f"{spot.position[-1]} to move, {times}"
         boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title))
     return [
         parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
