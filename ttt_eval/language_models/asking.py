@@ -13,11 +13,10 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
-
-from joblib import Parallel, delayed
 
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import locked, open_to_write, parse_json
@@ -189,9 +188,9 @@ def make_ask(url: str, concurrency: int) -> Ask:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     client = openai.OpenAI(base_url=url, api_key=key, max_retries=RETRIES)
 
-    def complete(request: str, body: Mapping[str, Any]) -> tuple[str, Answer]:
+    def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer]:
         try:
-            return request, read_completion(client.post("/chat/completions", body=body, cast_to=object))
+            return request[0], read_completion(client.post("/chat/completions", body=request[1], cast_to=object))
         except (openai.OpenAIError, ValueError) as problem:
             reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
             raise ValueError(
@@ -200,8 +199,8 @@ def make_ask(url: str, concurrency: int) -> Ask:
             ) from None
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
-        start: Callable[..., Any] = Parallel(concurrency, "threading", return_as="generator_unordered")
-        yield from start(delayed(complete)(*request) for request in requests.items())
+        with ThreadPool(concurrency) as pool:
+            yield from pool.imap_unordered(complete, requests.items())
 
     return ask
 
