@@ -21,7 +21,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.puzzles import Puzzle, class_key, make_puzzles, natural_moves, write_puzzles
+from ttt_eval.puzzles import Puzzle, class_keys, make_puzzles, natural_moves, write_puzzles
 
 SHIPPED = {
     Game(): 9,
@@ -51,7 +51,8 @@ def make_set(seed: int) -> Iterator[Puzzle]:
             groups.setdefault((puzzles[place].level, puzzles[place].why), []).append(puzzles[place])
         turns = zip_longest(*(reversed(groups[key]) for key in sorted(groups)))
         for puzzle in filter(None, chain.from_iterable(turns)):
-            key = (game.rows, game.columns, game.win_length, class_key(game, puzzle.position))
+            [shape] = class_keys(game, Boards.from_positions([puzzle.position]))
+            key = (game.rows, game.columns, game.win_length, shape)
             if len(chosen) < count and key not in keys:
                 keys.add(key)
                 chosen.append(puzzle)
@@ -80,8 +81,9 @@ def game_positions(game: Game, seed: int) -> list[Position]:
     for played in games:
         for position, _, _ in played.positions():
             distinct.setdefault((position.cells.tobytes(), position.mover), position)
-    for position in distinct.values():
-        classes.setdefault(class_key(game, position), position)
+    boards = Boards.from_positions(distinct.values())
+    for position, key in zip(distinct.values(), class_keys(game, boards), strict=True):
+        classes.setdefault(key, position)
     return list(classes.values())
 
 

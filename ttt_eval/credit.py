@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.game.boards import Boards
+from ttt_envs.game.boards import Boards, PositionValues
 from ttt_envs.game.game import Game
 from ttt_envs.text import TextGame, Turn
 from ttt_envs.text.text_game import result_reward
@@ -37,7 +37,7 @@ class TurnCredit(NamedTuple):
     change: float
     """change of the value by the decision or the forfeit"""
     luck: float
-    """change of the value by the chance event after the move"""
+    """change of the value by the chance event after the move, and by the draw of a move whose expectation is known"""
 
 
 Credit = Callable[[Sequence[Turn], int], list[TurnCredit]]
@@ -73,16 +73,30 @@ def opponent_credit(game: Game, opponent: str | Policy) -> Credit:
     return credit
 
 
-def turn_credits(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> list[TurnCredit]:
-    """Return the credit of consecutive turns of a game for the player of a seat, by a value function."""
+def turn_credits(
+    turns: Sequence[Turn], seat: int, correction: LuckCorrection, expected_values: PositionValues | None = None
+) -> list[TurnCredit]:
+    """Return the credit of consecutive turns of a game for the player of a seat, by a value function.
+
+    Args:
+        turns: the turns.
+        seat: the seat.
+        correction: the value function.
+        expected_values: of positions before the opponent's draws, for player_0, if known: then the luck of a turn of
+            the opponent is that of its draw, too.
+    """
     sign = 1.0 - 2.0 * seat
     moved = [turn for turn in turns if turn.action >= 0]
     credits, value = [], 0.0
     if moved:
         steps = [(turn.position, turn.action, turn.skip) for turn in moved]
         value, moves, _ = account_moves(steps, correction)
-        for move in moves:
-            credits.append(TurnCredit(sign * value, sign * move.change, sign * move.luck))
+        for turn, move in zip(moved, moves, strict=True):
+            change, luck = move.change, move.luck
+            if expected_values is not None and turn.by == "opponent":
+                change = float(expected_values.values(Boards.from_positions([turn.position]))[0]) - value
+                luck += move.change - change
+            credits.append(TurnCredit(sign * value, sign * change, sign * luck))
             value += move.change + move.luck
     if len(moved) < len(turns):  # the last turn is a forfeit
         last = turns[-1]

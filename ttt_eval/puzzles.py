@@ -180,11 +180,12 @@ def from_games(
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue
         solution = solver(game)
-        values = solution.action_values(Boards.from_positions([position for position, *_ in plies]))
-        for (position, cell, _), of_cells in zip(plies, values, strict=True):
-            key, loss = (game, class_key(game, position)), float(np.nanmax(of_cells) - of_cells[cell])
-            if loss > VALUE_TOLERANCE and key not in keys:
-                keys.add(key)
+        boards = Boards.from_positions([position for position, *_ in plies])
+        rows = zip(plies, class_keys(game, boards), solution.action_values(boards), strict=True)
+        for (position, cell, _), key, of_cells in rows:
+            loss = float(np.nanmax(of_cells) - of_cells[cell])
+            if loss > VALUE_TOLERANCE and (game, key) not in keys:
+                keys.add((game, key))
                 mistakes.append((position, [cell], names[position.mover], loss))
         yield from make_puzzles(solution, mistakes)
 
@@ -247,7 +248,7 @@ def _best_cells(values: Float64Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE).tolist())
 
 
-def class_key(game: Game, position: Position) -> bytes:
-    """Return a key that is equal for positions that symmetries or an exchange of colours map to each other."""
-    least, _ = canonical_keys(Boards.from_positions([position]).own_first(), symmetries(game))
-    return least.tobytes()
+def class_keys(game: Game, boards: Boards) -> list[bytes]:
+    """Return keys that are equal for positions that symmetries or an exchange of colours map to each other."""
+    least, _ = canonical_keys(boards.own_first(), symmetries(game))
+    return [key.tobytes() for key in least]

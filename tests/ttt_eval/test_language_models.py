@@ -26,10 +26,11 @@ from ttt_envs.game.rules import NOT_OVER, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text import make_presentation, parse_answer, present
 from ttt_envs.text.text_game import TextGameConfig
+from ttt_eval.credit import turn_credits
 from ttt_eval.exact import exploitability, outcome, regret
 from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.dataset import make_rows
-from ttt_eval.language_models.results import evaluate_model, game_luck, make_games, reachable_positions
+from ttt_eval.language_models.results import evaluate_model, make_games, reachable_positions
 from ttt_eval.matches.luck import make_correction
 from ttt_eval.reports.results import RESULT
 
@@ -153,12 +154,12 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
         return sum(chance.probability * value(chance.position, chance.winner) for chance in chances)
 
     for text in play("optimal", TextGameConfig(SMALL), "random", 8):
-        luck = 0.0
-        for turn in text.turns:
+        credits = turn_credits(text.turns, text.seats[0], correction, values)
+        for turn, credit in zip(text.turns, credits, strict=True):
             drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
             expected = np.mean([mean(turn.position, action) for action in drawn])
-            luck += value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
-        assert game_luck(text, correction, values) == pytest.approx((1 - 2 * text.seats[0]) * luck, abs=1e-12)
+            luck = value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
+            assert credit.luck == pytest.approx((1 - 2 * text.seats[0]) * luck, abs=1e-12)
 
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves():
@@ -355,7 +356,7 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
         evaluate.main(command(tmp_path, *words))
     assert "answers 0" in " ".join(capsys.readouterr().out.split())
     page = (tmp_path / "out" / "report.html").read_text()
-    for text in ("exploitability", "score against optimal", "Blunders", "evaluate.py llm"):
+    for text in ("exploitability", "score against optimal", "Blunders", f"--answers {tmp_path}"):
         assert text in page
     assert json.loads((tmp_path / "out" / RESULT).read_text())["games"] == data["games"]
 
@@ -379,8 +380,7 @@ def test_the_data_set_has_exact_values_and_prompts_that_parse():
         assert [row["values"][name] for name in row["legal"]] == pytest.approx(values[number, cells].tolist())
         top = max(row["values"].values())
         assert row["best"] == [name for name, value in row["values"].items() if value >= top - 1e-9]
-    share = np.mean([row["split"] == "held-out" for row in rows])
-    assert 0.1 < share < 0.3
+    assert 0.1 < np.mean([row["split"] == "held-out" for row in rows]) < 0.3
 
 
 @pytest.mark.parametrize("game", [Game(), Game(2, 3, 3, 0.25)], ids=str)

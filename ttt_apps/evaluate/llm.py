@@ -120,15 +120,14 @@ class Llm(cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
-        write_json(out / RESULT, {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()})
+        source = {"endpoint": self.endpoint or None, "answers": self.answers and str(self.answers)}
+        write_json(out / RESULT, {**result, **source, "provenance": make_provenance()})
         self.show_folder(out / RESULT, *_tables(result), cli.facts_table(result["new"], title="requested by this call"))
 
     def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
         """Write the prompts without an answer to a file, as batch services read them."""
-        url = "/v1/chat/completions"
-        requests = [
-            {"custom_id": key, "method": "POST", "url": url, "body": body} for key, body in interview.missing.items()
-        ]
+        target = {"method": "POST", "url": "/v1/chat/completions"}
+        requests = [{"custom_id": key, **target, "body": body} for key, body in interview.missing.items()]
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
         cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)

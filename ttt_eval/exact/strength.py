@@ -96,6 +96,15 @@ class Choice(NamedTuple):
         cells = np.flatnonzero(self.probabilities > 0)
         return cells[np.argsort(-self.probabilities[cells], kind="stable")]
 
+    def to_dict(self, game: AnyGame) -> dict[str, Any]:
+        """Return JSON-ready data: the position, the probabilities of moves by cell, the best cells, and the loss."""
+        return {
+            "position": to_text(self.position, game),
+            "moves": {str(cell): float(self.probabilities[cell]) for cell in self.played},
+            "best": None if self.exact is None else self.best.tolist(),
+            "loss": self.loss,
+        }
+
 
 class Mistake(NamedTuple):
     """A position in which a policy loses value."""
@@ -129,18 +138,10 @@ class Difference(NamedTuple):
 
     def to_dict(self, game: AnyGame) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        return {
-            "position": to_text(self.a.position, game),
-            "difference": self.difference,
-            "likely": self.likely,
-            **{
-                name: {str(cell): float(choice.probabilities[cell]) for cell in choice.played}
-                for name, choice in (("a", self.a), ("b", self.b))
-            },
-            "best": None if self.a.exact is None else self.a.best.tolist(),
-            "loss_a": self.a.loss,
-            "loss_b": self.b.loss,
-        }
+        a, b = self.a.to_dict(game), self.b.to_dict(game)
+        shared = {name: a[name] for name in ("position", "best")}
+        by_player = {"a": a["moves"], "b": b["moves"], "loss_a": a["loss"], "loss_b": b["loss"]}
+        return {**shared, "difference": self.difference, "likely": self.likely, **by_player}
 
 
 def strength(

@@ -4,8 +4,6 @@ Answers are kept in a file, so that a stopped evaluation continues, no answer is
 from anywhere: from an endpoint, a batch service, or a program of one's own.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from ttt_eval.language_models.dataset import make_rows
-
-__all__ = ["make_rows"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,9 +11,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -188,9 +188,9 @@ def make_ask(url: str, concurrency: int) -> Ask:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     client = openai.OpenAI(base_url=url, api_key=key, max_retries=RETRIES)
 
-    def complete(body: Mapping[str, Any]) -> Answer:
+    def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer]:
         try:
-            return read_completion(client.post("/chat/completions", body=body, cast_to=object))
+            return request[0], read_completion(client.post("/chat/completions", body=request[1], cast_to=object))
         except (openai.OpenAIError, ValueError) as problem:
             reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
             raise ValueError(
@@ -199,13 +199,8 @@ def make_ask(url: str, concurrency: int) -> Ask:
             ) from None
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
-        with ThreadPoolExecutor(concurrency) as pool:
-            futures = {pool.submit(complete, body): key for key, body in requests.items()}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        with ThreadPool(concurrency) as pool:
+            yield from pool.imap_unordered(complete, requests.items())
 
     return ask
 
@@ -246,12 +241,15 @@ class Interview:
     """None asks nobody: conversations whose answers are missing end early"""
     progress: Callable[[int, int], object] = lambda done, total: None
     """called with the number of requests answered now, and of those known to be needed"""
-    used: set[str] = field(default_factory=set)
-    """ids of the requests of the conversations that have an answer"""
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """all requests of the conversations, by id"""
     new: set[str] = field(default_factory=set)
     """ids of the requests that were answered now"""
-    missing: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """requests without an answer, by id"""
+
+    @property
+    def missing(self) -> Requests:
+        """Requests without an answer, by id."""
+        return {key: body for key, body in self.requests.items() if key not in self.answers}
 
     def hold(self, texts: Sequence[TextGame], *, single: bool = False) -> None:
         """Play games to their end, or to a missing answer.
@@ -269,12 +267,11 @@ class Interview:
         active = [(talk, sample, next(talk)) for talk, sample in talks]
         while active := [each for each in active if each[2]]:
             requests = [self.sampling.request(messages, sample) for _, sample, messages in active]
+            self.requests |= requests
             missing = {key: body for key, body in requests if key not in self.answers}
             for key, answer in self.ask(missing) if self.ask is not None else ():
                 self.answers.add(key, answer)
                 self.new.add(key)
                 self.progress(len(self.new), len(self.new | missing.keys()))
-            self.missing |= {key: body for key, body in missing.items() if key not in self.answers}
-            answered = [(key, *each) for (key, _), each in zip(requests, active, strict=True) if key in self.answers]
-            self.used |= {key for key, *_ in answered}
-            active = [(talk, sample, talk.send(self.answers[key].text)) for key, talk, sample, _ in answered]
+            answered = [(self.answers.get(key), *each) for (key, _), each in zip(requests, active, strict=True)]
+            active = [(talk, sample, talk.send(answer.text)) for answer, talk, sample, _ in answered if answer]

@@ -16,10 +16,9 @@ from baselines.exact import solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.text import make_presentation, present
 from ttt_eval.language_models.results import reachable_positions
-from ttt_eval.puzzles import natural_moves
+from ttt_eval.puzzles import class_keys, natural_moves
 
 CHUNK = 1 << 12
 """Number of positions that are valued at once."""
@@ -46,27 +45,25 @@ def make_rows(
     if not 0 <= held_out <= 1:
         raise ValueError(f"held_out={held_out:g} is no share of the classes: choose from 0 to 1")
     form, boards = make_presentation(presentation, game, seed), reachable_positions(game)
-    # two positions are of one class if a symmetry maps them to each other, also with both players exchanged
-    least, _ = canonical_keys(boards.own_first(), symmetries(game))
-    classes = least.reshape(len(least), -1)
-    _, first = np.unique(classes, axis=0, return_index=True)
-    rows = np.arange(len(boards.mover)) if every else np.sort(first)
-    names = [hashlib.sha256(f"{game.slug} {key.tobytes().hex()}".encode()).hexdigest()[:16] for key in classes[rows]]
-    for start in range(0, len(rows), CHUNK):
-        part = boards.take(rows[start : start + CHUNK])
-        values = solve(game).action_values(part)
-        best = values >= np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE
-        for row, (name, kind) in enumerate(zip(names[start:], natural_moves(game, part)[1], strict=False)):
-            position, digest = part.position(row), hashlib.sha256(f"{seed} {name}".encode()).digest()
-            words = {cell: form.move_name(cell) for cell in np.flatnonzero(~np.isnan(values[row])).tolist()}
+    texts = [f"{game.slug} {key.hex()}" for key in class_keys(game, boards)]
+    classes = np.array([hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts])
+    rows = np.arange(len(classes)) if every else np.sort(np.unique(classes, return_index=True)[1])
+    names = iter(classes[rows].tolist())
+    for part in boards.take(rows).chunks(CHUNK):
+        _, kinds = natural_moves(game, part)
+        for row, of_cells in enumerate(solve(game).action_values(part)):
+            position, name = part.position(row), next(names)
+            legal = np.flatnonzero(~np.isnan(of_cells)).tolist()
+            values = {form.move_name(cell): float(of_cells[cell]) + 0.0 for cell in legal}
+            digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
             yield {
                 "prompt": present(game, position, form),
-                "legal": list(words.values()),
-                "values": {word: float(values[row, cell]) + 0.0 for cell, word in words.items()},
-                "best": [word for cell, word in words.items() if best[row, cell]],
+                "legal": list(values),
+                "values": values,
+                "best": [word for word, value in values.items() if value >= max(values.values()) - VALUE_TOLERANCE],
                 "split": "held-out" if int.from_bytes(digest[:8], "big") < held_out * 2.0**64 else "train",
                 "class": name,
-                "kind": kind,
+                "kind": kinds[row],
                 "stones": int(np.count_nonzero(position.cells)),
                 "position": to_text(position, game),
                 "game": game.to_dict(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, PositionValues, to_text
+from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import all_positions
 from ttt_envs.text import SELF, TextGame, Turn, make_presentation, present
@@ -22,10 +23,9 @@ from ttt_eval.credit import turn_credits
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import Choice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
-from ttt_eval.matches.luck import OFF, LuckCorrection, make_correction
-from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
+from ttt_eval.matches.luck import OFF, make_correction
+from ttt_eval.matches.score import Forfeits, Score
 
-KIND, FORMAT = "language-model", 1
 MAX_POSITIONS = 200_000
 """Maximum number of positions that a model is asked about."""
 MAX_BLUNDERS = 6
@@ -57,16 +57,19 @@ def evaluate_model(
         ValueError: too many positions, or a request that has failed for good.
     """
     game, sampling = settings.game, interview.sampling
+    form = make_presentation(settings.presentation, game, settings.seed)  # of all games, whose seeds differ
+    settings = replace(settings, presentation=form)
     boards = reachable_positions(game) if positions else Boards.start(game, 0)
-    texts, answers = make_games(settings, games), make_turns(settings, boards)
+    texts = make_games(settings, games)
+    alone = vars(settings) | {"opponent": SELF}
+    answers = [TextGame(**alone | {"start": boards.position(row)}) for row in range(len(boards.mover))]
     interview.hold(texts)
     interview.hold(answers, single=True)
     if interview.missing:
         return None
     turns = [text.turns[0] for text in answers]
     return {
-        "format": FORMAT,
-        "kind": KIND,
+        **{"format": 1, "kind": "language-model"},
         "game": game.to_dict(),
         **{name: getattr(sampling, name) for name in ("model", "temperature", "max_tokens", "fields")},
         **{name: str(getattr(settings, name)) for name in ("opponent", "presentation", "illegal")},
@@ -74,7 +77,7 @@ def evaluate_model(
         "luck_correction": luck_correction,
         "games": describe_games(settings, texts, luck_correction) if games else None,
         "positions": describe_positions(game, boards, turns, sampling.deterministic) if positions else None,
-        "usage": count_tokens(interview.answers[key] for key in interview.used),
+        "usage": count_tokens(interview.answers[key] for key in interview.requests),
         "new": count_tokens(interview.answers[key] for key in interview.new),
     }
 
@@ -105,23 +108,13 @@ def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
 
 
 def make_games(settings: TextGameConfig, games: int) -> list[TextGame]:
-    """Return games against the opponent of the settings, all in the presentation of their seed.
+    """Return games against the opponent of the settings.
 
     Games 2 i and 2 i + 1 are pair i: both have the skips and the opponent's random numbers of the seed
     ``settings.seed + i``, as ``ttt/MNK-v0`` has them, and the model moves first in the former.
     """
-    shared, seed = _shared(settings), settings.seed
-    return [TextGame(**shared | {"seat": number % 2, "seed": seed + number // 2}) for number in range(games)]
-
-
-def make_turns(settings: TextGameConfig, boards: Boards) -> list[TextGame]:
-    """Return a game that begins in each position."""
-    shared, rows = _shared(settings) | {"opponent": SELF}, range(len(boards.mover))
-    return [TextGame(**shared | {"start": boards.position(row)}) for row in rows]
-
-
-def _shared(settings: TextGameConfig) -> dict[str, Any]:
-    return vars(settings) | {"presentation": make_presentation(settings.presentation, settings.game, settings.seed)}
+    seats = [{"seat": number % 2, "seed": settings.seed + number // 2} for number in range(games)]
+    return [TextGame(**vars(settings) | seat) for seat in seats]
 
 
 def reachable_positions(game: Game) -> Boards:
@@ -178,13 +171,11 @@ def describe_blunders(game: Game, boards: Boards, actions: Int64Array, values: F
     for row in range(len(actions)):
         rows[to_text(boards.position(row), game)].append(row)
     blunders = []
-    for text, same in rows.items():
+    for same in rows.values():
         shares = np.bincount(actions[same], minlength=game.cells) / len(same)
         choice = Choice(boards.position(same[0]), shares, None, values[same[0]])
-        if (loss := choice.loss) is not None and loss > VALUE_TOLERANCE:
-            moves = {str(cell): float(shares[cell]) for cell in choice.played}
-            facts = {"moves": moves, "best": choice.best.tolist(), "loss": loss, "times": len(same)}
-            blunders.append({"position": text, **facts})
+        if (choice.loss or 0.0) > VALUE_TOLERANCE:
+            blunders.append({**choice.to_dict(game), "times": len(same)})
     return sorted(blunders, key=lambda blunder: -blunder["loss"] * blunder["times"])[:MAX_BLUNDERS]
 
 
@@ -198,38 +189,18 @@ def describe_games(settings: TextGameConfig, texts: Sequence[TextGame], luck_cor
     The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     game, correction = settings.game, make_correction(luck_correction, settings.game)
-    results = np.array([text.result(text.seats[0]) for text in texts])
-    pairs = np.zeros((3, 3), np.int64)
-    np.add.at(pairs, (1 - results[::2], 1 - results[1::2]), 1)
+    results = np.array([text.outcome.result_index(text.seats[0]) for text in texts]).reshape(-1, 2).T
     ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
     lost = sum(turn.by == "answer" for turn in ends)
     first = next((turn.problems[-1].message if turn.problems else "it has given up" for turn in ends), "")
-    corrected = None
+    luck = None
     if correction is not None:
         expected = correction.expected_values(make_policy(settings.opponent, game))
-        scores = 1 + results - [game_luck(text, correction, expected) for text in texts]
-        corrected = CorrectedPairs.from_scores(scores.reshape(-1, 2).mean(axis=1) / 2)
-    score = Score(pairs, None, Forfeits(lost, len(ends) - lost, first), corrected)
+        credits = [turn_credits(text.turns, text.seats[0], correction, expected) for text in texts]
+        luck = np.array([sum(credit.luck for credit in of_game) for of_game in credits]).reshape(-1, 2).T
+    score = Score.from_games(results, luck, forfeits=Forfeits(lost, len(ends) - lost, first))
     turns = [turn for text in texts for turn in text.turns if turn.position.mover == text.seats[0]]
     return {**score.to_record(), **score.to_dict(), **describe_turns(game, turns)}
-
-
-def game_luck(text: TextGame, correction: LuckCorrection, position_values: PositionValues | None) -> float:
-    """Return the luck of the model in its game against an opponent.
-
-    Args:
-        text: the game.
-        correction: the value function.
-        position_values: the expected values before the opponent's draws, if known: then their luck counts too.
-    """
-    seat = text.seats[0]
-    luck = 0.0
-    for turn, credit in zip(text.turns, turn_credits(text.turns, seat, correction), strict=True):
-        luck += credit.luck
-        if position_values is not None and turn.by == "opponent" and turn.action >= 0:
-            expected = float(position_values.values(Boards.from_positions([turn.position]))[0])
-            luck += credit.value + credit.change - (1 - 2 * seat) * expected
-    return luck
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -247,10 +218,8 @@ def describe_positions(game: Game, boards: Boards, turns: Sequence[Turn], pure: 
         logits, named = np.zeros(boards.cells.shape), np.flatnonzero(actions >= 0)
         logits[named, actions[named]] = CERTAIN
         measured = strength(game, SoftmaxTable(PositionIndex(game, boards), logits), EXACT_OPPONENTS)
-        exact = {
-            **measured.measures,
-            "gains": dict(zip(("first", "second"), measured.gains or (), strict=True)),
-            "results": {opponent: result._asdict() for opponent, result in measured.results.items()},
-        }
+        gains = dict(zip(("first", "second"), measured.gains or (), strict=True))
+        results = {opponent: result._asdict() for opponent, result in measured.results.items()}
+        exact = {**measured.measures, "gains": gains, "results": results}
     head = {"positions": len(turns), "without_move": int((actions < 0).sum())}
     return {**head, **describe_turns(game, turns), "exact": exact}

@@ -24,7 +24,6 @@ from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
 from ttt_eval.exact.dynamic_programming import match_outcome
@@ -356,12 +355,7 @@ def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> l
 
 def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
     """Return the positions with the largest losses against random play, which reaches every position."""
-    positions = []
-    for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS):
-        choice = mistake.choice
-        played = {str(cell): float(choice.probabilities[cell]) for cell in choice.played}
-        losses = {"loss": mistake.loss, "likely": mistake.likely, "cost": mistake.cost}
-        positions.append(
-            {"position": to_text(choice.position, game), **losses, "played": played, "best": choice.best.tolist()}
-        )
-    return positions
+    return [
+        {**mistake.choice.to_dict(game), "loss": mistake.loss, "likely": mistake.likely, "cost": mistake.cost}
+        for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
+    ]

@@ -28,7 +28,7 @@ from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, pl
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
 from ttt_eval.matches.openings import Openings
-from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score, Times
+from ttt_eval.matches.score import Forfeits, Score, Times
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import Unit, do_units
 
@@ -458,22 +458,18 @@ class _Block:
 
     def score(self) -> Score:
         """Return the score of the finished games, corrected by their luck."""
-        pairs, swapped = len(self.numbers), self.swapped
+        swapped, luck, shape = self.swapped, None, (2, len(self.numbers))
         # a's results: 0 win, 1 draw, 2 loss
         result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == swapped, 0, 2))
-        results = np.zeros((3, 3), np.int64)
-        np.add.at(results, (result[:pairs], result[pairs:]), 1)
         lengths = np.zeros((2, 3, self.match.game.cells + 1), np.int64)
         np.add.at(lengths, (swapped.astype(np.int64), result, self.stones), 1)
         reasons = {row: str(why) for row, why in self.forfeits.items() if not isinstance(why, OutOfTimeError)}
         lost = result[list(reasons)] == 2
         forfeits = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(reasons.values()), ""))
-        corrected = None
         if self.luck is not None:
-            points = (2 - result - np.where(swapped, -self.luck.luck, self.luck.luck)) / 2  # a's
-            corrected = CorrectedPairs.from_scores((points[:pairs] + points[pairs:]) / 2)
-        times = [player.times for player in self.players if isinstance(player, TimedGames)]
-        return Score(results, lengths, forfeits, corrected, (times[0], times[1]) if times else None)
+            luck = np.where(swapped, -self.luck.luck, self.luck.luck).reshape(shape)
+        times = tuple(player.times for player in self.players if isinstance(player, TimedGames)) or None
+        return Score.from_games(result.reshape(shape), luck, lengths=lengths, forfeits=forfeits, times=times)
 
     def played_game(self, row: int) -> PlayedGame:
         """Return a finished game."""

@@ -172,6 +172,21 @@ class Score:
         return cls(np.zeros((3, 3), np.int64), lengths)
 
     @classmethod
+    def from_games(cls, results: Int64Array, luck: Float64Array | None = None, **more: Any) -> Score:
+        """Return the score of pairs of games.
+
+        Args:
+            results: int64[2, P]: of a as player_0, and as player_1: 0 win, 1 draw, 2 loss.
+            luck: float64[2, P]: of a; None if it is not corrected.
+            more: further attributes.
+        """
+        pairs, corrected = np.zeros((3, 3), np.int64), None
+        np.add.at(pairs, tuple(results), 1)
+        if luck is not None:
+            corrected = CorrectedPairs.from_scores(((2 - results - luck) / 2).sum(axis=0) / 2)
+        return cls(pairs, corrected=corrected, **more)
+
+    @classmethod
     def from_pentanomial(cls, counts: Sequence[int], corrected: CorrectedPairs | None = None) -> Score:
         """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points, each pair in one of its forms."""
         pairs = np.zeros((3, 3), np.int64)

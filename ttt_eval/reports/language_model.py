@@ -13,8 +13,8 @@ USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
 """Keys of the usage of a language model."""
 COUNTS = ("moves", "regret", "blunders", "answers", "illegal_share")
 """Keys of its moves."""
-OPTIONS = ("model", "presentation", "illegal", "temperature", "max_tokens")
-"""Keys of options that all its commands have."""
+OPTIONS = ("model", "endpoint", "answers", "presentation", "illegal", "temperature", "max_tokens")
+"""Keys of options that its commands have."""
 
 
 def language_model_report(result: LanguageModelResult) -> Report:
@@ -63,10 +63,11 @@ def _illegal_tile(name: str, part: ModelPart) -> Tile:
 def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     """Return the table of moves, and boards of blunders."""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in part.moves["problems"].items())
-    boards = [
-        parts.spot_board(game, spot, spot.moves, spot.loss, f"{spot.position[-1]} to move, {spot.times or 1} times")
-        for spot in part.blunders
-    ]
+    boards = []
+    for spot in part.blunders:
+        times = "once" if spot.times in (None, 1) else f"{spot.times:,} times"
+        title = f"{spot.position[-1]} to move, {times}"
+        boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title))
     return [
         parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
@@ -77,8 +78,7 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
 
 def _reproduction(result: LanguageModelResult) -> Parts:
     raw = result.raw
-    options = {"endpoint": raw["endpoint"]} if raw["endpoint"] else {"answers": "answers.jsonl"}
-    options |= {key: raw[key] for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
+    options = {key: raw.get(key) for key in OPTIONS} | {"fields": json.dumps(raw["fields"])}
     if result.games is not None:
         options |= {"games": raw["games"]["games"], "opponent": result.opponent}
     if result.positions is not None:

@@ -21,7 +21,7 @@ def sprt_report(result: SprtResult) -> Report:
     a, b, score, test = result.a, result.b, read_score(result.raw), result.test
     elo = formats.elo_interval(result.score)
     tiles = [
-        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {_elo(elo)}"),
+        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {formats.format_ends(elo, formats.format_elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
     ]
@@ -127,7 +127,7 @@ def ladder_report(result: LadderResult) -> Report:
         shares, games = (row["win"], row["draw"], row["loss"]), "exact" if result.exact else f"{row['games']:,}"
         against.append((result.rungs[row["rung"]]["spec"], *shares, row["score"], row["expected"], games, shares))
     boards = [
-        parts.spot_board(game, spot, spot.played, spot.loss, likely=spot.likely) for spot in result.worst_positions
+        parts.spot_board(game, spot, spot.moves, spot.loss, likely=spot.likely) for spot in result.worst_positions
     ]
     none = "It loses nothing." if result.regret == 0 else page.words("no worst positions")
     options = {"games": int(result.settings["games"]) or None, "seed": int(result.settings["seed"])}

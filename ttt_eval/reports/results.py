@@ -41,7 +41,6 @@ class Spot(Struct):
     loss_a: float | None = None
     loss_b: float | None = None
     moves: dict[int, float] = field(default_factory=dict)
-    played: dict[int, float] = field(default_factory=dict)
     a: dict[int, float] = field(default_factory=dict)
     b: dict[int, float] = field(default_factory=dict)
 

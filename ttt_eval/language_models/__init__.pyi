@@ -1,0 +1,1 @@
+from .dataset import make_rows as make_rows
