@@ -7,19 +7,21 @@ the memory.
 
 from __future__ import annotations
 
-import logging
 import mimetypes
 from collections.abc import Container
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
+from msgspec import json
 from starlette.datastructures import Headers
 from starlette.middleware.base import RequestResponseEndpoint
 
 from ttt_apps.explorer.api import ExplorerApi
+from ttt_apps.explorer.panels import REFUSALS, to_sentence
+from ttt_apps.explorer.schemas import ValuesRequest
 
 MAX_BYTES = 16 << 10
 """Maximum size of a request's body in bytes."""
@@ -38,12 +40,19 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     """Return the application of an API, for this machine only.
 
     Args:
-        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool.
+        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool. The answer to values is a line
+            for each panel, which is sent when the panel is computed.
         port: of the server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for endpoint in (api.about, api.review, api.move, api.values, api.puzzles):
+    for endpoint in (api.about, api.review, api.move, api.puzzles):
         app.post(f"/api/{endpoint.__name__}")(endpoint)
+
+    @app.post("/api/values")
+    def values(request: ValuesRequest) -> StreamingResponse:
+        answers = api.values(request)
+        return StreamingResponse((json.encode(answer) + b"\n" for answer in answers), media_type="application/x-ndjson")
+
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
@@ -56,17 +65,12 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
         if isinstance(problem, RequestValidationError):
             first = problem.errors()[0]
             where = ".".join(map(str, first["loc"][1:])) or "the request"
-            return _error(400, f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
-        return _error(400, str(problem).partition("\n")[0] or type(problem).__name__)
-
-    async def fail(_: Request, problem: Exception) -> JSONResponse:
-        logging.getLogger(__name__).error("an error of the server", exc_info=problem)
-        return _error(500, "this cannot be answered because of an error of the server: see its log")
+            problem = ValueError(f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
+        return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))
 
     app.middleware("http")(guard)
-    for kind in (RequestValidationError, ValueError, TypeError, OSError, MemoryError):
+    for kind in (RequestValidationError, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
-    app.add_exception_handler(Exception, fail)
     return app
 
 

@@ -92,7 +92,4 @@ def max_depth(game: Game) -> int:
 def check_table(game: Game, what: str) -> None:
     """Raise ValueError for a board too large to compute a table in a moment."""
     if game.cells > MAX_TABLE_CELLS:
-        raise ValueError(
-            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to "
-            f"{MAX_TABLE_CELLS} cells, or a search"
-        )
+        raise ValueError(f"{what} is not offered on {game}: choose up to {MAX_TABLE_CELLS} cells, or a search")
