@@ -7,7 +7,6 @@ shared between visitors. Caches of bounded size keep expensive objects: solved g
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -49,15 +48,8 @@ class ExplorerApi:
         self._solutions = Solutions(root.databases)
         self._panels = Panels(root, self._solutions)
 
-    def start_warming(self) -> None:
-        """Compile in the background by handling typical first requests: panels and a reply.
-
-        Moves on the board are interpreted meanwhile.
-        """
-        threading.Thread(target=self.warm, name="warm", daemon=True).start()
-
     def warm(self) -> None:
-        """Do the work of :meth:`start_warming`, and return when it is done."""
+        """Compile by handling typical first requests: panels and a reply."""
         kinds = "exact", "random", "compressed", "mcts", "search", "prove"
         body = {"game": {}, "position": ".../.../... o", "panels": [{"kind": kind} for kind in kinds]}
         list(self.values(ValuesRequest.model_validate(body)))
@@ -71,10 +63,7 @@ class ExplorerApi:
             "methods": get_args(Method),
             "link": "",
             "most_skips": MAX_EXPLORER_SKIP,
-            "policies": {
-                name: {key: setting._asdict() for key, setting in policies.settings_of(name).items()}
-                for name in policies.OFFERED
-            },
+            "policies": {name: policies.settings_of(name) for name in policies.OFFERED},
             "runs": [{"name": name} for name in self.root.runs()],
         }
 

@@ -16,8 +16,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from msgspec import json
-from starlette.datastructures import Headers
-from starlette.middleware.base import RequestResponseEndpoint
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.panels import REFUSALS, to_sentence
@@ -54,12 +54,7 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
         return StreamingResponse((json.encode(answer) + b"\n" for answer in answers), media_type="application/x-ndjson")
 
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
-    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-
-    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        response = _refusal(request.method, request.headers, hosts) or await call_next(request)
-        response.headers.update(HEADERS)
-        return response
+    app.add_middleware(Guard, hosts={f"127.0.0.1:{port}", f"localhost:{port}"})
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
         if isinstance(problem, RequestValidationError):
@@ -68,10 +63,30 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
             problem = ValueError(f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
         return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))
 
-    app.middleware("http")(guard)
     for kind in (RequestValidationError, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
     return app
+
+
+class Guard:
+    """Middleware that refuses requests, and adds the headers to all responses.
+
+    Starlette's ``BaseHTTPMiddleware`` would pass every line of a response through a queue and a task of its own.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Container[str]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        refusal = _refusal(scope["method"], Headers(scope=scope), self.hosts)
+        await (refusal or self.app)(scope, receive, send_with_headers)
 
 
 def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response | None:
