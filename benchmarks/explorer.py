@@ -127,9 +127,9 @@ def visit(host: str, ended: threading.Event, wait: float) -> None:
             cells["abc".index(column) + 3 * (int(row) - 1)] = "ox"[number % 2]
         rows = "/".join("".join(cells[start : start + 3]) for start in (0, 3, 6))
         request(host, "POST", "/api/review", {"game": GAME, "moves": " ".join(CLICKS[:count]), "wait": True})
-        for kind in KINDS:
-            body = {"game": GAME, "position": f"{rows} {'ox'[count % 2]}", "panel": {"kind": kind}}
-            request(host, "POST", "/api/values", body)
+        panels = [{"kind": kind} for kind in KINDS]
+        body = {"game": GAME, "position": f"{rows} {'ox'[count % 2]}", "panels": panels}
+        request(host, "POST", "/api/values", body)
 
 
 def measure(name: str, rounds: int, seconds: float) -> Measured:

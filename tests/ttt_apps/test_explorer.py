@@ -1,5 +1,6 @@
 """The explorer's responses and rejections. Its page in a browser: test_explorer_page.py."""
 
+import json
 import random
 import signal
 import socket
@@ -20,7 +21,7 @@ from ttt_apps.board import LiveGame
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.command import listening
 from ttt_apps.explorer.root import Root
-from ttt_apps.explorer.schemas import ReviewRequest, ValuesRequest
+from ttt_apps.explorer.schemas import ValuesRequest
 from ttt_apps.explorer.solutions import LRUCache
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
@@ -65,12 +66,15 @@ def ask(client, path, /, **content):
 
 
 def values(client, position, *panels, game=SKIPS):
-    return [ask(client, "values", game=game, position=position, panel=panel) for panel in panels]
+    answer = client.post("/api/values", json={"game": game, "position": position, "panels": panels})
+    return [json.loads(line) for line in answer.iter_lines()]
 
 
 def why_not(client, position, panel, game=SKIPS):
     """Why there is no panel."""
-    return error(client.post("/api/values", json={"game": game, "position": position, "panel": panel}))
+    [answer, beside] = values(client, position, panel, {"kind": "search", "depth": 1}, game=game)
+    assert "values" in beside
+    return answer["error"]
 
 
 def error(answer, status=400):
@@ -292,17 +296,18 @@ NAMES = ("/etc/passwd", "../secret", "first/../first", "", ".", "x\0")
 BAD = [
     *(("puzzles", {"run": name}, "there is no run ") for name in NAMES),
     ("move", {"game": LARGE, "seed": 1, "policy": "expectiminimax:depth=9"}, "depth=9 takes too long on 15 x 15"),
-    ("values", {"game": SKIPS, "position": START, "panel": {"kind": "exact", "more": 1}}, "'panel.more'"),
-    ("values", {"game": SKIPS, "position": "ooo/xx./... x", "panel": EXACT}, ""),
-    ("values", {"game": {"rows": 16}, "position": START, "panel": EXACT}, "'game'"),
-    ("values", {"game": {"skip_chance": 0.6}, "position": START, "panel": EXACT}, "'game'"),
-    ("values", {"game": {"first": "x"}, "position": START, "panel": EXACT}, "'game.first'"),
-    ("values", {"game": {}, "position": ".../.../... x", "panel": EXACT}, "comes from no game"),
+    ("values", {"game": SKIPS, "position": START, "panels": [{"kind": "exact", "more": 1}]}, "'panels.0.more'"),
+    ("values", {"game": SKIPS, "position": START, "panels": [EXACT] * 9}, "'panels'"),
+    ("values", {"game": SKIPS, "position": "ooo/xx./... x", "panels": [EXACT]}, ""),
+    ("review", {"game": {"rows": 16}}, "'game'"),
+    ("review", {"game": {"skip_chance": 0.6}}, "'game'"),
+    ("review", {"game": {"first": "x"}}, "'game.first'"),
+    ("values", {"game": {}, "position": ".../.../... x", "panels": [EXACT]}, "comes from no game"),
     ("values", [], "'the request'"),
     ("move", {"game": SKIPS, "seed": 1, "policy": "random", "moves": "a1 b1 a2 b2 a3"}, "the game is over"),
     ("review", {"game": {"gravity": True}, "moves": "b3 b1"}, "move 2, b1, is illegal: stones fall to the lowest"),
     ("review", {"game": SKIPS, "moves": "b2 b2"}, "holds a stone"),
-    ("puzzles", {"line": {"game": LARGE, "moves": "a1"}}, "is not offered on a board of 15 x 15"),
+    ("puzzles", {"line": {"game": LARGE, "moves": "a1"}}, "is not offered on 15 x 15"),
 ]
 
 
@@ -326,11 +331,8 @@ def test_requests_that_are_no_json_or_have_another_address_are_rejected(client):
     ("status", "headers"),
     [
         *((421, {"host": host}) for host in ("evil.example", "evil.example:8000", "127.0.0.1:80", "127.0.0.1", "")),
-        *(
-            (403, {"origin": f"{origin}"})
-            for origin in ("http://evil.example", "null", "https://127.0.0.1:8000", "http://127.0.0.1:8001",
-                           "http://localhost:8000")
-        ),
+        *((403, {"origin": f"http://{host}"}) for host in ("evil.example", "127.0.0.1:8001", "localhost:8000")),
+        *((403, {"origin": origin}) for origin in ("null", "https://127.0.0.1:8000")),
         (200, {"origin": "http://127.0.0.1:8000"}),
         (200, {"host": "LOCALHOST:8000"}),
         (403, {"sec-fetch-site": "cross-site"}),
@@ -378,9 +380,9 @@ def test_concurrent_requests_do_not_interfere(root):
 
     def visit(seed):
         for ply in random_game(GAME_3X3, seed)[0].plies:
-            body = {"game": SKIPS, "position": to_text(ply.position, GAME_3X3)}
-            for panel in ({"kind": "compressed", "rank": seed}, {"kind": "mcts", "simulations": 20}, EXACT):
-                answer = api.values(ValuesRequest.model_validate({**body, "panel": panel}))
+            panels = [{"kind": "compressed", "rank": seed}, {"kind": "mcts", "simulations": 20}, EXACT]
+            body = {"game": SKIPS, "position": to_text(ply.position, GAME_3X3), "panels": panels}
+            *_, answer = api.values(ValuesRequest.model_validate(body))
             check_values(answer, solution.action_values(Boards.from_positions([ply.position]))[0])
 
     with ThreadPoolExecutor(4) as pool:
@@ -388,11 +390,10 @@ def test_concurrent_requests_do_not_interfere(root):
 
 
 def test_an_internal_error_is_one(monkeypatch):
-    def review(self, request: ReviewRequest):
-        return {}["missing"]
-
-    monkeypatch.setattr(ExplorerApi, "review", review)
-    error(client_of(make_explorer()).post("/api/review", json={"game": SKIPS}), 500)
+    monkeypatch.setattr(LRUCache, "get", lambda *_: {}["missing"])
+    client = client_of(make_explorer())
+    error(client.post("/api/review", json={"game": SKIPS, "wait": True}), 500)
+    assert "error of the server" in why_not(client, START, EXACT)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

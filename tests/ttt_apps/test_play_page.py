@@ -145,20 +145,17 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
         live = played(game, seed)
         line = line_of(live)
         position = live.plies[(seed * len(live.plies)) // 4].position
-        bodies = [{"game": line["game"], "position": to_text(position, game), "panel": panel} for panel in panels]
-        facts, puzzles, *result = answer(
-            ("review", line), ("puzzles", {"line": line}), *(("values", body) for body in bodies)
-        )
+        body = {"game": line["game"], "position": to_text(position, game)}
+        questions = [("values", {**body, "panel": panel}) for panel in panels]
+        facts, puzzles, *result = answer(("review", line), ("puzzles", {"line": line}), *questions)
         expected = api.review(ReviewRequest(**line, wait=True))
         assert facts["values"] == pytest.approx(expected["values"], abs=1e-9)
         for ours, reference in zip(facts["plies"], expected["plies"], strict=True):
             assert ours["best"] == reference["best"]
             assert (ours["loss"], ours["luck"]) == pytest.approx((reference["loss"], reference["luck"]), abs=1e-9)
-        for body, numbers_there in zip(bodies, result, strict=True):
-            here = api.values(ValuesRequest.model_validate(body))
-            np.testing.assert_allclose(
-                np.array(numbers_there["values"], float), np.array(here["values"], float), atol=1e-9
-            )
+        served = api.values(ValuesRequest.model_validate({**body, "panels": panels}))
+        for reference, ours in zip(served, result, strict=True):
+            np.testing.assert_allclose(np.array(ours["values"], float), np.array(reference["values"], float), atol=1e-9)
         if game.cells <= 12:
             mistakes = api.puzzles(PuzzlesRequest.model_validate({"line": line}))["puzzles"]
             own = {puzzle["position"]: puzzle for puzzle in puzzles["puzzles"]}

@@ -7,7 +7,7 @@ shared between visitors. Caches of bounded size keep expensive objects: solved g
 from __future__ import annotations
 
 import dataclasses
-import threading
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import numpy as np
@@ -15,11 +15,11 @@ import numpy as np
 from baselines.compression import Method
 from learners.checkpoint import policy_name
 from ttt_apps.board import LiveGame
-from ttt_apps.explorer import policies, schemas
+from ttt_apps.explorer import policies
 from ttt_apps.explorer.panels import Panels, refused_panels
 from ttt_apps.explorer.review import review_game, to_played_game
 from ttt_apps.explorer.root import Root
-from ttt_apps.explorer.schemas import LineRequest, MoveRequest, PuzzlesRequest, ReviewRequest, ValuesRequest
+from ttt_apps.explorer.schemas import MoveRequest, PuzzlesRequest, ReviewRequest, ValuesRequest
 from ttt_apps.explorer.solutions import Solutions, first_stones
 from ttt_envs.agents.policy import act
 from ttt_envs.game.boards import Boards, check_opening, from_text
@@ -27,7 +27,6 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import refuse_hidden
 from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
-from ttt_eval.matches.games import PlayedGame
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
 from ttt_eval.reports.formats import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP
 
@@ -41,7 +40,7 @@ class ExplorerApi:
     Args:
         root: folder of runs.
 
-    All raise ValueError, with a sentence, for an invalid request.
+    All raise one of :data:`panels.REFUSALS`, with a sentence, for an invalid request.
     """
 
     def __init__(self, root: Root) -> None:
@@ -49,20 +48,12 @@ class ExplorerApi:
         self._solutions = Solutions(root.databases)
         self._panels = Panels(root, self._solutions)
 
-    def start_warming(self) -> None:
-        """Compile in the background by handling typical first requests: panels and a reply.
-
-        Moves on the board are interpreted meanwhile.
-        """
-        threading.Thread(target=self.warm, name="warm", daemon=True).start()
-
     def warm(self) -> None:
-        """Do the work of :meth:`start_warming`, and return when it is done."""
-        game = Game()
-        for kind in ("exact", "random", "compressed", "mcts", "search", "prove"):
-            panel = schemas.PanelRequest.model_validate({"kind": kind})
-            self.values(ValuesRequest(game=game, position=".../.../... o", panel=panel))
-        self.move(MoveRequest(game=game, seed=0, policy="optimal"))
+        """Compile by handling typical first requests: panels and a reply."""
+        kinds = "exact", "random", "compressed", "mcts", "search", "prove"
+        body = {"game": {}, "position": ".../.../... o", "panels": [{"kind": kind} for kind in kinds]}
+        list(self.values(ValuesRequest.model_validate(body)))
+        self.move(MoveRequest(game=Game(), seed=0, policy="optimal"))
 
     def about(self) -> dict[str, Any]:
         """Return the available runs, policies and settings."""
@@ -72,10 +63,7 @@ class ExplorerApi:
             "methods": get_args(Method),
             "link": "",
             "most_skips": MAX_EXPLORER_SKIP,
-            "policies": {
-                name: {key: setting._asdict() for key, setting in policies.settings_of(name).items()}
-                for name in policies.OFFERED
-            },
+            "policies": {name: policies.settings_of(name) for name in policies.OFFERED},
             "runs": [{"name": name} for name in self.root.runs()],
         }
 
@@ -86,7 +74,7 @@ class ExplorerApi:
         stored; ``part``, for the last moves; or ``none``. ``refused`` has the panels that the game does not have, and
         ``unplayable`` the policies that do not play it, with what they need; ``opponent`` plays it.
         """
-        played = _request_game(request)
+        played = to_played_game(request)
         game, facts = played.game, {"values": None, "plies": None}
         state = self._solutions.availability(game)
         if state == "now" or (request.wait and state == "soon"):
@@ -105,7 +93,7 @@ class ExplorerApi:
 
     def move(self, request: MoveRequest) -> dict[str, int]:
         """Return the cell that a policy plays; its random numbers are those of the seed and the number of moves."""
-        played = _request_game(request)
+        played = to_played_game(request)
         if played.result is not None:
             raise ValueError("the game is over: begin another, or go back")
         policy, lock = self._panels.policy(request.policy, played.game)
@@ -113,16 +101,17 @@ class ExplorerApi:
         with lock:
             return {"cell": int(act(policy, Boards.from_positions([played.end()]), rng)[0])}
 
-    def values(self, request: ValuesRequest) -> dict[str, Any]:
-        """Return the values of the moves in a position, by one panel."""
+    def values(self, request: ValuesRequest) -> Iterator[dict[str, Any]]:
+        """Return the values of the moves in a position, by one panel after the other, each computed when it is read."""
         position = from_text(request.position, request.game)
         check_opening(request.game, position, "the position")
-        return self._panels.answer(request.game, Boards.from_positions([position]), request.panel)
+        boards = Boards.from_positions([position])
+        return (self._panels.answer(request.game, boards, panel) for panel in request.panels)
 
     def puzzles(self, request: PuzzlesRequest) -> dict[str, Any]:
         """Return the puzzles of a game, of a run, or the built-in ones."""
         if request.line is not None:
-            played = _request_game(request.line)
+            played = to_played_game(request.line)
             policies.check_table(played.game, "practice with the mistakes of a game")
             puzzles = list(from_games([played], solver=self._solutions.get))
         elif request.run is not None:
@@ -139,7 +128,3 @@ class ExplorerApi:
             if not policy.pure or not affordable(game, policy):
                 raise ValueError(f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it")
             return [dataclasses.replace(puzzle, why=name) for puzzle in from_policy(game, policy)]
-
-
-def _request_game(request: LineRequest) -> PlayedGame:
-    return to_played_game(request.game, request.opening, request.moves)

@@ -7,19 +7,21 @@ the memory.
 
 from __future__ import annotations
 
-import logging
 import mimetypes
 from collections.abc import Container
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.datastructures import Headers
-from starlette.middleware.base import RequestResponseEndpoint
+from msgspec import json
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttt_apps.explorer.api import ExplorerApi
+from ttt_apps.explorer.panels import REFUSALS, to_sentence
+from ttt_apps.explorer.schemas import ValuesRequest
 
 MAX_BYTES = 16 << 10
 """Maximum size of a request's body in bytes."""
@@ -38,36 +40,53 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     """Return the application of an API, for this machine only.
 
     Args:
-        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool.
+        api: whose methods are ``POST /api/NAME``; FastAPI calls them in its thread pool. The answer to values is a line
+            for each panel, which is sent when the panel is computed.
         port: of the server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for endpoint in (api.about, api.review, api.move, api.values, api.puzzles):
+    for endpoint in (api.about, api.review, api.move, api.puzzles):
         app.post(f"/api/{endpoint.__name__}")(endpoint)
-    app.mount("/", StaticFiles(directory=ASSETS, html=True))
-    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
-    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        response = _refusal(request.method, request.headers, hosts) or await call_next(request)
-        response.headers.update(HEADERS)
-        return response
+    @app.post("/api/values")
+    def values(request: ValuesRequest) -> StreamingResponse:
+        answers = api.values(request)
+        return StreamingResponse((json.encode(answer) + b"\n" for answer in answers), media_type="application/x-ndjson")
+
+    app.mount("/", StaticFiles(directory=ASSETS, html=True))
+    app.add_middleware(Guard, hosts={f"127.0.0.1:{port}", f"localhost:{port}"})
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
         if isinstance(problem, RequestValidationError):
             first = problem.errors()[0]
             where = ".".join(map(str, first["loc"][1:])) or "the request"
-            return _error(400, f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
-        return _error(400, str(problem).partition("\n")[0] or type(problem).__name__)
+            problem = ValueError(f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
+        return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))
 
-    async def fail(_: Request, problem: Exception) -> JSONResponse:
-        logging.getLogger(__name__).error("an error of the server", exc_info=problem)
-        return _error(500, "this cannot be answered because of an error of the server: see its log")
-
-    app.middleware("http")(guard)
-    for kind in (RequestValidationError, ValueError, TypeError, OSError, MemoryError):
+    for kind in (RequestValidationError, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
-    app.add_exception_handler(Exception, fail)
     return app
+
+
+class Guard:
+    """Middleware that refuses requests, and adds the headers to all responses.
+
+    Starlette's ``BaseHTTPMiddleware`` would pass every line of a response through a queue and a task of its own.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Container[str]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        refusal = _refusal(scope["method"], Headers(scope=scope), self.hosts)
+        await (refusal or self.app)(scope, receive, send_with_headers)
 
 
 def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response | None:

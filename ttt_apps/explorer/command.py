@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
@@ -60,7 +61,8 @@ class Web:
         api = ExplorerApi(Root(folder, DATABASES.resolve() if DATABASES.is_dir() else None))
         with listening(self.port) as bound:
             port = bound.getsockname()[1]
-            api.start_warming()
+            # moves on the board are interpreted meanwhile
+            threading.Thread(target=api.warm, name="warm", daemon=True).start()
             address = f"http://{HOST}:{port}/"
             address += f"#{quote(self.open, safe=LINK_CHARACTERS)}" if self.open else ""
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")

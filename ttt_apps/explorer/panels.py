@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,22 @@ from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
 from ttt_eval.run_files import RunDirectory, run_folder
 
+REFUSALS = ValueError, TypeError, OSError, MemoryError
+"""Errors of what is asked for; all others are those of the server."""
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
 MAX_TABLES, MAX_POLICIES, MAX_SOLVERS = 32, 16, 4
 """Maximum numbers of cached tables, policies and solvers of Connect Four."""
 CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
+
+
+def to_sentence(problem: Exception) -> str:
+    """Return what a visitor is told of an error; one of the server goes to the log."""
+    if isinstance(problem, REFUSALS):
+        return str(problem).partition("\n")[0] or type(problem).__name__
+    logging.getLogger(__name__).error("an error of the server", exc_info=problem)
+    return "this cannot be answered because of an error of the server: see its log"
 
 
 def why_not_proved(game: Game) -> str | None:
@@ -75,11 +85,6 @@ def panel_json(values: Float64Array, notes: list[str], word: str = "value", **mo
     return {"values": numbers, "word": word, "notes": notes, **more}
 
 
-def _value_text(value: float) -> str:
-    """Format a value with its sign; the minus sign is as wide as the plus."""
-    return f"{value + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")
-
-
 class Panels:
     """Computes panels.
 
@@ -89,20 +94,17 @@ class Panels:
     """
 
     def __init__(self, root: Root, solutions: Solutions) -> None:
-        self._root = root
-        self._solutions = solutions
+        self._root, self._solutions = root, solutions
         self._tables = LRUCache(MAX_TABLES)
         self._policies = LRUCache(MAX_POLICIES)
         self._solvers = LRUCache(MAX_SOLVERS)
 
     def answer(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        """Return one panel.
-
-        Raises:
-            ValueError: there is none; the message says why.
-        """
-        panel: Callable[[Game, Boards, PanelRequest], dict[str, Any]] = getattr(self, f"_{request.kind}_panel")
-        return panel(game, boards, request)
+        """Return one panel, or of one that cannot be computed the ``error``, a sentence."""
+        try:
+            return dict(getattr(self, f"_{request.kind}_panel")(game, boards, request))
+        except Exception as problem:
+            return {"error": to_sentence(problem)}
 
     def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         solution = self._solutions.get(game)
@@ -110,8 +112,8 @@ class Panels:
         if stones + 1 < first:
             raise ValueError(f"the database has the positions from {first - 1} stones on, and this has {stones}")
         values = solution.action_values(boards)[0]
-        note = f"The value of best play is {_value_text(float(np.nanmax(values)))} for the mover."
-        return panel_json(values, [note], tie=solution.tie)
+        best = f"{np.nanmax(values) + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")  # as wide as the plus
+        return panel_json(values, [f"The value of best play is {best} for the mover."], tie=solution.tie)
 
     def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         nodes, position = request.nodes, boards.position(0)
@@ -137,12 +139,7 @@ class Panels:
 
         The results of earlier positions remain in the solver's table, so that later ones are found sooner.
         """
-        check_solvable(game)
-
-        def make() -> tuple[Solver, threading.Lock]:
-            return Solver(game, memory=SEARCH_BYTES), threading.Lock()
-
-        solver, lock = self._solvers.get(game, make)
+        solver, lock = self._solvers.get(game, lambda: (Solver(game, memory=SEARCH_BYTES), threading.Lock()))
         with lock:
             bounds = solver.scores(position, nodes=nodes)
         values = np.full(game.cells, np.nan)

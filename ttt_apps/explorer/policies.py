@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from ttt_apps.explorer.root import Root
 from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
@@ -30,7 +31,8 @@ NUMBERS = {
 """Arguments that can be set, with their bounds."""
 
 
-class Setting(NamedTuple):
+@dataclass(frozen=True)
+class Setting:
     """A setting of a policy: a number within bounds."""
 
     default: float | None
@@ -71,10 +73,10 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
         if key not in settings:
             hint = closest_names(key[:40], settings) if settings else f"write {name}"
             raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
-        _, low, high, whole, _ = settings[key]
-        value = convert_value(name, key, text, int if whole else float)
-        if not low <= value <= high:
-            raise ValueError(f"{name}: {key}={value} is not offered here: choose {low:g} to {high:g}")
+        setting = settings[key]
+        value = convert_value(name, key, text, int if setting.whole else float)
+        if not setting.low <= value <= setting.high:
+            raise ValueError(f"{name}: {key}={value} is not offered here: choose {setting.low:g} to {setting.high:g}")
     if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
         raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
     words = [f"{key}={text}" for key, text in given.items()]
@@ -92,7 +94,4 @@ def max_depth(game: Game) -> int:
 def check_table(game: Game, what: str) -> None:
     """Raise ValueError for a board too large to compute a table in a moment."""
     if game.cells > MAX_TABLE_CELLS:
-        raise ValueError(
-            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to "
-            f"{MAX_TABLE_CELLS} cells, or a search"
-        )
+        raise ValueError(f"{what} is not offered on {game}: choose up to {MAX_TABLE_CELLS} cells, or a search")

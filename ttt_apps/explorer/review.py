@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from baselines.exact import Solution
+from ttt_apps.explorer.schemas import LineRequest
 from ttt_envs.game.boards import Boards, cell_at, check_opening, from_text
-from ttt_envs.game.game import Game
 from ttt_envs.game.rules import Outcome, winner
 from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import AGAIN, Move, PlayedGame
@@ -38,16 +38,17 @@ def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     return {"values": values, "plies": plies}
 
 
-def to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:
-    """Return an unfinished or finished game from its moves.
+def to_played_game(request: LineRequest) -> PlayedGame:
+    """Return the unfinished or finished game of a request.
 
     Raises:
         ValueError: an opening that comes from no game, or an illegal move.
     """
+    game, opening = request.game, request.opening
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     check_opening(game, start, "the opening")
     cells, mover = start.cells.copy(), start.mover
-    made = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in moves.split()]
+    made = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in request.moves.split()]
     for cell, skipped in made:
         cells[cell] = mover + 1
         mover = mover if skipped else 1 - mover

@@ -66,11 +66,11 @@ class PanelRequest(BaseRequest):
 
 
 class ValuesRequest(BaseRequest):
-    """A position to evaluate, for one panel."""
+    """A position to evaluate, by several panels: one of each kind, at most."""
 
     game: OfferedGame
     position: str
-    panel: PanelRequest
+    panels: Annotated[list[PanelRequest], Field(max_length=8)]
 
 
 class PuzzlesRequest(BaseRequest):

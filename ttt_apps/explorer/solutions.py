@@ -78,9 +78,10 @@ class Solutions:
         A game of any size is solved ``soon``: the first solution in a process may wait for its compilation.
         """
         if game.cells > _max_cells_in_memory(game):
+            folder = self._database(game)
             if not _may_have_table(game):
-                return "none" if self._database(game) is None else "part"
-            if not (is_stored(game) or self._covers(game)):
+                return "none" if folder is None else "part"
+            if not (is_stored(game) or (folder is not None and is_finished(game, folder))):
                 return "table"
         return "now" if game in self._solutions else "soon"
 
@@ -112,11 +113,6 @@ class Solutions:
             return None
         folder = self._databases / game.slug
         return folder if folder.is_dir() and not folder.is_symlink() else None
-
-    def _covers(self, game: Game) -> bool:
-        """Return whether there is a database of the whole game."""
-        folder = self._database(game)
-        return folder is not None and is_finished(game, folder)
 
 
 def first_stones(solution: Solution) -> int:

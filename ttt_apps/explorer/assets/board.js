@@ -148,14 +148,14 @@ const ttt = (() => {
     /** The cell that is played by a cell: -1 for none. */
     function target(cell) {
       if (!drops) return legal.has(cell) ? cell : -1
-      return [...legal].find((one) => one % columns === cell % columns) ?? -1
+      return [...legal].find((place) => place % columns === cell % columns) ?? -1
     }
 
     /** Mark where a stone would come to rest. */
     function aim(cell = aimed) {
       aimed = cell
       const there = cell < 0 ? -1 : target(cell)
-      squares.forEach((square, one) => square.classList.toggle("aim", one === there))
+      squares.forEach((square, place) => square.classList.toggle("aim", place === there))
     }
 
     function rove(cell) {
@@ -175,21 +175,21 @@ const ttt = (() => {
         const value = values?.[cell] ?? null
         const known = value !== null && stone === 0
         const names = ["cell"]
-        const said = [stone === 0 ? "empty" : STONES[stone]]
+        const parts = [stone === 0 ? "empty" : STONES[stone]]
         if (stone !== 0) names.push(STONES[stone])
         const to = played ? target(cell) : -1
         if (to >= 0) names.push("free")
-        if (last.includes(cell) && stone !== 0) names.push("last") && said.push("last move")
-        if (line.includes(cell)) names.push("line") && said.push(lineWord)
+        if (last.includes(cell) && stone !== 0) names.push("last") && parts.push("last move")
+        if (line.includes(cell)) names.push("line") && parts.push(lineWord)
         if (known) names.push(value < 0 ? "down" : "up")
         const shown = known ? format(value) : ""
-        if (known) said.push(`${word} ${shown.replace("\u2212", "-")}`)
-        if (chosen.includes(cell)) names.push("best") && said.push("best move")
-        if (hint.includes(cell)) names.push("hint") && said.push("hint")
-        if (to >= 0 && to !== cell) said.push(`a stone falls to ${coordinate(to, columns)}`)
+        if (known) parts.push(`${word} ${shown.replace("\u2212", "-")}`)
+        if (chosen.includes(cell)) names.push("best") && parts.push("best move")
+        if (hint.includes(cell)) names.push("hint") && parts.push("hint")
+        if (to >= 0 && to !== cell) parts.push(`a stone falls to ${coordinate(to, columns)}`)
         square.className = names.join(" ")
         square.style.setProperty("--heat", known ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
-        square.setAttribute("aria-label", `${coordinate(cell, columns)}: ${said.join(", ")}`)
+        square.setAttribute("aria-label", `${coordinate(cell, columns)}: ${parts.join(", ")}`)
         if (played) square.setAttribute("aria-disabled", to >= 0 ? "false" : "true")
         const drawing = `${stone}:${shown}`
         if (drawn[cell] !== drawing) {

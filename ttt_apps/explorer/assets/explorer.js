@@ -4,7 +4,7 @@
 function makeSeats() {
   for (const seat of SEATS) {
     const place = find(`seat-${seat}`)
-    const runs = about.runs.map((one) => [`run:${one.name}`, `run ${one.name}`])
+    const runs = about.runs.map(({name}) => [`run:${name}`, `run ${name}`])
     const names = Object.keys(about.policies).filter((name) => name !== "run")
     const options = [[YOU, "you"], ...names.map((name) => [name, name]), ...runs]
     const select = choice(`plays-${seat}`, options, (name) => {
@@ -47,14 +47,14 @@ function showSettings(seat) {
   const [name, given] = partsOf(state[seat])
   const known = Object.entries(about.policies[name] || {})
   place.querySelector("details").hidden = known.length === 0
-  const fields = known.map(([key, one]) => {
+  const fields = known.map(([key, setting]) => {
     const id = `set-${seat}-${key}`
-    const {low: min, high: max, about: title} = one
-    const input = make("input", {id, type: "number", min, max, step: one.whole ? 1 : "any", title, placeholder: one.default ?? ""})
+    const {low: min, high: max, about: title} = setting
+    const input = make("input", {id, type: "number", min, max, step: setting.whole ? 1 : "any", title, placeholder: setting.default ?? ""})
     if (key in given) input.value = given[key]
     input.addEventListener("change", () => {
       const [, now] = partsOf(state[seat])
-      if (input.value === "" || String(input.value) === String(one.default)) delete now[key]
+      if (input.value === "" || String(input.value) === String(setting.default)) delete now[key]
       else now[key] = input.value
       seatPlayer(seat, specOf(name, now))
     })
@@ -86,7 +86,7 @@ function showSetup() {
   panels.policy.select.value = state.policy
   Object.assign(panels.search.slider, {value: state.depth})
   panels.search.shown.textContent = `${state.depth} plies`
-  const nearest = SIMULATIONS.reduce((best, one, number) => (Math.abs(one - state.simulations) < Math.abs(SIMULATIONS[best] - state.simulations) ? number : best), 0)
+  const nearest = SIMULATIONS.reduce((best, count, number) => (Math.abs(count - state.simulations) < Math.abs(SIMULATIONS[best] - state.simulations) ? number : best), 0)
   panels.mcts.slider.value = nearest
   panels.mcts.slider.setAttribute("aria-valuetext", String(state.simulations))
   panels.mcts.shown.textContent = String(state.simulations)
@@ -95,9 +95,9 @@ function showSetup() {
 async function onSize() {
   const wanted = {...state, rows: Number(find("rows").value), columns: Number(find("columns").value), win: Number(find("win").value)}
   const usual = wanted.win === state.win && state.win === defaultWin(state) // another size has another default
-  const said = clampSizes(wanted, usual)
+  const notices = clampSizes(wanted, usual)
   if (!(await mayDiscard("Another board begins another game."))) return showSetup()
-  begin({rows: wanted.rows, columns: wanted.columns, win: wanted.win, rank: null}, said)
+  begin({rows: wanted.rows, columns: wanted.columns, win: wanted.win, rank: null}, notices)
 }
 
 async function onRule(rule) {

@@ -34,6 +34,7 @@ async function look() {
   const mine = ++turn
   clearTimeout(timer)
   hinted = null
+  dropPanels()
   find("trouble").hidden = true
   const isNew = facts.game !== JSON.stringify(gameOf(state))
   if (isNew) facts = {game: "", refused: {}}
@@ -85,13 +86,13 @@ function forget() {
 /** Give the seats of policies that cannot play this game to the one that can. */
 function seatOthers() {
   const replaced = SEATS.filter((seat) => partsOf(state[seat])[0] in facts.unplayable)
-  const said = replaced.map((seat) => {
+  const notices = replaced.map((seat) => {
     const name = partsOf(state[seat])[0]
     state[seat] = facts.opponent
     return `${name} needs ${facts.unplayable[name]}: ${facts.opponent} plays ${seat}`
   })
-  if (!said.length) return
-  notify([find("notice").textContent, ...said].filter(Boolean))
+  if (!notices.length) return
+  notify([find("notice").textContent, ...notices].filter(Boolean))
   showSetup()
   drawGame()
   toAddress()
@@ -179,10 +180,10 @@ function statusOf() {
   const {outcome, mover} = position()
   if (outcome === rules.DRAW) return ["A draw"]
   if (outcome !== null) return [stoneOf(outcome), " has won", ...(state.misere ? [": ", stoneOf(1 - outcome), " completed a line"] : [])]
-  const said = [stoneOf(mover), playsNow() === YOU ? " to move" : ` to move: ${playsNow()}`]
-  if (state.at && line.plies[state.at - 1].skipped) said.push(`, again: ${SEATS[1 - mover]} is skipped`)
-  if (hinted) said.push(`. Hint: ${hinted.text}`)
-  return said
+  const parts = [stoneOf(mover), playsNow() === YOU ? " to move" : ` to move: ${playsNow()}`]
+  if (state.at && line.plies[state.at - 1].skipped) parts.push(`, again: ${SEATS[1 - mover]} is skipped`)
+  if (hinted) parts.push(`. Hint: ${hinted.text}`)
+  return parts
 }
 
 /** Show for a moment that a turn was skipped. */
@@ -227,24 +228,23 @@ function run(on) {
 }
 
 /** Begin a game, with changes of the state; says what is replaced. */
-function begin(changes = {}, said = []) {
+function begin(changes = {}, notices = []) {
   Object.assign(state, {opening: null, moves: [], at: 0, seed: Math.floor(Math.random() * 2 ** 31)}, changes)
-  load(said)
+  load(notices)
 }
 
 /** Show the game of the state, as far as its moves are legal. */
-function load(said = []) {
+function load(notices = []) {
   const {rows, columns} = state
   const opening = state.opening === null ? null : ttt.fromText(state.opening)
   const fits = state.opening === null || (opening !== null && opening.rows === rows && opening.columns === columns)
   if (!fits) {
-    said = [...said, `the opening is no position of a board of ${rows} \u00d7 ${columns}: it is left out`]
+    notices = [...notices, `the opening is no position of a board of ${rows} \u00d7 ${columns}: it is left out`]
     state.opening = null
   }
-  dropPanels()
   showSetup()
   goTo(state.at)
-  notify(line.problem === null ? said : [...said, line.problem])
+  notify(line.problem === null ? notices : [...notices, line.problem])
 }
 
 /** See the position after so many moves, of these moves. */
@@ -280,9 +280,11 @@ async function hint() {
   const kinds = knowsExact() ? ["exact"] : "prove" in facts.refused ? ["mcts"] : ["prove", "mcts"]
   find("hint").disabled = true
   try {
-    for (const kind of kinds) {
-      const answer = await ask("values", {game: gameOf(state), position: here.text, panel: {kind, simulations: 1600}})
+    const body = {game: gameOf(state), position: here.text, panels: kinds.map((kind) => ({kind, simulations: 1600}))}
+    for await (const answer of askValues(body)) {
       if (position() !== here) return
+      if (answer.error) throw new Error(answer.error)
+      const kind = kinds.shift()
       const [cell] = bestOf(answer, here)
       if (cell === undefined) continue
       hinted = {cell, text: `${ttt.coordinate(cell, state.columns)}, by ${PANELS[kind].chip}`}
@@ -362,12 +364,12 @@ function drawSummary() {
   const head = ["player", "moves", "best moves", "lost in all"].map((text) => make("th", {scope: "col"}, text))
   const result = resultOf(line.positions.at(-1).outcome)
   const luck = facts.plies.reduce((sum, ply) => sum + ply.luck, 0)
-  const said = [`Perfect play from the start: ${ttt.signed(facts.values[0], 3)} for o. The result: ${ttt.signed(result, 0)}.`]
-  if (state.skip > 0) said.push(`Skips gave o ${ttt.signed(luck, 3)}; the result without that is ${ttt.signed(result - luck, 3)}.`)
+  const sentences = [`Perfect play from the start: ${ttt.signed(facts.values[0], 3)} for o. The result: ${ttt.signed(result, 0)}.`]
+  if (state.skip > 0) sentences.push(`Skips gave o ${ttt.signed(luck, 3)}; the result without that is ${ttt.signed(result - luck, 3)}.`)
   place.replaceChildren(
     make("h3", {}, "Summary"),
     make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
-    ...said.map((text) => make("p", {class: "quiet"}, text)),
+    ...sentences.map((text) => make("p", {class: "quiet"}, text)),
   )
   const worst = worstMove()
   if (worst === null) return

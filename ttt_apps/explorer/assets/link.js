@@ -34,15 +34,40 @@ let state = null
 /** Ask, and return the answer; an error has a sentence. */
 async function ask(name, body, signal) {
   if (typeof offline !== "undefined") return offline.answer(name, body)
+  const response = await send(name, body, signal)
+  return response.json()
+}
+
+/** Ask for the values of a position by its panels, and yield their answers, each when it is here. */
+async function* askValues({panels, ...body}, signal) {
+  if (typeof offline !== "undefined") {
+    for (const panel of panels) yield offline.answer("values", {...body, panel}).catch(({message}) => ({error: message}))
+    return
+  }
+  const response = await send("values", {...body, panels}, signal)
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ""
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (text + part.value).split("\n")
+      text = lines.pop()
+      yield* lines.map((line) => JSON.parse(line))
+    }
+  } finally {
+    await reader.cancel()
+  }
+}
+
+/** Send a question to the server, and return its response when that begins. */
+async function send(name, body, signal) {
   let response
   try {
     response = await fetch(`/api/${name}`, {method: "POST", body: JSON.stringify(body), signal, headers: {"content-type": "application/json"}})
   } catch (problem) {
     throw problem.name === "AbortError" ? problem : new Error("the explorer does not answer: is it still running?")
   }
-  const answer = await response.json()
-  if (!response.ok) throw new Error(answer.error)
-  return answer
+  if (!response.ok) throw new Error((await response.json()).error)
+  return response
 }
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".")
@@ -53,9 +78,9 @@ function complain(problem) {
 }
 
 /** Say what was replaced or left out; nothing where all is as it was asked. */
-function notify(said) {
-  find("notice").hidden = said.length === 0
-  find("notice").textContent = said.map(sentence).join(" ")
+function notify(notices) {
+  find("notice").hidden = notices.length === 0
+  find("notice").textContent = notices.map(sentence).join(" ")
 }
 
 /** Ask whether a game may be thrown away; true at once where there is none. */
@@ -105,16 +130,16 @@ const fromGame = (game) => ({rows: game.rows, columns: game.columns, win: game.w
 const lineOf = (of) => ({game: gameOf(of), opening: of.opening, moves: of.moves.join(" ")})
 
 function toAddress() {
-  const said = new URLSearchParams()
+  const params = new URLSearchParams()
   const plain = {...fresh(), win: defaultWin(state)}
   for (const key of Object.keys(plain)) {
     const value = key === "at" && state.at === state.moves.length ? null : state[key]
     if (value === null || value === "") continue
-    if (key === "moves") value.length && said.set(key, value.join("."))
-    else if (key === "panels") value.join() !== plain.panels.join() && said.set(key, value.join("."))
-    else if (key === "seed" || value !== plain[key]) said.set(key, value)
+    if (key === "moves") value.length && params.set(key, value.join("."))
+    else if (key === "panels") value.join() !== plain.panels.join() && params.set(key, value.join("."))
+    else if (key === "seed" || value !== plain[key]) params.set(key, value)
   }
-  const hash = "#" + said.toString().replaceAll("%3A", ":").replaceAll("%2F", "/").replaceAll("%2C", ",").replaceAll("%3D", "=")
+  const hash = "#" + params.toString().replaceAll("%3A", ":").replaceAll("%2F", "/").replaceAll("%2C", ",").replaceAll("%3D", "=")
   find("link").href = hash
   try {
     if (hash !== location.hash) history.replaceState(null, "", hash)
@@ -124,16 +149,16 @@ function toAddress() {
 /** The state that the address describes, and what of it was replaced or left out. */
 function fromAddress() {
   const found = fresh()
-  const said = new URLSearchParams(location.hash.slice(1) || about?.link)
+  const params = new URLSearchParams(location.hash.slice(1) || about?.link)
   const problems = []
   const flags = Object.fromEntries(Object.keys(RULES).map((rule) => [rule, ["true", "false"]]))
   const choices = {mode: MODES, show: SHOW, method: Object.keys(METHODS), ...flags}
-  const unknown = [...said.keys()].filter((key) => !(key in found) && !FOREIGN.has(key))
+  const unknown = [...params.keys()].filter((key) => !(key in found) && !FOREIGN.has(key))
   if (unknown.length) {
     const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")
     problems.push(`the link has ${names}, which the explorer does not know: its keys are ${Object.keys(found).join(", ")}`)
   }
-  for (const [key, value] of said) {
+  for (const [key, value] of params) {
     const words = value.split(".").filter(Boolean)
     const part = `${key}=${value.slice(0, 40)} in the link`
     if (!(key in found)) continue
@@ -148,26 +173,26 @@ function fromAddress() {
     } else if (key in choices && !choices[key].includes(value)) problems.push(`${part} is not known: choose ${choices[key].join(", ")}`)
     else found[key] = key in RULES ? value === "true" : value
   }
-  problems.push(...clampSizes(found, !said.has("win")))
-  if (!said.has("at")) found.at = found.moves.length
+  problems.push(...clampSizes(found, !params.has("win")))
+  if (!params.has("at")) found.at = found.moves.length
   found.at = Math.max(0, Math.min(Math.round(found.at), found.moves.length))
   return [found, problems]
 }
 
 /** Bring the sizes of a state into their limits, with the win length of the size if wanted; says what is replaced. */
 function clampSizes(of, usual = false) {
-  const said = []
+  const notices = []
   for (const key of ["rows", "columns"]) {
     const fit = Math.max(1, Math.min(LIMITS[key], Math.round(of[key]) || 1))
-    if (fit !== of[key]) said.push(`boards have 1 to ${LIMITS[key]} ${key}: ${of[key]} is replaced by ${fit}`)
+    if (fit !== of[key]) notices.push(`boards have 1 to ${LIMITS[key]} ${key}: ${of[key]} is replaced by ${fit}`)
     of[key] = fit
   }
   if (usual) of.win = defaultWin(of)
   const longest = Math.max(of.rows, of.columns)
   const win = Math.max(1, Math.min(longest, Math.round(of.win) || 1))
-  if (win !== of.win) said.push(`a line of ${of.win} does not fit on ${of.rows} \u00d7 ${of.columns}: ${win} in a line win`)
+  if (win !== of.win) notices.push(`a line of ${of.win} does not fit on ${of.rows} \u00d7 ${of.columns}: ${win} in a line win`)
   const skip = Math.max(0, Math.min(LIMITS.skip, of.skip))
-  if (skip !== of.skip) said.push(`the chance of a skip is at most ${ttt.percent(LIMITS.skip)}: ${of.skip} is replaced by ${skip}`)
+  if (skip !== of.skip) notices.push(`the chance of a skip is at most ${ttt.percent(LIMITS.skip)}: ${of.skip} is replaced by ${skip}`)
   Object.assign(of, {win, skip, seed: Math.abs(Math.round(of.seed)) % 2 ** 32})
-  return said
+  return notices
 }

@@ -1,5 +1,5 @@
-// Panels: the values of all moves by one method each. Each panel has a request of its own, so that it is drawn when it is
-// finished.
+// Panels: the values of all moves by one method each. All panels of a position are asked for at once, and each is drawn when
+// its answer is here.
 "use strict"
 
 const METHODS = {svd: "SVD", hosvd: "HOSVD", hosvd2: "two-sided HOSVD", hooi: "HOOI", tt: "tensor train"}
@@ -37,9 +37,9 @@ function showWhich() {
     panels[kind].chip.title = why ?? ""
     if (why !== null && !panels[kind].chip.hidden) reasons.set(why, [...(reasons.get(why) ?? []), PANELS[kind].chip])
   }
-  const said = [...reasons].map(([why, kinds]) => `${kinds.join(", ")} (${why})`)
-  find("why").hidden = said.length === 0
-  find("why").textContent = said.length ? `Not here: ${said.join("; ")}.` : ""
+  const texts = [...reasons].map(([why, kinds]) => `${kinds.join(", ")} (${why})`)
+  find("why").hidden = texts.length === 0
+  find("why").textContent = texts.length ? `Not here: ${texts.join("; ")}.` : ""
   find("views").classList.toggle("over", isOver())
   find("over").hidden = !isOver()
 }
@@ -81,47 +81,56 @@ function numbersOf(answer, at) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Questions and answers
 
-/** Leave out the answer of a panel that is still under way. */
+/** Leave out the answer of a panel that is still under way; a request ends if no panel waits for it. */
 function drop(panel) {
-  panel.request?.abort()
+  const {request} = panel
+  settle(panel)
+  if (Object.values(panels).every((other) => other.request !== request)) request?.abort()
+}
+
+function settle(panel) {
   panel.request = null
   clearTimeout(panel.waiting)
+  panel.card.setAttribute("aria-busy", "false")
+  panel.wait.textContent = ""
 }
 
 const dropPanels = () => Object.values(panels).forEach(drop)
 
-/** Ask for panels that are shown. */
-function askPanels(kinds) {
+/** Ask for panels that are shown, all in one request. */
+async function askPanels(kinds) {
   showWhich()
-  if (kinds.length !== 1) dropPanels()
   if (isOver() || hidesValues()) return
-  for (const kind of kinds.filter(isShown)) askPanel(panels[kind])
+  const here = position()
+  const request = new AbortController()
+  const waiting = kinds.filter(isShown).map((kind) => panels[kind])
+  for (const panel of waiting) {
+    drop(panel)
+    panel.request = request
+    panel.waiting = setTimeout(() => (panel.wait.textContent = "Computing."), WAIT_MS)
+    panel.card.setAttribute("aria-busy", "true")
+  }
+  if (!waiting.length) return
+  const body = {game: gameOf(state), position: here.text, panels: waiting.map(({kind}) => bodyOf(kind))}
+  try {
+    for await (const answer of askValues(body, request.signal)) takeAnswer(waiting.shift(), request, here, answer)
+  } catch ({message}) {
+    for (const panel of waiting) takeAnswer(panel, request, here, {error: message})
+  }
 }
 
-async function askPanel(panel) {
-  const here = position()
-  drop(panel)
-  const request = (panel.request = new AbortController())
-  panel.waiting = setTimeout(() => (panel.wait.textContent = "Computing."), WAIT_MS)
-  panel.card.setAttribute("aria-busy", "true")
-  let answer = null
-  let problem = null
-  try {
-    answer = await ask("values", {game: gameOf(state), position: here.text, panel: bodyOf(panel.kind)}, request.signal)
-  } catch (error) {
-    problem = error
-  }
+/** Draw the answer of a panel, unless it is asked something else by now. */
+function takeAnswer(panel, request, here, answer) {
   if (panel.request !== request) return
-  drop(panel)
-  panel.card.setAttribute("aria-busy", "false")
-  panel.wait.textContent = ""
-  Object.assign(panel, {answer, at: here.text})
-  panel.onBoard.hidden = answer === null
-  if (answer !== null) drawPanel(panel, here)
+  settle(panel)
+  const isError = "error" in answer
+  Object.assign(panel, {answer: isError ? null : answer, at: here.text})
+  panel.onBoard.hidden = isError
+  if (!isError) drawPanel(panel, here)
   else {
     panel.place.replaceChildren()
     panel.board = null
-    panel.notes.replaceChildren(make("p", {class: "said"}, sentence(problem.message)))
+    panel.notes.replaceChildren(make("p", {class: "problem"}, sentence(answer.error)))
   }
   if (here.text === position().text) drawBoard()
 }
@@ -130,7 +139,7 @@ function drawPanel(panel, here) {
   const {kind, answer} = panel
   const format = formatOf(answer)
   const known = here.legal.filter((cell) => answer.values[cell] !== null)
-  known.sort((one, other) => answer.values[other] - answer.values[one])
+  known.sort((cell, other) => answer.values[other] - answer.values[cell])
   const top = known.slice(0, NUM_TOP).map((cell) => [format(answer.values[cell]), ttt.coordinate(cell, state.columns)])
   const isSmall = state.columns <= MAX_DRAWN
   if (isSmall) showMap(panel, here)
@@ -243,9 +252,10 @@ function makePanels() {
     panel.chip = button
     button.addEventListener("click", () => {
       const on = !state.panels.includes(kind)
-      state.panels = Object.keys(PANELS).filter((one) => (one === kind ? on : state.panels.includes(one)))
+      state.panels = Object.keys(PANELS).filter((other) => (other === kind ? on : state.panels.includes(other)))
       showSetup()
       toAddress()
+      drop(panel)
       askPanels(on ? [kind] : [])
       drawBoard()
     })

@@ -27,14 +27,14 @@ const puzzles = (() => {
     const top = bestValue(values)
     const other = position.endsWith("o") ? "x" : "o"
     const right = values[cell] >= top - TIE
-    const also = best.length > 1 ? `, as ${listed(best.filter((one) => one !== cell), columns)}` : ""
-    const said = right
+    const also = best.length > 1 ? `, as ${listed(best.filter((place) => place !== cell), columns)}` : ""
+    const sentences = right
       ? [`Right: *${name}* is best${also}. Its value is *${signed(top, digits)}*.`]
       : [`*${name}* loses *${plain(top - values[cell], game)}*: its value is ${signed(values[cell], digits)}. Best is *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
-    if (replies[cell].length) said.push(`The best reply to ${name}: ${other} ${listed(replies[cell], columns)}.`)
+    if (replies[cell].length) sentences.push(`The best reply to ${name}: ${other} ${listed(replies[cell], columns)}.`)
     const answer = best[0]
-    if (!right && replies[answer].length) said.push(`To ${ttt.coordinate(answer, columns)} it is ${listed(replies[answer], columns)}.`)
-    return said.join(" ")
+    if (!right && replies[answer].length) sentences.push(`To ${ttt.coordinate(answer, columns)} it is ${listed(replies[answer], columns)}.`)
+    return sentences.join(" ")
   }
 
   function temptingText({game, values, tempting, why, loss}) {
@@ -92,7 +92,7 @@ const puzzles = (() => {
 
     function choose(value) {
       const [kind, word] = [value.slice(0, 1), value.slice(1)]
-      shown = all.filter((one) => kind === "a" || (kind === "l" ? String(one.level) === word : gameText(one.game) === word))
+      shown = all.filter((puzzle) => kind === "a" || (kind === "l" ? String(puzzle.level) === word : gameText(puzzle.game) === word))
       go(0)
     }
 
@@ -104,41 +104,41 @@ const puzzles = (() => {
 
     function guess(cell) {
       if (answered !== null) return
-      const one = shown[at]
-      if (!tried.has(one)) tried.set(one, cell >= 0 && one.best.includes(cell))
+      const puzzle = shown[at]
+      if (!tried.has(puzzle)) tried.set(puzzle, cell >= 0 && puzzle.best.includes(cell))
       answered = cell
       draw()
       next.focus({preventScroll: true})
     }
 
     function draw() {
-      const one = shown[at]
-      const {rows, columns, gravity: drops = false} = one.game
-      const mover = one.position.at(-1)
+      const puzzle = shown[at]
+      const {rows, columns, gravity: drops = false} = puzzle.game
+      const mover = puzzle.position.at(-1)
       const known = answered !== null
       if (board === null || board.rows !== rows || board.columns !== columns || board.drops !== drops) {
         board = ttt.createBoard(place, {rows, columns, drops, label: "Puzzle", onPlay: guess})
       }
       board.label(`Puzzle ${at + 1}: ${mover} to move; arrow keys move, Enter plays`)
       board.show({
-        cells: ttt.fromText(one.position).cells,
+        cells: ttt.fromText(puzzle.position).cells,
         mover: "ox".indexOf(mover),
-        legal: known ? [] : [...one.values.keys()].filter((cell) => one.values[cell] !== null),
-        values: known ? one.values : null,
-        format: (value) => signed(value, Math.min(digitsOf(one.game), columns > 3 ? 2 : 3)),
-        chosen: known ? one.best : [],
+        legal: known ? [] : [...puzzle.values.keys()].filter((cell) => puzzle.values[cell] !== null),
+        values: known ? puzzle.values : null,
+        format: (value) => signed(value, Math.min(digitsOf(puzzle.game), columns > 3 ? 2 : 3)),
+        chosen: known ? puzzle.best : [],
       })
       count.textContent = `${at + 1} of ${shown.length}`
-      task.replaceChildren(`${gameText(one.game)}. `, make("strong", {}, stone(mover), " to move"), ": which move is best?", gradeText(one))
-      const said = !known ? "" : answered < 0 ? `Best is *${listed(one.best, columns)}*, with *${signed(bestValue(one.values), digitsOf(one.game))}*.` : verdictOf(one, answered)
-      const wrong = known && !one.tempting.includes(answered)
-      const tempting = known ? ` ${answered >= 0 && !wrong && one.why in REASONS ? `That is the natural move: ${REASONS[one.why]}.` : temptingText(one)}` : ""
-      answer.replaceChildren(...rich(said + tempting))
-      answer.classList.toggle("right", known && one.best.includes(answered))
+      task.replaceChildren(`${gameText(puzzle.game)}. `, make("strong", {}, stone(mover), " to move"), ": which move is best?", gradeText(puzzle))
+      const verdict = !known ? "" : answered < 0 ? `Best is *${listed(puzzle.best, columns)}*, with *${signed(bestValue(puzzle.values), digitsOf(puzzle.game))}*.` : verdictOf(puzzle, answered)
+      const wrong = known && !puzzle.tempting.includes(answered)
+      const tempting = known ? ` ${answered >= 0 && !wrong && puzzle.why in REASONS ? `That is the natural move: ${REASONS[puzzle.why]}.` : temptingText(puzzle)}` : ""
+      answer.replaceChildren(...rich(verdict + tempting))
+      answer.classList.toggle("right", known && puzzle.best.includes(answered))
       reveal.hidden = known
       retry.hidden = next.hidden = !known
       link.hidden = !linked
-      link.href = `#puzzle=${all.indexOf(one) + 1}`
+      link.href = `#puzzle=${all.indexOf(puzzle) + 1}`
       const right = [...tried.values()].filter(Boolean).length
       score.textContent = tried.size ? `Right at the first try: ${right} of ${tried.size}.` : ""
     }
@@ -150,13 +150,13 @@ const puzzles = (() => {
       nothing.hidden = list.length > 0
       nothing.textContent = empty
       if (!list.length) return
-      const levels = [...new Set(list.map((one) => one.level))].filter(Boolean).sort()
-      const games = [...new Set(list.map((one) => gameText(one.game)))]
+      const levels = [...new Set(list.map((puzzle) => puzzle.level))].filter(Boolean).sort()
+      const games = [...new Set(list.map((puzzle) => gameText(puzzle.game)))]
       const number = (test) => ` (${list.filter(test).length})`
       sort.replaceChildren(
         make("option", {value: "a"}, `All${number(() => true)}`),
-        ...levels.map((level) => make("option", {value: `l${level}`}, `Level ${level}${number((one) => one.level === level)}`)),
-        ...(games.length > 1 ? games.map((game) => make("option", {value: `g${game}`}, game + number((one) => gameText(one.game) === game))) : []),
+        ...levels.map((level) => make("option", {value: `l${level}`}, `Level ${level}${number((puzzle) => puzzle.level === level)}`)),
+        ...(games.length > 1 ? games.map((game) => make("option", {value: `g${game}`}, game + number((puzzle) => gameText(puzzle.game) === game))) : []),
       )
       sort.hidden = sort.options.length < 2
       choose("a")

@@ -18,7 +18,7 @@ const rules = (() => {
       if (torus) [row, column] = [(row + rows) % rows, (column + columns) % columns]
       return row >= 0 && row < rows && column >= 0 && column < columns ? row * columns + column : -1
     }
-    const sorted = (cells) => [...new Set(cells)].sort((one, other) => one - other)
+    const sorted = (cells) => [...new Set(cells)].sort((cell, other) => cell - other)
     for (let start = 0; start < rows * columns; start++) {
       const [row, column] = [Math.floor(start / columns), start % columns]
       for (const [down, right] of [[0, 1], [1, 0], [1, 1], [1, -1]]) {
@@ -50,7 +50,7 @@ const rules = (() => {
       lineOf: (board) => lines.filter((line) => isComplete(line, board)).flatMap(({cells}) => cells),
       /** The winner, DRAW, or null during the game; with the cell of the last stone, only lines through it are read. */
       outcomeOf(board, last = null) {
-        const line = (last === null ? lines : through[last]).find((one) => isComplete(one, board))
+        const line = (last === null ? lines : through[last]).find((candidate) => isComplete(candidate, board))
         if (line !== undefined) return misere ? 2 - board[line.cells[0]] : board[line.cells[0]] - 1
         return board.includes(0) ? null : DRAW
       },

@@ -30,10 +30,10 @@
     const numbers = solver.numbersOf(gameOf(state))
     const rated = numbers === undefined ? [] : Object.keys(NAMES)
     const rows = rated.map((name) => {
-      const one = strengthOf(numbers, name)
-      const words = [ttt.signed(one.win - one.loss, 3), one.exploitability.toFixed(3)].map((text) => make("td", {}, text))
+      const strength = strengthOf(numbers, name)
+      const words = [ttt.signed(strength.win - strength.loss, 3), strength.exploitability.toFixed(3)].map((text) => make("td", {}, text))
       const title = name === "svd" ? `${NAMES[name]}, rank ${rankNow()}` : NAMES[name]
-      return make("tr", {}, make("th", {scope: "row"}, title), make("td", {}, barOf(one)), ...words)
+      return make("tr", {}, make("th", {scope: "row"}, title), make("td", {}, barOf(strength)), ...words)
     })
     find("table").tBodies[0].replaceChildren(...rows)
     find("table").hidden = rows.length === 0

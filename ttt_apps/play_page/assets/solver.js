@@ -71,7 +71,7 @@ const solver = (() => {
   /** The numbers of Python about a game; undefined if there are none. */
   function numbersOf({rows, columns, win_length: win, skip_chance: skip, gravity, misere, torus}) {
     if (rows !== 3 || columns !== 3 || win !== 3 || gravity || misere || torus) return undefined // overlines change nothing
-    return data.games.find((one) => one.skip === skip)
+    return data.games.find((numbers) => numbers.skip === skip)
   }
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ const solver = (() => {
 
   /** The highest of numbers. */
   const highest = (values) => Math.max(...values.filter((value) => value !== null))
-  const normal = (shares) => shares.map((share) => share / shares.reduce((sum, one) => sum + one, 0))
+  const normal = (shares) => shares.map((share) => share / shares.reduce((sum, part) => sum + part, 0))
 
   /** The move probabilities of a policy, 0 where no stone may go. */
   function sharesOf(solution, position, {name, rank, w = data.weight}) {
