@@ -10,6 +10,9 @@ Bits = TypeVar("Bits", int, Int64Array)
 
 MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
+NOT_NEGATIVE = (1 << 63) - 1
+"""In kernels ``bits & NOT_NEGATIVE`` is ``bits``, but tells the compiler that a shift to the right need not copy the
+sign, for which AVX2 has no instruction."""
 
 
 @inlined
