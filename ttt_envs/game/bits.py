@@ -25,10 +25,11 @@ def to_bits(cells: Int8Array, stone: int) -> int:
 
 
 @inlined
-def nth_bit(bits: int, n: int) -> int:
-    """Return the index of the set bit number ``n``, from 0; beyond the last set bit, some index up to 63.
+def nth_bit(bits: int, n: int, size: int) -> int:
+    """Return the index of the set bit number ``n``, from 0, below ``size``; beyond the last, some index up to 63.
 
-    A branch-free binary search over bit counts of halves, quarters and so on, with the same work for all boards.
+    A branch-free binary search over bit counts of halves, quarters and so on, with the same work for all boards of one
+    size.
     """
     by_2 = bits - ((bits >> 1) & 0x5555555555555555)
     by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
@@ -36,8 +37,9 @@ def nth_bit(bits: int, n: int) -> int:
     by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
     by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
     at = int64(0)
-    n, at = _beyond(n, at, by_32, 5)
-    n, at = _beyond(n, at, by_16, 4)
+    if size > 16:
+        n, at = _beyond(n, at, by_32, 5)
+        n, at = _beyond(n, at, by_16, 4)
     n, at = _beyond(n, at, by_8, 3)
     n, at = _beyond(n, at, by_4, 2)
     n, at = _beyond(n, at, by_2, 1)
