@@ -383,7 +383,7 @@ class Trainer(TrainingLoop):
         self._games.step(self._actions, self._output)
         ended = np.flatnonzero(self.live & self._games.over)
         if len(ended):
-            rewards, seats = self._output.rewards[ended], self._games.column("seat", ended)
+            rewards, seats = self._output["rewards"][ended], self._games.column("seat", ended)
             self.decisions.end(ended, seats.astype(np.int8), rewards)
             self.done.count(np.where(self._self_play & (seats == 1), -rewards, rewards))
             self.live[ended] = False

@@ -129,9 +129,9 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
 
     def _name_views(self) -> None:
         """Create the views of the engine's output; needed after copying, because a copy of a view is not a view."""
-        planes = self._out.planes.reshape(2, self.game.rows, self.game.columns)
+        planes = self._out["planes"].reshape(2, self.game.rows, self.game.columns)
         self._views = {PLAYERS[0]: planes.transpose(1, 2, 0), PLAYERS[1]: planes[::-1].transpose(1, 2, 0)}
-        self._mask, self._move = self._out.mask[0], self._games.mover_of_one(self._out)
+        self._mask, self._move = self._out["mask"][0], self._games.mover_of_one(self._out)
         # whether `last` can do without `observe` and the skip chance
         is_plain = not (self.config.observe_skip_chance or len(self.config.games) > 1 or self._is_phantom)
         self._is_quick = is_plain and type(self).observe is raw_env.observe
@@ -172,7 +172,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         if seed is not None or not self._seeded:
             keys, self._seeded = np.array([draw_key(seeding.np_random(seed)[0])]), True
         self._games.reset(self._row, self._out, keys=keys)
-        self._mover, self._outcome = int(self._out.info[0, 0]), NOT_OVER
+        self._mover, self._outcome = int(self._out["mover"][0]), NOT_OVER
         if self.render_mode is not None:
             self._before = self._games.boards().cells[0]
         self.agents = list(PLAYERS)
@@ -375,7 +375,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
             setattr(self, name, state[name])
         for name in self._COPIED:
             setattr(self, name, state[name].copy())
-        self._mover, self._infos, self._seeded = int(self._out.info[0, 0]), {}, True
+        self._mover, self._infos, self._seeded = int(self._out["mover"][0]), {}, True
         self._before = self._games.boards().cells[0]
 
     def render(self) -> Any:

@@ -116,8 +116,8 @@ def test_lines_legal_moves_and_completing_cells_of_any_board(game, data):
 def test_bits_by_number(number):
     places = [place for place in range(63) if number >> place & 1]
     assert bits.count_bits(np.int64(number)) == len(places)
-    assert [bits.nth_bit(np.int64(number), n) for n in range(len(places))] == places
-    assert 0 <= bits.nth_bit(np.int64(number), len(places)) <= 63
+    assert [bits.nth_bit(np.int64(number), n, max(places) + 1) for n in range(len(places))] == places
+    assert 0 <= bits.nth_bit(np.int64(number), len(places), 63) <= 63
 
 
 def play_random_game(game, rng):

@@ -101,4 +101,4 @@ def _win_or_block(cells: Int8Array, mover: Int8Array, u: Float64Array, parameter
         elif lines == 0:
             lines = completing_bits(other, parameters) & legal
         candidates = lines if lines != 0 else legal
-        out[b] = nth_bit(candidates, int(u[b] * count_bits(candidates)))
+        out[b] = nth_bit(candidates, int(u[b] * count_bits(candidates)), cells.shape[1])

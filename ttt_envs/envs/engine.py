@@ -7,15 +7,14 @@ name.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.simple import Random
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import splitmix64, uniforms
 from ttt_envs.envs import kernels
 from ttt_envs.envs.config import BoardConfig, EnvConfig, IllegalAction, SeatChoice
@@ -26,59 +25,57 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, STREAM_CONTEXT, STREAM_OPENING, ChanceOutcome, Outcome, chance_outcomes
 
+_UINT64 = np.dtype(np.uint64)  # taken faster than the type
 
-class Output(NamedTuple):
+
+class Output:
     """Arrays that a step writes, in one memory: each argument costs the caller of a kernel as much as a move.
 
-    ``planes`` and ``mask`` have no rows where observations are not written.
+    ``output[name]`` is an array; ``arrays``, a record without dimensions, has all of them:
+
+    - ``planes`` int8[B, 2, cells]: own stones, then the opponent's stones; ``flat`` int8[B, 2 * cells] are the same.
+    - ``mask`` int8[B, actions]: legal actions; all ones in a finished game, because an empty mask would make masked
+      distributions uniform over illegal actions.
+    - ``mover``, ``seat`` (in self-play that moved last), ``outcome``, see ``rules.Outcome``, and ``winner``, -1 for
+      none: int64[B]; ``info`` int64[4, B] are all of them.
+    - ``rewards`` float64[B], of the player ``seat``.
+    - ``terminated``, ``truncated``: bool[B]; ``flags`` bool[2, B] are both.
     """
 
-    memory: UInt64Array
-    planes: Int8Array
-    """int8[B, 2, cells]: own stones, then the opponent's stones"""
-    mask: Int8Array
-    """int8[B, actions]: legal actions; all ones in a finished game, because an empty mask would make masked
-    distributions uniform over illegal actions"""
-    info: Int64Array
-    """int64[4, B]: mover, seat (in self-play that moved last), outcome, see ``rules.Outcome``, and winner, -1 for
-    none"""
-    rewards: Float64Array
-    """float64[B], of the player ``seat``"""
-    flags: BoolArray
-    """bool[2, B]: terminated, truncated"""
+    __slots__ = ("arrays", "memory")
 
-    @classmethod
-    def of(cls, memory: UInt64Array | None, count: int, observed: int, cells: int, actions: int) -> Output:
-        """Name the parts of a memory, by default new, of ``count`` games; as ``kernels.split_outputs`` does.
+    def __init__(self, layout: np.dtype[np.void], memory: UInt64Array | None = None) -> None:
+        """Name the parts of a memory, by default new, with a layout of :func:`output_layout`."""
+        self.memory = np.empty(layout.itemsize // 8, _UINT64) if memory is None else memory
+        self.arrays = np.ndarray((), layout, self.memory)
 
-        ``observed`` is the number of games whose observations are written: all or none.
-        """
-        layout = _output_layout(count, observed, cells, actions)
-        if memory is None:
-            memory = np.empty(layout.itemsize // 8, np.uint64)
-        return cls(memory, *_OUTPUTS(np.ndarray((), layout, memory)))
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        return cast(np.ndarray[Any, Any], self.arrays[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        observed, _, cells = self.planes.shape
-        return Output.of, (self.memory, len(self.rewards), observed, cells, self.mask.shape[1])
+        return Output, (self.arrays.dtype, self.memory)  # a copy of a view is not a view
 
 
-_OUTPUTS = operator.itemgetter(*Output._fields[1:])
+def output_layout(count: int, observed: int, cells: int, actions: int) -> np.dtype[np.void]:
+    """Return the type of ``Output.arrays``, which are read faster than made; ``kernels.split_outputs`` has the same.
 
-
-@functools.cache
-def _output_layout(count: int, observed: int, cells: int, actions: int) -> np.dtype[np.void]:
-    """Return the type of a record with the arrays of :class:`Output`, which is read faster than arrays are made."""
+    ``observed`` is the number of games whose observations are written: all or none.
+    """
     mask = (2 * observed * cells + 7) // 8
     info = mask + (observed * actions + 7) // 8
     rewards, flags = info + 4 * count, info + 5 * count
     fields = {
         "planes": ((np.int8, (observed, 2, cells)), 0),
+        "flat": ((np.int8, (observed, 2 * cells)), 0),
         "mask": ((np.int8, (observed, actions)), 8 * mask),
         "info": ((np.int64, (4, count)), 8 * info),
         "rewards": ((np.float64, (count,)), 8 * rewards),
         "flags": ((np.bool_, (2, count)), 8 * flags),
+        "terminated": ((np.bool_, (count,)), 8 * flags),
+        "truncated": ((np.bool_, (count,)), 8 * flags + count),
     }
+    for index, name in enumerate(("mover", "seat", "outcome", "winner")):
+        fields[name] = ((np.int64, (count,)), 8 * (info + index * count))
     formats, offsets = zip(*fields.values(), strict=True)
     size = 8 * flags + (2 * count + 7) // 8 * 8
     return np.dtype({"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": size})
@@ -122,7 +119,8 @@ class GameBatch:
         self._lines, actions = rules.lines, num_actions(self.game)
         in_bits = self.game.cells <= MAX_CELLS_IN_BITS and kind is None
         reach = sum(1 << row * rules.columns for row in range(rules.rows)) if self.game.gravity and in_bits else 1
-        self.num_actions, self._observed = actions, count if observes else 0
+        self.num_actions = actions
+        self._layout = output_layout(count, count if observes else 0, self.game.cells, actions)
         self._blocks = np.zeros(-(-count // kernels.LANES), kernels.BLOCK)
         self._blocks["settings"] = (count, reach, actions, seats, illegal_action, self._replies, hidden, observes)
         self._blocks["rules"] = rules[:-1]
@@ -147,7 +145,7 @@ class GameBatch:
 
     def output(self) -> Output:
         """Allocate the output of a step."""
-        return Output.of(None, self._count, self._observed, self.game.cells, self.num_actions)
+        return Output(self._layout)
 
     def column(self, name: str, rows: Int64Array | BoolArray | None = None) -> np.ndarray[Any, Any]:
         """Return a column of ``kernels.BLOCK`` of the games ``rows``, by default all, as a copy."""
@@ -182,7 +180,7 @@ class GameBatch:
 
         Args:
             rows: the games.
-            out: its ``planes``, ``mask`` and ``info`` are written, for all games.
+            out: its planes, masks and ``info`` are written, for all games.
             keys: uint64[R], seed keys: the episode is number 0 of that key. None continues with the next episodes.
             position: initial position; by default an opening, or the empty board without openings.
             seat: the caller's seat; by default as configured.
@@ -271,7 +269,7 @@ class GameBatch:
     def _step_one(self, out: Output, action: int) -> int:
         self._action[0] = action
         self.step(self._action, out)
-        mover, _, outcome, _ = out.info[:, 0].tolist()
+        mover, _, outcome, _ = out["info"][:, 0].tolist()
         return int(2 * (outcome + 1) + mover)
 
     def _refuse(self, row: int, action: int) -> None:

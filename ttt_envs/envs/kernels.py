@@ -11,8 +11,8 @@ Both kernels share what does not concern stones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from ttt_envs.game.rules import (
 )
 
 LANES = 64
+int32 = cast(Callable[[Any], int], np.int32)
+"""for which more processors have vector instructions from and to float than for int64"""
 FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
 LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
 FIRST, SECOND, RANDOM_SEAT, ALTERNATE, BOTH, NOBODY = range(6)  # the caller's seat, see `Settings.seats`
@@ -96,8 +98,8 @@ BLOCK = np.dtype(
     )
 )
 """A block of games, with the settings, because each argument costs the caller of a kernel as much as a move.
-``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: of each game, the viewer's stones and
-the other's. ``words``: scratch."""
+``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: the viewers' stones, then the
+others'. ``words``: scratch."""
 
 
 @inlined
@@ -131,23 +133,26 @@ class Outputs(NamedTuple):
 
 
 @inlined
-def split_outputs(memory: UInt64Array, s: Settings) -> Outputs:
-    """Return the parts of the memory of ``engine.Output``."""
-    count = s.num_games
-    mask = (2 * count * s.parameters.rows * s.parameters.columns + 7) // 8 * s.observes
-    start = mask + (count * s.num_actions + 7) // 8 * s.observes
-    info, flags = memory[start:].view(np.int64), memory[start + 5 * count :].view(np.bool_)
-    rewards = memory[start + 4 * count : start + 5 * count].view(np.float64)
+def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outputs:
+    """Return the parts of the memory of ``engine.Output`` for ``n`` games from ``start``, a multiple of ``LANES``, on.
+
+    Loops over such a part need no test for negative indices, so that they are vectorised.
+    """
+    count, size = s.num_games, s.parameters.rows * s.parameters.columns
+    masks = (2 * count * size + 7) // 8 * s.observes
+    numbers = masks + (count * s.num_actions + 7) // 8 * s.observes
+    planes, mask = start * size // 4, masks + start * s.num_actions // 8
+    info, flags = memory[numbers + start :].view(np.int64), memory[numbers + 5 * count :].view(np.bool_)[start:]
     return Outputs(
-        memory[:mask],
-        memory[mask:start],
-        info[:count],
-        info[count : 2 * count],
-        info[2 * count : 3 * count],
-        info[3 * count : 4 * count],
-        rewards,
-        flags[:count],
-        flags[count : 2 * count],
+        memory[planes : planes + (2 * n * size + 7) // 8],
+        memory[mask : mask + (n * s.num_actions + 7) // 8],
+        info[:n],
+        info[count : count + n],
+        info[2 * count : 2 * count + n],
+        info[3 * count : 3 * count + n],
+        info[4 * count : 4 * count + n].view(np.float64),
+        flags[:n],
+        flags[count : count + n],
     )
 
 
@@ -167,43 +172,34 @@ def mark_begins(blocks: Block, rows: Int64Array) -> None:
 @inlined
 def begin_episodes(g: Block, n: int, s: Settings, num_symmetries: int) -> None:
     """Begin the next episode where ``begins`` is 1: empty the board, set its seat and symmetry."""
-    for b in range(n):
-        keep = g.begins[b] - 1  # all ones, or 0 where a game begins
-        g.mover[b] &= keep
-        g.stones[b] &= keep
-        g.first[b] &= keep
-        g.second[b] &= keep
-        g.is_over[b] &= keep
-        g.num_illegal[b] &= keep
-        g.outcome[b] |= ~keep  # NOT_OVER is -1
-        g.episode[b] += g.begins[b]
+    num_begun = int64(0)
+    for b in range(n):  # listed first, because they are few
+        g.cell[num_begun] = b
+        num_begun += g.begins[b]
+    for i in range(num_begun):
+        b = g.cell[i]
+        g.mover[b] = g.stones[b] = g.first[b] = g.second[b] = g.is_over[b] = g.num_illegal[b] = 0
+        g.outcome[b] = NOT_OVER
+        g.episode[b] += 1
         g.episode_key[b] = splitmix64(g.key[b], g.episode[b])
-    for b in range(n):
-        seat = int64(s.seats == SECOND)
+        g.seat[b] = int64(s.seats == SECOND)
         if s.seats == RANDOM_SEAT:
-            seat = int64(uniform(g.episode_key[b], STREAM_SEAT, 0) * 2)
+            g.seat[b] = int64(uniform(g.episode_key[b], STREAM_SEAT, 0) * 2)
         elif s.seats == ALTERNATE:
-            seat = g.episode[b] % 2
-        g.seat[b] = seat if g.begins[b] else g.seat[b]
-    if num_symmetries > 1:
-        for b in range(n):
-            symmetry = int64(uniform(g.episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
-            g.symmetry[b] = symmetry if g.begins[b] else g.symmetry[b]
+            g.seat[b] = g.episode[b] % 2
+        if num_symmetries > 1:
+            g.symmetry[b] = int64(uniform(g.episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
 
 
 @inlined
-def read_actions(g: Block, n: int, s: Settings, actions: Int64Array, permutations: Int64Array) -> None:
-    """Write the actions on the board itself, and in self-play who acts."""
+def read_actions(g: Block, n: int, actions: Int64Array, permutations: Int64Array) -> None:
+    """Write the actions on the board itself."""
     if len(permutations) > 1:
         for b in range(n):
             g.cell[b] = permutations[g.symmetry[b], actions[b]]
     else:
         for b in range(n):
             g.cell[b] = actions[b]
-    for b in range(n):
-        g.illegal[b] = 0
-        if s.seats == BOTH:
-            g.seat[b] = g.mover[b] if plays(g, b) else g.seat[b]
 
 
 @inlined
@@ -229,20 +225,25 @@ def count_illegal(g: Block, n: int, s: Settings) -> None:
 
 
 @inlined
-def write_info(g: Block, n: int, start: int, out: Outputs) -> None:
+def write_info(g: Block, n: int, out: Outputs) -> None:
     """Write mover, seat, outcome and winner."""
     for b in range(n):
         outcome = g.outcome[b]
         first_won = int64(outcome == 0) | int64(outcome == FORFEIT + 1)
         second_won = int64(outcome == 1) | int64(outcome == FORFEIT)
         g.winner[b] = first_won + 2 * second_won - 1
+    for b in range(n):  # separate loops, because the compiler checks few arrays of one loop for overlaps
+        out.mover[b] = g.mover[b]
     for b in range(n):
-        out.mover[start + b], out.seat[start + b] = g.mover[b], g.seat[b]
-        out.outcome[start + b], out.winner[start + b] = g.outcome[b], g.winner[b]
+        out.seat[b] = g.seat[b]
+    for b in range(n):
+        out.outcome[b] = g.outcome[b]
+    for b in range(n):
+        out.winner[b] = g.winner[b]
 
 
 @inlined
-def finish(g: Block, n: int, s: Settings, start: int, out: Outputs) -> int:
+def finish(g: Block, n: int, s: Settings, out: Outputs) -> int:
     """Write rewards and flags of games that have ended, mark them as over, and return their number."""
     num_ended, penalty = int64(0), int64(s.illegal_action == PENALIZE)
     for b in range(n):
@@ -250,11 +251,11 @@ def finish(g: Block, n: int, s: Settings, start: int, out: Outputs) -> int:
         g.is_over[b] = ended
         num_ended += ended
         result = int64(g.winner[b] == g.seat[b]) - int64(g.winner[b] == 1 - g.seat[b])
-        out.rewards[start + b] = float(ended * result - g.illegal[b] * penalty)
+        out.rewards[b] = float(int32(ended * result - g.illegal[b] * penalty))
     for b in range(n):  # separate loops for bytes: loops of mixed widths are not vectorised
-        out.terminated[start + b] = g.is_over[b] & int64(g.outcome[b] != TRUNCATED) != 0
+        out.terminated[b] = g.is_over[b] & int64(g.outcome[b] != TRUNCATED) != 0
     for b in range(n):
-        out.truncated[start + b] = g.is_over[b] & int64(g.outcome[b] == TRUNCATED) != 0
+        out.truncated[b] = g.is_over[b] & int64(g.outcome[b] == TRUNCATED) != 0
     return num_ended
 
 
@@ -282,11 +283,31 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
 
 
 @inlined
+def is_smallest(rules: Parameters) -> bool:
+    """Return whether the game is that of 3 x 3 cells, for which loops are compiled a second time."""
+    return rules.rows == 3 and rules.columns == 3 and rules.win_length == 3 and rules.variants == 0
+
+
+@inlined
+def smallest(s: Settings) -> Settings:
+    """Return the same settings where :func:`is_smallest`, with numbers that the compiler knows.
+
+    Shifts by known numbers are faster: a search for lines takes little more than half of the time.
+    """
+    rules = s.parameters
+    known = Parameters(
+        3, 3, 3, rules.skip_chance, 0, rules.row_starts, rules.falling_starts, rules.rising_starts, rules.lines
+    )
+    return Settings(s.num_games, 1, 9, s.seats, s.illegal_action, s.replies, s.hidden, s.observes, known)
+
+
+@inlined
 def move_bits(g: Block, n: int, s: Settings) -> None:
     """Make the caller's moves."""
-    any_illegal = int64(0)
+    any_illegal, is_self_play = int64(0), int64(s.seats == BOTH)
     for b in range(n):
         is_playing = plays(g, b)
+        g.seat[b] ^= (g.seat[b] ^ g.mover[b]) & -(is_playing & is_self_play)
         bit = legal_bits(g.first[b], g.second[b], s.parameters) & (s.reach << g.cell[b])
         moves = is_playing & int64(bit != 0)
         put_bit(g, b, bit, moves, s)
@@ -301,7 +322,8 @@ def reply_bit(g: Block, b: int, s: Settings) -> None:
     """Make a uniformly random move where the opponent is to move."""
     moves, legal = awaits_reply(g, b), legal_bits(g.first[b], g.second[b], s.parameters)
     u = uniform(g.episode_key[b], STREAM_OPPONENT, g.stones[b])
-    put_bit(g, b, int64(1) << nth_bit(legal, int64(u * count_bits(legal))), moves, s)
+    rank, size = int64(int32(u * int32(count_bits(legal)))), s.parameters.rows * s.parameters.columns
+    put_bit(g, b, int64(1) << nth_bit(legal, rank, size), moves, s)
 
 
 @inlined
@@ -321,11 +343,14 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 
 @inlined
-def write_bytes(numbers: Int64Array, count: int, size: int, words: UInt64Array, out: UInt64Array) -> None:
-    """Write a byte, 0 or 1, for each of the lowest ``size`` bits of ``count`` numbers; ``words`` is scratch."""
+def write_bytes(numbers: Int64Array, count: int, parts: int, size: int, words: UInt64Array, out: UInt64Array) -> None:
+    """Write a byte, 0 or 1, for each of the lowest ``size`` bits of ``count`` numbers; ``words`` is scratch.
+
+    With two ``parts``, every number is followed by that at ``LANES`` further.
+    """
     word, num_filled, index = np.uint64(0), 0, 0
-    for i in range(count):
-        bits = np.uint64(numbers[i])
+    for i in range(count * parts):
+        bits = np.uint64(numbers[(i >> (parts - 1)) + LANES * (i & (parts - 1))])
         word |= bits << np.uint64(num_filled)
         num_filled += size
         if num_filled >= 64:  # depends on the board size, not on the games: well predicted
@@ -343,32 +368,40 @@ def write_bytes(numbers: Int64Array, count: int, size: int, words: UInt64Array, 
 @inlined
 def read_views(g: Block, n: int, s: Settings) -> None:
     """Write the viewer's stones, the other's and the legal actions as bits."""
+    is_self_play = int64(s.seats == BOTH)
     for b in range(n):
-        viewer = g.mover[b] if s.seats == BOTH else g.seat[b]
-        swap = (g.first[b] ^ g.second[b]) & -viewer
-        g.views[2 * b], g.views[2 * b + 1] = g.first[b] ^ swap, g.second[b] ^ swap
+        viewer = g.seat[b] ^ ((g.seat[b] ^ g.mover[b]) & -is_self_play)
+        g.views[b] = g.first[b] ^ ((g.first[b] ^ g.second[b]) & -viewer)
         ended = -int64(g.outcome[b] != NOT_OVER)  # after the end all actions are legal
         g.legal[b] = (~(g.first[b] | g.second[b]) | ended) & ((int64(1) << s.num_actions) - 1)
+    others = g.views[LANES:]
+    for b in range(n):
+        others[b] = g.first[b] ^ g.second[b] ^ g.views[b]
 
 
 @inlined
 def permute_views(g: Block, n: int, permutations: Int64Array) -> None:
     """Show the bits of :func:`read_views` under each episode's symmetry."""
     for b in range(n):
-        own, other, legal = g.views[2 * b], g.views[2 * b + 1], g.legal[b]
-        g.views[2 * b], g.views[2 * b + 1], g.legal[b] = 0, 0, 0
+        own, other, legal = g.views[b], g.views[LANES + b], g.legal[b]
+        g.views[b], g.views[LANES + b], g.legal[b] = 0, 0, 0
         for cell in range(permutations.shape[1]):
             board_cell = permutations[g.symmetry[b], cell]
-            g.views[2 * b] |= (own >> board_cell & 1) << cell
-            g.views[2 * b + 1] |= (other >> board_cell & 1) << cell
+            g.views[b] |= (own >> board_cell & 1) << cell
+            g.views[LANES + b] |= (other >> board_cell & 1) << cell
             g.legal[b] |= (legal >> board_cell & 1) << cell  # with gravity, columns are cells of the first row
 
 
 @inlined
-def write_views(g: Block, n: int, s: Settings, planes: UInt64Array, mask: UInt64Array) -> None:
+def write_views(g: Block, n: int, s: Settings, out: Outputs) -> None:
     """Write a byte for each bit of :func:`read_views`."""
-    write_bytes(g.views, 2 * n, s.parameters.rows * s.parameters.columns, g.words, planes)
-    write_bytes(g.legal, n, s.num_actions, g.words, mask)
+    size, parts = s.parameters.rows * s.parameters.columns, int64(2)
+    if 2 * size < 64:  # both players' stones are one number
+        others, parts = g.views[LANES:], int64(1)
+        for b in range(n):
+            g.views[b] |= others[b] << size
+    write_bytes(g.views, n, parts, 2 * size // parts, g.words, out.planes)
+    write_bytes(g.legal, n, int64(1), s.num_actions, g.words, out.mask)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -416,7 +449,9 @@ def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool
 def move_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
     """Make the caller's moves."""
     for b in range(n):
+        g.illegal[b] = 0
         if plays(g, b):
+            g.seat[b] = g.mover[b] if s.seats == BOTH else g.seat[b]
             cell = cell_of(boards[b], g.mover[b], g.cell[b], s)
             g.illegal[b] = int64(cell < 0)
             if cell >= 0:
@@ -534,7 +569,7 @@ def step(
             return -1 - invalid
     if mode == RESET:
         mark_begins(blocks, actions)
-    size, num_ended, out = s.parameters.rows * s.parameters.columns, int64(0), split_outputs(outputs, s)
+    num_ended = int64(0)
     for i in range(len(blocks)):
         g, start = blocks[i], i * LANES
         n = min(s.num_games - start, LANES)
@@ -548,30 +583,36 @@ def step(
                     if g.begins[b]:
                         boards[start + b] = 0
         if acts:
-            read_actions(g, n, s, actions[start:], permutations)
+            read_actions(g, n, actions[start:], permutations)
             if boards is None:
-                move_bits(g, n, s)
+                if is_smallest(s.parameters):
+                    move_bits(g, n, smallest(s))
+                else:
+                    move_bits(g, n, s)
             else:
                 move_cells(g, n, s, boards[start:])
         if begins and s.replies == REPLY_RANDOM:
             if boards is None:
-                reply_bits(g, n, s)
+                if is_smallest(s.parameters):
+                    reply_bits(g, n, smallest(s))
+                else:
+                    reply_bits(g, n, s)
             else:
                 reply_cells(g, n, s, boards[start:])
         if begins and s.replies == REPLY_POLICY:
             continue
-        write_info(g, n, start, out)
+        out = split_outputs(outputs, start, n, s)
+        write_info(g, n, out)
         if s.observes:
-            planes, mask = out.planes[start * size // 4 :], out.mask[start * s.num_actions // 8 :]
             if boards is None:
                 read_views(g, n, s)
                 if len(permutations) > 1:
                     permute_views(g, n, permutations)
-                write_views(g, n, s, planes[: (2 * n * size + 7) // 8], mask[: (n * s.num_actions + 7) // 8])
+                write_views(g, n, s, out)
             else:
-                observe_cells(g, n, s, permutations, boards[start:], planes.view(np.int8), mask.view(np.int8))
+                observe_cells(g, n, s, permutations, boards[start:], out.planes.view(np.int8), out.mask.view(np.int8))
         if mode != RESET and mode != OBSERVE:
-            num_ended += finish(g, n, s, start, out)
+            num_ended += finish(g, n, s, out)
     return num_ended
 
 
@@ -586,11 +627,11 @@ def step_one(memory: Int64Array, outputs: UInt64Array, action: int) -> int:
     """
     blocks = memory.view(BLOCK)
     s, g = read_settings(blocks, None), blocks[0]
-    g.cell[0], g.begins[0], out = action, 0, split_outputs(outputs, s)
+    g.cell[0], g.begins[0], out = action, 0, split_outputs(outputs, 0, 1, s)
     move_bits(g, 1, s)
-    write_info(g, 1, 0, out)
+    write_info(g, 1, out)
     read_views(g, 1, s)
-    write_views(g, 1, s, out.planes, out.mask)
+    write_views(g, 1, s, out)
     return int64(2 * (g.outcome[0] + 1) + g.mover[0])
 
 

@@ -84,9 +84,10 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _name_views(self) -> None:
         """Create the views of the output; needed after copying, because a copy of a view is not a view."""
         config, out = self.config, self._out
-        self._mask, self._numbers, self._flags = out.mask[0], out.info.ravel(), out.flags.ravel()
+        self._mask, self._numbers, self._flags = out["mask"][0], out["info"].ravel(), out["flags"].ravel()
+        self._reward = out["rewards"]
         is_plain = config.observation == "flat" and not config.observe_skip_chance and len(config.games) == 1
-        self._flat = out.planes.reshape(-1) if is_plain else None
+        self._flat = out["flat"][0] if is_plain else None
         self._dtype = np.dtype(config.dtype)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -147,7 +148,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             self._refused = index if self._games.column("illegal")[0] else None
             self._show()
         observation, info = self._observation()
-        return observation, self._out.rewards.item(), terminated, truncated, info
+        return observation, self._reward.item(), terminated, truncated, info
 
     def _observation(self) -> tuple[Any, dict[str, Any]]:
         """Return the observation and info in ``_out``, as copies."""
@@ -164,7 +165,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         skip_chance = self._games.column("skip_chance")
         if len(self.config.games) > 1:
             info["skip_chance"] = float(skip_chance[0])
-        observation = self.config.observations.build(self._out.planes.copy(), self._out.mask, skip_chance)
+        observation = self.config.observations.build(self._out["planes"].copy(), self._out["mask"], skip_chance)
         if isinstance(observation, dict):
             return {name: array[0] for name, array in observation.items()}, info
         return observation[0], info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -22,8 +23,11 @@ from ttt_envs.envs.single_env import make_scene, parse_reset_options
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import ChanceOutcome
 
-# rows of `Output.info` in infos, and the entries that mark to which games they belong
-_NUMBERS = (("mover", "_mover"), ("seat", "_seat"), ("result", "_result"), ("winner", "_winner"))
+# arrays of `Output` that a step returns
+_RESULTS = operator.itemgetter(
+    "flat", "mask", "mover", "seat", "outcome", "winner", "rewards", "terminated", "truncated"
+)
+_INT64 = np.dtype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._limit = limit if 0 < limit < 4 * self.game.cells else None
         self._games = GameBatch(config, count)
         self._reused = None if config.copy else self._games.output()
+        self._begins_over, self._waits_for_reset = mode is AutoresetMode.NEXT_STEP, mode is AutoresetMode.DISABLED
+        is_plain = config.observation == "flat" and not config.observe_skip_chance and len(config.games) == 1
+        self._is_flat = is_plain and config.dtype == "int8"
         self.single_observation_space = config.observations.observation_space
         self.single_action_space = config.observations.action_space
         self.observation_space = batch_space(self.single_observation_space, count)
@@ -141,7 +148,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps[rows] = 0
         if self.render_mode is not None:
             self._before[rows] = self._games.first_boards(rows).cells if position is None else position.cells
-        return self._observation(out, None if mask.all() else mask)
+        observation, *_, info = self._results(out, None if mask.all() else mask)
+        return observation, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Make a move in every game, and let the opponents reply.
@@ -158,11 +166,11 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 is illegal. Nothing has changed then.
             ResetNeeded: before ``reset``; with ``DISABLED`` also while a finished game has not been reset.
         """
-        games, mode = self._games, self.autoreset_mode
+        games = self._games
         if not self._seeded:
             raise ResetNeeded("no game has begun: call reset() before step()")
         actions = self._checked_actions(actions)
-        if mode is AutoresetMode.DISABLED and games.over.any():
+        if self._waits_for_reset and games.over.any():
             raise ResetNeeded(
                 f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
@@ -171,53 +179,57 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if self.render_mode is not None:
             self._before, self._actions = games.boards().cells, actions
         is_new = games.over if self._limit is not None else self._every
-        num_ended = games.step(actions, out, begin_over=mode is AutoresetMode.NEXT_STEP)
+        num_ended = games.step(actions, out, begin_over=self._begins_over)
         if self._limit is not None:
             self._steps = np.where(is_new, 0, self._steps + 1)
             is_late = self._steps >= self._limit
-            out.flags[1] |= is_late
+            out["truncated"][:] |= is_late
             games.end(is_late)
             num_ended = int(np.count_nonzero(games.over))
-        if mode is AutoresetMode.SAME_STEP and num_ended:
-            observation, info = self._begin_over(out)
-        else:
-            observation, info = self._observation(out)
+        is_reset = num_ended and not (self._begins_over or self._waits_for_reset)
+        results = self._begin_over(out) if is_reset else self._results(out)
         if self.render_mode is not None:
             begun = np.flatnonzero(games.column("begins"))
             self._before[begun] = games.first_boards(begun).cells
-        rewards, flags = (out.rewards, out.flags) if self._reused is None else (out.rewards.copy(), out.flags.copy())
-        return observation, rewards, flags[0], flags[1], info
+        return results
 
-    def _begin_over(self, out: Output) -> tuple[Any, dict[str, Any]]:
-        """Begin the next game where one is over; return observations and infos, with the last ones in ``final_...``."""
+    def _begin_over(self, out: Output) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Begin the next game where one is over; return results, with the last ones in ``final_...`` of infos."""
         over = self._games.over
-        final_observation, final_info = self._observation(out, over)
+        final_observation, rewards, terminated, truncated, final_info = self._results(out, over)
         rows, next_out = np.flatnonzero(over), self._games.output()
         self._games.reset(rows, next_out)
         self._steps[rows] = 0
-        observation, info = self._observation(next_out)
+        observation, *_, info = self._results(next_out)
         info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
         info["final_info"], info["_final_info"] = final_info, over
-        return observation, info
+        return observation, rewards, terminated, truncated, info
 
-    def _observation(self, out: Output, rows: BoolArray | None = None) -> tuple[Any, dict[str, Any]]:
-        """Return observations of all games, and the infos of the games ``rows`` bool[B], as in ``SyncVectorEnv``.
+    def _results(self, out: Output, rows: BoolArray | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Return what a step does of all games, with the infos of the games ``rows`` bool[B] as in ``SyncVectorEnv``.
 
-        The result shares the arrays of ``out``.
+        The results share the arrays of ``out``.
         """
-        # by default the only one
-        skip_chance = self._games.column("skip_chance") if len(self.config.games) > 1 else None
-        observation = self.config.observations.build(out.planes, out.mask, skip_chance)
-        mask, numbers = out.mask, out.info if self._reused is None else out.info.copy()
+        results = _RESULTS(out.arrays)
+        if self._reused is not None:
+            results = (*results[:2], *(array.copy() for array in results[2:]))
+        flat, mask, mover, seat, result, winner, rewards, terminated, truncated = results
         is_row = self._every.copy() if rows is None else rows
         if rows is not None:
-            mask, numbers = mask * rows[:, None], numbers * rows
-        info = {"action_mask": mask, "_action_mask": is_row}
-        for index, (name, flag) in enumerate(_NUMBERS):
-            info[name], info[flag] = numbers[index], is_row
-        if skip_chance is not None:
+            mask = mask * rows[:, None]
+            mover, seat, result, winner = mover * rows, seat * rows, result * rows, winner * rows
+        info = {
+            "action_mask": mask, "mover": mover, "seat": seat, "result": result, "winner": winner,
+            "_action_mask": is_row, "_mover": is_row, "_seat": is_row, "_result": is_row, "_winner": is_row,
+        }  # fmt: skip
+        if self._is_flat:  # the fast path for the common case
+            return flat, rewards, terminated, truncated, info
+        skip_chance = None  # by default the only one
+        if len(self.config.games) > 1:
+            skip_chance = self._games.column("skip_chance")
             info |= {"skip_chance": skip_chance * is_row, "_skip_chance": is_row}
-        return observation, info
+        observation = self.config.observations.build(out["planes"], out["mask"], skip_chance)
+        return observation, rewards, terminated, truncated, info
 
     def _unbatched(self, observation: Any, rows: Int64Array) -> Any:
         """Return object[B]: the observations of ``rows`` one by one, None elsewhere."""
@@ -229,6 +241,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _checked_actions(self, actions: Any) -> Int64Array:
         array = np.asarray(actions)
+        if array.dtype is _INT64 and array.shape == self._every.shape and array.flags.c_contiguous:
+            return array  # the common case
         if array.dtype.kind not in "iu":
             what = "a column" if self.game.gravity else "the index of a cell"
             raise TypeError(
@@ -266,7 +280,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """Return bool[B, actions]: the legal actions of each game, all of them where it is over."""
         out = self._games.output()
         self._games.observe(out)
-        return out.mask.astype(np.bool_)
+        return out["mask"].astype(np.bool_)
 
     def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:
         """Return ``SingleEnv.chance_outcomes`` of game ``index``."""
@@ -286,7 +300,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._before, self._seeded = self._games.boards().cells, True
         out = self._games.output()
         self._games.observe(out)
-        return self._observation(out)
+        observation, *_, info = self._results(out)
+        return observation, info
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""

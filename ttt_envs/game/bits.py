@@ -10,6 +10,9 @@ Bits = TypeVar("Bits", int, Int64Array)
 
 MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
+NOT_NEGATIVE = (1 << 63) - 1
+"""In kernels ``bits & NOT_NEGATIVE`` is ``bits``, but tells the compiler that a shift to the right need not copy the
+sign, for which AVX2 has no instruction."""
 
 
 @inlined
@@ -22,10 +25,11 @@ def to_bits(cells: Int8Array, stone: int) -> int:
 
 
 @inlined
-def nth_bit(bits: int, n: int) -> int:
-    """Return the index of the set bit number ``n``, from 0; beyond the last set bit, some index up to 63.
+def nth_bit(bits: int, n: int, size: int) -> int:
+    """Return the index of the set bit number ``n``, from 0, below ``size``; beyond the last, some index up to 63.
 
-    A branch-free binary search over bit counts of halves, quarters and so on, with the same work for all boards.
+    A branch-free binary search over bit counts of halves, quarters and so on, with the same work for all boards of one
+    size.
     """
     by_2 = bits - ((bits >> 1) & 0x5555555555555555)
     by_4 = (by_2 & 0x3333333333333333) + ((by_2 >> 2) & 0x3333333333333333)
@@ -33,8 +37,9 @@ def nth_bit(bits: int, n: int) -> int:
     by_16 = (by_8 + (by_8 >> 8)) & 0x00FF00FF00FF00FF
     by_32 = (by_16 + (by_16 >> 16)) & 0x0000FFFF0000FFFF
     at = int64(0)
-    n, at = _beyond(n, at, by_32, 5)
-    n, at = _beyond(n, at, by_16, 4)
+    if size > 16:
+        n, at = _beyond(n, at, by_32, 5)
+        n, at = _beyond(n, at, by_16, 4)
     n, at = _beyond(n, at, by_8, 3)
     n, at = _beyond(n, at, by_4, 2)
     n, at = _beyond(n, at, by_2, 1)

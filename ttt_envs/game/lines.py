@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, to_bits
 from ttt_envs.game.parameters import NO_OVERLINES, TORUS, Parameters
 
 
@@ -76,6 +76,7 @@ def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bo
         for i in range(masks.shape[1]):
             is_line |= (bits & masks[0, i] == masks[0, i]) & (bits & masks[1, i] == 0)
         return is_line
+    bits &= NOT_NEGATIVE
     columns, win_length = parameters.columns, parameters.win_length
     # conditional expressions, because numba compiles functions of its own for `min` and `max`
     first = win_length - 1 if win_length - 1 < 1 else 1

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, Bits, to_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, to_bits
 from ttt_envs.game.game import Position
 from ttt_envs.game.lines import completes_line, completing_bits, has_line, makes_line
 from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
@@ -95,7 +95,7 @@ def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
     taken = first | second
     empty = ~taken & ((int64(1) << (rows * columns)) - 1)
     floor = ((int64(1) << columns) - 1) << ((rows - 1) * columns) if has_gravity(parameters) else int64(-1)
-    return empty & (taken >> columns | floor)
+    return empty & ((taken & NOT_NEGATIVE) >> columns | floor)
 
 
 @inlined
