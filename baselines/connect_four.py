@@ -7,19 +7,19 @@ columns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from baselines.search.transpositions import FOREVER, find, num_visits, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
-from ttt_envs.core.records import Records, records
+from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import check_cells
 
 __all__ = ["Bounds", "Solver", "check_solvable", "is_solvable"]
 
@@ -32,8 +32,9 @@ MAX_BITS = 63
 """Maximum number of bits of a board, ``columns * (rows + 1)``."""
 
 
-class Board(NamedTuple):
-    """A size of board, as integers for kernels."""
+@dataclass(frozen=True)
+class Board:
+    """A size of board."""
 
     rows: int
     columns: int
@@ -52,16 +53,10 @@ class Board(NamedTuple):
 
 def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
     """Return the stones of the mover and those of both players, as bits: int64[B] each."""
-    rows, columns = np.divmod(np.arange(board.rows * board.columns), board.columns)
-    bits = np.int64(1) << (columns * (board.rows + 1) + board.rows - 1 - rows)
+    heights, lowest = np.arange(board.rows)[::-1, None], np.arange(board.columns) * (board.rows + 1)
+    bits = (np.int64(1) << lowest + heights).ravel()
     own = (boards.cells == boards.mover[:, None] + 1) @ bits
     return own, (boards.cells != 0) @ bits
-
-
-@inlined
-def column_bits(board: Board, column: int) -> int:
-    """Return the bits of the cells of a column."""
-    return ((int64(1) << board.rows) - 1) << (column * (board.rows + 1))
 
 
 @inlined
@@ -108,12 +103,14 @@ OFFSET = 64
 """Added to a score, so that it fits into 7 bits."""
 STOPPED = 1 << 20
 """Takes the place of a score if the search has to stop."""
-MOVE, REPLIES, RANK, KEY = range(4)
+MAX_COLUMNS = MAX_BITS // 2
 
 
-class State:
-    """Progress of a search."""
+class State(Board):
+    """The board, the progress of a search, and its memory by number of stones."""
 
+    column_bits: Annotated[Int64Array, np.int64, (MAX_COLUMNS,)]
+    """the cells of every column as bits, from the middle"""
     nodes: int
     """number of positions visited"""
     stop: int
@@ -122,28 +119,24 @@ class State:
     """lower bound of the score of the root"""
     high: int
     """upper bound"""
-
-
-class Path(NamedTuple):
-    """Memory of a search, by number of stones: N is the number of cells + 1."""
-
-    moves: Int64Array
-    """int64[N, 4, columns]: the moves to search, each as one bit (``MOVE``), with those cells of the other player's
-    next moves that do not lose at once (``REPLIES``); the higher the ``RANK``, the earlier a move is searched. The
-    first number of ``KEY`` is a key of the position"""
-    states: Records
-    """`State`[1]"""
+    keys: Annotated[Int64Array, np.int64, (MAX_BITS, 1)]
+    """keys of the positions"""
+    moves: Annotated[Int64Array, np.int64, (MAX_BITS, MAX_COLUMNS)]
+    """the moves to search, each as one bit"""
+    replies: Annotated[Int64Array, np.int64, (MAX_BITS, MAX_COLUMNS)]
+    """those cells of the other player's next moves that do not lose at once"""
+    ranks: Annotated[Int64Array, np.int64, (MAX_BITS, MAX_COLUMNS)]
+    """the higher, the earlier a move is searched"""
 
 
 @inlined
 def position_key(own: int, mask: int, board: Board) -> int:
     """Return a key of a position: the mover's stones and those of both players, the same for mirrored positions.
 
-    Adding the two marks the height of every column by a carry into its lowest empty cell.
+    A carry of the two and the lowest cells marks the height of every column. No key is 0, as that of a free row.
     """
-    key = own + mask
-    other = mirror(key, board)
-    return min(key, other)
+    key = own + mask + board.bottom
+    return min(key, mirror(key, board))
 
 
 @inlined
@@ -157,7 +150,7 @@ def safe_moves(mask: int, threats: int, board: Board) -> int:
 
 
 @kernel(interpreted=False)
-def bound_score(own: int, mask: int, path: Path, table: Int64Array, board: Board) -> None:
+def bound_score(own: int, mask: int, state: State, table: Int64Array) -> None:
     """Narrow the bounds of a position's score, until they meet or the search has to stop.
 
     A score counts the stones that the winner has left, so faster wins are higher: a player who wins with their last
@@ -166,15 +159,13 @@ def bound_score(own: int, mask: int, path: Path, table: Int64Array, board: Board
 
     Args:
         own: the stones of the mover, as bits; mask: those of both players.
-        path: its state holds bounds, and gets narrower ones.
+        state: it holds bounds, and gets narrower ones.
         table: of positions.
-        board: its size.
     """
-    state = path.states[0]
-    stones, num_cells = count_bits(mask), board.rows * board.columns
+    stones, num_cells = count_bits(mask), state.rows * state.columns
     lowest, highest = -((num_cells - stones) // 2), (num_cells + 1 - stones) // 2
-    choices = safe_moves(mask, winning_cells(own ^ mask, board) & ~mask, board)
-    if winning_cells(own, board) & (mask + board.bottom) & ~mask != 0:
+    choices = safe_moves(mask, winning_cells(own ^ mask, state) & ~mask, state)
+    if winning_cells(own, state) & (mask + state.bottom) & ~mask != 0:
         lowest = highest
     elif stones == num_cells:
         lowest = highest = 0
@@ -183,7 +174,7 @@ def bound_score(own: int, mask: int, path: Path, table: Int64Array, board: Board
     state.low, state.high = max(state.low, lowest), min(state.high, highest)
     while state.low < state.high:
         target = _next_target(state.low, state.high)
-        score = _search(own, mask, choices, target, stones, path, table, board)
+        score = _search(own, mask, choices, target, stones, state, table)
         if score == STOPPED:
             break
         if score >= target:
@@ -200,15 +191,13 @@ def _next_target(low: int, high: int) -> int:
 
 
 @kernel(interpreted=False)
-def _search(
-    own: int, mask: int, choices: int, target: int, stones: int, path: Path, table: Int64Array, board: Board
-) -> int:
+def _search(own: int, mask: int, choices: int, target: int, stones: int, state: State, table: Int64Array) -> int:
     """Return a bound of the score, on the side of ``target`` where the score lies, or ``STOPPED``.
 
     The mover cannot win at once; after ``choices``, as bits, neither can the other player.
     """
-    moves, states = path
-    state, num_cells = states[0], board.rows * board.columns
+    num_cells = state.rows * state.columns
+    moves, all_replies, ranks = state.moves[stones], state.replies[stones], state.ranks[stones]
     if state.nodes >= state.stop:
         return STOPPED
     nodes_before = state.nodes
@@ -218,34 +207,32 @@ def _search(
     low, high = -((num_cells - 2 - stones) // 2), (num_cells - 1 - stones) // 2
     if low >= target or high < target:
         return low if low >= target else high
-    moves[stones, KEY, 0] = position_key(own, mask, board)
-    entry = find(moves[stones], KEY, 1, table)
+    state.keys[stones, 0] = position_key(own, mask, state)
+    entry = find(state.keys, stones, 1, table)
     if entry >= 0:
         info = int64(table[entry, 1])
         low, high = max(low, (info & 127) - OFFSET), min(high, (info >> 7 & 127) - OFFSET)
         if low >= target or high < target:
             return low if low >= target else high
     count = 0
-    for i in range(board.columns):
-        move = choices & column_bits(board, board.columns // 2 + (1 - 2 * (i & 1)) * ((i + 1) // 2))
+    for i in range(state.columns):
+        move = choices & state.column_bits[i]
         if move == 0:
             continue
-        threats = winning_cells(own | move, board) & ~(mask | move)
-        replies = safe_moves(mask | move, threats, board)
+        threats = winning_cells(own | move, state) & ~(mask | move)
+        replies = safe_moves(mask | move, threats, state)
         if replies == 0:  # the other player cannot stop a win at the next turn, which is the earliest possible
             return high
         rank = count_bits(threats)
         at = count
-        while at > 0 and moves[stones, RANK, at - 1] < rank:
-            for part in range(3):
-                moves[stones, part, at] = moves[stones, part, at - 1]
+        while at > 0 and ranks[at - 1] < rank:
+            moves[at], all_replies[at], ranks[at] = moves[at - 1], all_replies[at - 1], ranks[at - 1]
             at -= 1
-        moves[stones, MOVE, at], moves[stones, REPLIES, at], moves[stones, RANK, at] = move, replies, rank
+        moves[at], all_replies[at], ranks[at] = move, replies, rank
         count += 1
     best, i = low, 0
     while best < target and i < count:
-        move, replies = moves[stones, MOVE, i], moves[stones, REPLIES, i]
-        score = _search(own ^ mask, mask | move, replies, 1 - target, stones + 1, path, table, board)
+        score = _search(own ^ mask, mask | moves[i], all_replies[i], 1 - target, stones + 1, state, table)
         if score == STOPPED:
             return STOPPED
         best = max(best, -score)
@@ -255,7 +242,7 @@ def _search(
     else:
         high = best
     info = worth_of(state.nodes - nodes_before) | (high + OFFSET) << 7 | (low + OFFSET)
-    store(moves[stones], KEY, 1, info, table)
+    store(state.keys, stones, 1, info, table)
     return best
 
 
@@ -323,7 +310,12 @@ class Solver:
         self.board = Board.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
         self._table = np.zeros((1 << rows.bit_length() - 1, TABLE_WORDS), np.int64)
-        self._path = Path(np.zeros((game.cells + 1, 4, game.columns), np.int64), records(State, (1,)))
+        self._state = records(State, (1,))[0]
+        for name, number in vars(self.board).items():
+            self._state[name] = number
+        self._order = sorted(range(game.columns), key=lambda column: abs(2 * column + 1 - game.columns))  # middle first
+        column = (1 << game.rows) - 1
+        self._state["column_bits"][: game.columns] = [column << i * (game.rows + 1) for i in self._order]
 
     def clear(self) -> None:
         """Forget all positions."""
@@ -377,7 +369,6 @@ class Solver:
 
     def to_bits(self, position: Position) -> tuple[int, int]:
         """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
-        check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be solved")
         own, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(own[0]), int(mask[0])
@@ -386,7 +377,7 @@ class Solver:
         """Return the score of each move, by its cell, bounded as by :meth:`_score`."""
         out: dict[int, Bounds] = {}
         rows, columns, before, wins = self.game.rows, self.game.columns, self.nodes, winning_cells(own, self.board)
-        for column in sorted(range(columns), key=lambda column: abs(2 * column + 1 - columns)):  # from the middle
+        for column in self._order:
             lowest = column * (rows + 1)
             move = (mask + (1 << lowest)) & ~mask & self.board.cells
             cell = (lowest + rows - move.bit_length()) * columns + column
@@ -401,20 +392,20 @@ class Solver:
 
     def _score(self, own: int, mask: int, nodes: int | None, window: Window) -> Bounds:
         """Return the score of a position that is not over; one outside of the window is only bounded by it."""
-        state, limit, before = self._path.states[0], FOREVER if nodes is None else nodes, self.nodes
-        (state.low, state.high), state.nodes = window, 0
+        state, limit, before, count = self._state, FOREVER if nodes is None else nodes, self.nodes, 0
+        # By item, because attributes of a record take Python ten times as long
+        (state["low"], state["high"]), state["nodes"] = window, 0
         while True:
-            state.stop = min(limit, int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table))
-            bound_score(own, mask, self._path, self._table, self.board)
-            self.nodes = before + int(state.nodes)
+            state["stop"] = min(limit, count + num_visits(count, SLICE, self._table))
+            bound_score(own, mask, state, self._table)
+            low, high, count = int(state["low"]), int(state["high"]), int(state["nodes"])
+            self.nodes = before + count
             if self._progress is not None:
                 self._progress(self.nodes)
-            if state.low >= state.high or state.nodes >= limit:
+            if low >= high or count >= limit:
                 break
         # Initial bounds are no results
-        low = int(state.low) if state.low > window[0] else -MAX_SCORE
-        high = int(state.high) if state.high < window[1] else MAX_SCORE
-        return Bounds(low, high, int(state.nodes))
+        return Bounds(low if low > window[0] else -MAX_SCORE, high if high < window[1] else MAX_SCORE, count)
 
 
 def is_solvable(game: Game) -> bool:

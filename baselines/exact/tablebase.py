@@ -6,7 +6,6 @@ only one layer.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,17 +19,14 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import legal_bits
-from ttt_envs.graph.numbering import WON, Layer, Numbering, Values
-
-NO_LAYER = -1
-"""number of stones of a probe without values"""
+from ttt_envs.graph.numbering import WON, Layer, Values
 
 
 class Probe(NamedTuple):
     """One layer of a database, in the form that kernels read."""
 
     stones: int
-    """number of stones at which a search reads it, ``NO_LAYER`` without values"""
+    """number of stones at which a search reads it"""
     layer: Layer
     values: Values
     """float32[N], without skips int8[N]: see :mod:`ttt_envs.graph.numbering`"""
@@ -72,14 +68,6 @@ class Tablebase:
         return Probe(stones, self.solution.numbering.layer(number), self.solution.layer(number))
 
 
-@cache
-def empty_probe() -> Probe:
-    """Return the probe without a database, which is never read."""
-    values = np.zeros(0, np.int8)
-    values.flags.writeable = False  # as all layers, so that without skips kernels are compiled once
-    return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), values)
-
-
 @kernel(interpreted=False, nogil=True)
 def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
     """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
@@ -105,12 +93,16 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
 
 
 @inlined
-def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | None, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left.
+
+    Without a database it is not called, but compiled: a kernel without layers has fewer arguments.
 
     With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``, as in the search.
     Wins beyond the depth count less than 1, but more than heuristic scores, and sooner ones more.
     """
+    if probe is None:
+        return 0.0
     own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
     value = entry_value(own, other, (probe.layer, probe.values), parameters)
     if parameters.skip_chance > 0 or value == 0.0:

@@ -13,27 +13,27 @@ the node is at most alpha, or at least beta, for any w. The result for one turn 
 from __future__ import annotations
 
 import typing
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from baselines.exact.tablebase import NO_LAYER, Probe, afterstate_score, empty_probe
+from baselines.exact.tablebase import Probe, afterstate_score
 from baselines.expectiminimax.lines import (
+    MAX_CELLS,
     SCORED,
     Board,
     Heuristic,
-    LineArrays,
+    Lines,
+    Tally,
     completes_line,
     horizon,
-    largest,
-    line_arrays,
+    lines_of,
     most_stones,
     put,
     sort_moves,
     take,
-    write_blocks,
 )
-from baselines.search.canonical import Planes, mark, write_key
+from baselines.search.canonical import MAX_WORDS, Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
@@ -55,6 +55,8 @@ Pruning = Literal["none", "alpha-beta", "star1"]
 ``"star1"`` through all chance nodes"""
 NO_PRUNING, ALPHA_BETA, STAR1 = range(len(typing.get_args(Pruning)))
 LOW, HIGH = range(2)
+NO_LAYER = 1 << 10
+"""Number of stones of a database layer that no search reaches."""
 CELL_BITS = (1 << 9) - 1
 """the bits of a cell in a word of the table"""
 
@@ -62,7 +64,7 @@ CELL_BITS = (1 << 9) - 1
 class Fixed(NamedTuple):
     """Constants of a search."""
 
-    lines: LineArrays
+    lines: Lines
     parameters: Parameters
     """``Game.parameters``"""
     pruning: int
@@ -72,7 +74,9 @@ class Fixed(NamedTuple):
     """whether every win counts 1; else the number of plies left"""
     margin: float
     """twice the tolerance within which moves count as equal to the best; infinite if every move counts"""
-    probe: Probe
+    probe_stones: int
+    """number of stones at which the probe is read, ``NO_LAYER`` without one"""
+    probe: Probe | None
     """database layer for look-ups instead of searches"""
 
 
@@ -91,9 +95,11 @@ class Roots(NamedTuple):
     """int64[B], positions visited; added to"""
 
 
-class State:
-    """Progress of a search."""
+class State(Board):
+    """The current position and the progress of a search, as a record."""
 
+    weight: Annotated[Int64Array, np.int64, (MAX_CELLS,)]
+    """scratch for sorting moves"""
     row: int
     """index of the position being searched"""
     index: int
@@ -102,6 +108,7 @@ class State:
     """the best of their values"""
     hint: int
     """the move to try first, -1 for none"""
+    num_cells: int
     empty: int
     """number of empty cells"""
     nodes: int
@@ -116,42 +123,29 @@ class State:
     """whether the search has to stop"""
 
 
-class Path(NamedTuple):
-    """The current position and the nodes that lead to it, indexed by plies left: D is the depth + 1.
+class Node(Tally):
+    """A decision node and the chance node before it, as a record.
 
-    A decision node and the chance node before it share a row. Turns after a chance node are numbered 0, the other
-    player's, and 1, the maker's own after a skip; the maker is the player who has just moved.
+    Turns after a chance node are numbered 0, the other player's, and 1, the maker's own after a skip; the maker is the
+    player who has just moved.
     """
 
-    board: Board
-    weight: Int64Array
-    """int64[cells]: scratch for sorting moves"""
-    moves: Int64Array
-    """int64[D, cells]: the moves to try"""
-    bounds: Float64Array
-    """float64[D, 2, 2]: ``LOW`` and ``HIGH`` of either turn after a chance node, for the maker"""
-    keys: Int64Array
-    """int64[D, words + 1]: of the table: the words of ``planes``; the plies left and the mover"""
+    moves: Annotated[Int64Array, np.int64, (MAX_CELLS,)]
+    """the moves to try"""
+    bounds: Annotated[Float64Array, np.float64, (2, 2)]
+    """``LOW`` and ``HIGH`` of either turn after a chance node, for the maker"""
+    key: Annotated[Int64Array, np.int64, (1, MAX_WORDS + 1)]
+    """of the table: the words of ``planes``; the plies left and the mover"""
+
+
+class Path(NamedTuple):
+    """The current position and the nodes that lead to it: every call of the recursion copies the arrays' shapes."""
+
+    state: State
+    nodes: Records
+    """`Node`[D], by plies left: D is the depth + 1"""
     planes: Planes
     """the current position, down to the last ply but one"""
-    states: Records
-    """`State`[1]"""
-
-    @classmethod
-    def empty(cls, game: Game, depth: int, lines: LineArrays, states: Records) -> Path:
-        """Return a path with capacity for a search to this depth."""
-        rows, cells, kinds, planes = depth + 1, game.cells, (depth + 1, 2, 2), Planes.empty(game)
-        masks, tally = np.zeros((2, len(lines.cells)), np.uint32), np.zeros((*kinds, game.win_length + 1), np.int64)
-        board = Board(np.zeros(cells, np.int8), masks, tally, np.zeros(kinds, np.int64))
-        moves, keys = np.zeros((rows, cells), np.int64), np.zeros((rows, planes.stones.shape[1] + 1), np.int64)
-        return cls(board, np.zeros(cells, np.int64), moves, np.zeros(kinds), keys, planes, states)
-
-
-class Tree(NamedTuple):
-    """All that a search reads and writes, without the roots: every call of the recursion copies the arrays' shapes."""
-
-    fixed: Fixed
-    path: Path
     values: Float64Array
     """float64[B, cells]: the values of the moves of the roots, for the mover; written"""
     table: Int64Array
@@ -191,43 +185,36 @@ def write_moves(width: int, key: np.uint64, cells: Int8Array, moves: Int64Array,
 @inlined
 def _maximum(player: int, is_mover: bool, depth: int, fixed: Fixed, path: Path) -> float:
     """Return an upper bound on the value for a player: a win within ``depth`` plies needs the missing stones first."""
-    rules, empty = fixed.parameters, path.states[0].empty
-    stones = most_stones(player, depth, path.board)
+    rules, state, empty = fixed.parameters, path.state, path.state.empty
+    stones = most_stones(player, path.nodes[depth])
     missing = rules.win_length - stones
     ply = (missing if rules.skip_chance > 0 else 2 * missing - 1) + 1 - int64(is_mover)
     if stones >= 0 and ply <= min(depth, empty):
         return 1.0 if fixed.by_result else depth - ply + 1.0
-    to_layer = fixed.probe.stones - len(path.board.cells) + empty
-    if stones >= 0 and fixed.probe.stones != NO_LAYER and to_layer <= depth < empty:
+    if stones >= 0 and fixed.probe_stones - state.num_cells + empty <= depth < empty:
         return 1.0  # a database has wins beyond the horizon
     return 0.5 if empty > depth else 0.0
 
 
 @inlined
-def _is_plain(depth: int, fixed: Fixed, path: Path) -> bool:
-    """Return whether the last ply is left, with every move to try by the standard rules and no database to ask."""
-    stones = len(path.board.cells) - path.states[0].empty
-    return depth == 1 and fixed.width == 0 and fixed.parameters.variants == 0 and stones + 1 != fixed.probe.stones
-
-
-@inlined
 def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, float]:
     """Return bounds on the value for a mover with ``depth`` plies left."""
-    rules, lines, board = fixed.parameters, fixed.lines, path.board
+    rules, tally, stones = fixed.parameters, path.nodes[depth], path.state.num_cells - path.state.empty
+    is_plain = fixed.width == 0 and rules.variants == 0
     low, high = -_maximum(1 - mover, False, depth, fixed, path), _maximum(mover, True, depth, fixed, path)
-    own_best, other_best = board.best[depth, SCORED, mover], board.best[depth, SCORED, 1 - mover]
+    own_best, other_best = tally.best[SCORED, mover], tally.best[SCORED, 1 - mover]
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
-    if rules.variants == 0 and most_stones(mover, depth, board) == rules.win_length - 1 and fixed.width == 0:
+    if is_plain and most_stones(mover, tally) == rules.win_length - 1:
         low = high
-    elif _is_plain(depth, fixed, path):
+    elif is_plain and depth == 1 and stones + 1 != fixed.probe_stones:
         # A stone never worsens the mover's best line nor improves the other player's; some stone improves an open line
-        if path.states[0].empty == 1 or (own_best < 0 and other_best <= 0):
+        if path.state.empty == 1 or (own_best < 0 and other_best <= 0):
             low = high = 0.0
         elif own_best >= other_best:
             low = high = 0.5
         else:  # by counts, a stone adds at most one, and weakens their best lines only in a cell of all of them
-            low, high = 0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5, 0.5
-            if lines.counts and board.tally[1, SCORED, 1 - mover, other_best] >= lines.through.shape[1]:
+            low, high = 0.0 if fixed.lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5, 0.5
+            if fixed.lines.counts and tally.counts[SCORED, 1 - mover, other_best] > fixed.lines.num_through:
                 high = low
     return (low, high) if line_sign(rules) > 0 else (-high, -low)
 
@@ -237,18 +224,18 @@ def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, fl
 
 
 @inlined
-def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Array) -> tuple[int, int, int]:
+def _look_up(mover: int, depth: int, random_key: np.uint64, path: Path, table: Int64Array) -> tuple[int, int, int]:
     """Write the key of a decision node, which in a narrow search is that of one node of the tree only.
 
     Returns:
         The symmetry that maps the board to its key; the row of the table, -1 for none; and a good move, also of a
         search one ply shallower, -1 for none.
     """
-    keys, words, entry, move = path.keys, path.keys.shape[1], -1, int64(-1)
-    symmetry = write_key(keys[depth], path.planes)
+    key, words, entry, move = path.nodes[depth].key, path.planes.stones.shape[1] + 1, -1, int64(-1)
+    symmetry = write_key(key[0], path.planes)
     for plies in range(max(depth - 1, 2), depth + 1):
-        keys[depth, words - 1] = 2 * plies + mover ^ int64(key)
-        entry = find(keys, depth, words, table)
+        key[0, words - 1] = 2 * plies + mover ^ int64(random_key)
+        entry = find(key, 0, words, table)
         if entry >= 0:
             move = path.planes.inverses[symmetry, table[entry, words] & CELL_BITS]
     return symmetry, entry, move
@@ -257,33 +244,30 @@ def _look_up(mover: int, depth: int, key: np.uint64, path: Path, table: Int64Arr
 @inlined
 def _play(cell: int, mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[bool, float]:
     """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value for its player."""
-    rules, board, state = fixed.parameters, path.board, path.states[0]
-    put(cell, mover, depth, depth - 1, fixed.lines, board)
+    rules, state, tally = fixed.parameters, path.state, path.nodes[depth - 1]
+    put(cell, mover, depth, depth - 1, fixed.lines, state, path.nodes)
     state.empty -= 1
     state.nodes += 1
-    stones, best = len(board.cells) - state.empty, board.best[depth - 1, SCORED]
-    outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
+    stones, best = state.num_cells - state.empty, tally.best[SCORED]
+    outcome = outcome_of_move(completes_line(cell, mover, state, tally, rules), mover, stones, rules)
     if outcome != NOT_OVER:
         win = 1.0 if fixed.by_result else float(depth)
         return True, 0.0 if outcome == DRAW else win * line_sign(rules)
-    if stones == fixed.probe.stones:
-        return True, afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
+    if stones == fixed.probe_stones:
+        return True, afterstate_score(state.cells[: state.num_cells], mover, depth - 1, fixed.probe, rules)
     return depth == 1, horizon(best[mover], best[1 - mover], rules)
 
 
 @inlined
 def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
     """Do :func:`_search` for the last ply."""
-    board, moves, ceiling, best, i = path.board, path.moves[1], min(beta, high), low, 0
-    if fixed.pruning != NO_PRUNING and fixed.lines.counts and _is_plain(1, fixed, path):
-        count = write_blocks(1 - mover, fixed.lines, board, moves)  # no other move is worth more than ``low``
-    else:
-        count = write_moves(fixed.width, key, board.cells, moves, fixed.parameters)
+    rules, state, moves, ceiling, best, i = fixed.parameters, path.state, path.nodes[1].moves, min(beta, high), low, 0
+    count = write_moves(fixed.width, key, state.cells[: state.num_cells], moves, rules)
     while i < count and best < ceiling:
         _, value = _play(moves[i], mover, 1, fixed, path)
         best = max(best, value)
-        take(moves[i], mover, fixed.lines, board)
-        path.states[0].empty += 1
+        take(moves[i], mover, 0, fixed.lines, state)
+        state.empty += 1
         i += 1
     return best
 
@@ -315,7 +299,7 @@ def _solve(side: int, alpha: float, beta: float, bounds: Float64Array, skip: flo
 
 @kernel(interpreted=False, nogil=True)
 def _search(
-    mover: int, depth: int, alpha: float, beta: float, low: float, high: float, key: np.uint64, tree: Tree
+    mover: int, depth: int, alpha: float, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path
 ) -> float:
     """Return the value of a decision node for its mover: exact between alpha and beta, else a bound beyond them.
 
@@ -329,12 +313,11 @@ def _search(
         beta: the value matters only below this.
         low, high: bounds on the value.
         key: random key of the node, 0 in a search of all moves.
-        tree: all else.
+        fixed, path: all else.
     """
-    fixed, path, root_values, table = tree
-    board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
-    lines, words = fixed.lines, path.keys.shape[1]
-    is_root, hint, symmetry, chosen = depth == len(path.moves) - 1, int64(-1), int64(0), int64(-1)
+    moves, rules, state, table = path.nodes[depth].moves, fixed.parameters, path.state, path.table
+    lines, words = fixed.lines, path.planes.stones.shape[1] + 1
+    is_root, hint, symmetry, chosen = depth == len(path.nodes) - 1, int64(-1), int64(0), int64(-1)
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
@@ -349,9 +332,9 @@ def _search(
             if low >= beta or high <= alpha or low >= high:
                 return low if low >= beta else high
     best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
-    count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
+    count = write_moves(0 if is_root else fixed.width, key, state.cells[: state.num_cells], moves, rules)
     if is_root or (fixed.pruning != NO_PRUNING and fixed.width == 0):
-        sort_moves(hint, lines, board, moves, path.weight, count)
+        sort_moves(hint, lines, state, moves, state.weight[: state.num_cells], count)
     for i in range(first, count):
         if is_root:
             alpha = best - fixed.margin
@@ -360,7 +343,7 @@ def _search(
         if not is_known:
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
-            bounds, turns = path.bounds[depth - 1], 2 if rules.skip_chance > 0 else 1
+            bounds, turns = path.nodes[depth - 1].bounds, 2 if rules.skip_chance > 0 else 1
             for own in range(turns):
                 least, highest = -np.inf, np.inf
                 if fixed.pruning != NO_PRUNING:
@@ -380,7 +363,7 @@ def _search(
                     if depth == 2:
                         result = _last_ply(player, until, lower, upper, next_key, fixed, path)
                     else:
-                        result = _search(player, depth - 1, after, until, lower, upper, next_key, tree)
+                        result = _search(player, depth - 1, after, until, lower, upper, next_key, fixed, path)
                     result = result if own else -result
                     if state.stopped != 0:
                         break
@@ -393,20 +376,20 @@ def _search(
                 own += 1
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
-        take(cell, mover, lines, board)
+        take(cell, mover, depth - 1, lines, state)
         state.empty += 1
         if state.stopped != 0:
             return best
         if value > best:
             best, chosen = value, cell
         if is_root:
-            root_values[state.row, cell] = value
+            path.values[state.row, cell] = value
             state.best, state.index = best, i + 1
         elif best >= min(beta, high):
             break
     if uses_table:
         info = depth << WORTH_SHIFT | path.planes.permutations[symmetry, chosen]
-        entry, gained = store(path.keys, depth, words, info, table)
+        entry, gained = store(path.nodes[depth].key, 0, words, info, table)
         values = table.view(np.float64)[entry]
         values[words + 1] = max(low, best) if best > alpha else low
         values[words + 2] = min(high, best) if best < beta else high
@@ -415,35 +398,35 @@ def _search(
 
 
 @inlined
-def _begin_root(cells: Int8Array, tree: Tree) -> None:
+def _begin_root(cells: Int8Array, lines: Lines, path: Path) -> None:
     """Replace the stones on the board by those of a root, int8[cells]."""
-    lines, path = tree.fixed.lines, tree.path
-    board, state, root = path.board, path.states[0], len(path.moves) - 1
-    board.cells[:] = 0
-    board.masks[:] = 0
-    board.tally[root, :, :, :] = 0
+    state, root = path.state, len(path.nodes) - 1
+    tally = path.nodes[root]
+    state.cells[:] = 0
+    state.masks[:, : lines.num_lines] = 0
+    tally.counts[:] = 0
     path.planes.stones[:] = 0
-    for player in range(2):
-        for kind in range(2):
-            board.tally[root, kind, player, 0] = abs(len(lines.cells) * kind - lines.num_scored)
-            board.best[root, kind, player] = largest(board.tally[root, kind, player])
-    state.empty = len(cells)
+    for kind in range(2):
+        count = abs(lines.num_lines * kind - lines.num_scored)
+        tally.counts[kind, :, 0], tally.best[kind] = count, min(count, 1) - 1
+    state.empty = state.num_cells = len(cells)
     for cell in range(len(cells)):
         if cells[cell] != 0:
-            put(cell, int64(cells[cell]) - 1, root, root, lines, board)
+            put(cell, int64(cells[cell]) - 1, root, root, lines, state, path.nodes)
             mark(cell, int64(cells[cell]) - 1, path.planes)
             state.empty -= 1
 
 
 @kernel(interpreted=False, nogil=True)
-def run_search(roots: Roots, tree: Tree) -> None:
+def run_search(roots: Roots, fixed: Fixed, path: Path) -> None:
     """Search the roots, from the one that state names, until all are searched or the search has to stop."""
-    state, depth = tree.path.states[0], int64(len(tree.path.moves) - 1)
+    state, depth = path.state, int64(len(path.nodes) - 1)
     while state.row < len(roots.cells) and state.stopped == 0:
         row, nodes_before = int64(state.row), state.nodes
-        _begin_root(roots.cells[row], tree)
+        _begin_root(roots.cells[row], fixed.lines, path)
         state.hint = roots.hints[row]
-        _search(int64(roots.mover[row]), depth, -np.inf, np.inf, -np.inf, np.inf, roots.random_keys[row], tree)
+        window = -np.inf, np.inf, -np.inf, np.inf
+        _search(int64(roots.mover[row]), depth, *window, roots.random_keys[row], fixed, path)
         roots.nodes[row] += state.nodes - nodes_before
         if state.stopped == 0:
             state.row, state.index, state.best = row + 1, 0, -np.inf
@@ -512,19 +495,20 @@ class Search:
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         kind = typing.get_args(Pruning).index(pruning)
-        count, self._key_words = len(boards.mover), Planes.empty(game).stones.shape[1] + 1
-        self.depth, self._stops = 0, 0
-        self._game, self._states = game, records(State, (1,))
-        self._table = np.zeros((0, self._key_words + 3), np.int64)
-        self._memory = 0 if kind == NO_PRUNING else memory
+        count, planes = len(boards.mover), Planes.empty(game)
+        self.depth, self._stops, self._memory = 0, 0, 0 if kind == NO_PRUNING else memory
+        self._key_words, self.move_values = planes.stones.shape[1] + 1, np.full(boards.cells.shape, np.nan)
+        table = np.zeros((0, self._key_words + 3), np.int64)
+        self._path = Path(records(State, (1,))[0], records(Node, (0,)), planes, self.move_values, table)
         self._fixed = Fixed(
-            line_arrays(game, heuristic),
+            lines_of(game, heuristic),
             game.parameters,
             kind,
             width or 0,
             by_result,
             np.inf if every_move else 2 * margin,
-            empty_probe() if probe is None else probe,
+            NO_LAYER if probe is None else probe.stones,
+            probe,
         )
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
@@ -533,7 +517,7 @@ class Search:
             random_keys=np.zeros(count, np.uint64) if width is None or random_keys is None else random_keys,
             nodes=np.zeros(count, np.int64),
         )
-        self.move_values, self.nodes = np.full(boards.cells.shape, np.nan), self._roots.nodes
+        self.nodes = self._roots.nodes
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, or continue this search.
@@ -548,20 +532,21 @@ class Search:
             Whether the search is finished; if not, ``move_values`` has the values of the finished moves.
         """
         check_settings(depth)
-        state = self._states[0]  # read by item: attributes of a record take Python four times as long
+        state: Any = self._path.state  # read by item: attributes of a record take Python ten times as long
         if depth != self.depth:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
-        doublings = self._stops // PATIENCE if len(self._table) else self._stops
-        visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
+        doublings = self._stops // PATIENCE if len(self._path.table) else self._stops
+        visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._roots.cells.shape[1]) << min(doublings, 32)
         limit = min(int(state["nodes"]) + visits, FOREVER)
         before = state["row"], state["index"]
         while True:
             if depth > 2:  # the last two plies are not stored
-                table, stored = self._table, int(state["stored"])
-                self._table, state["stored"], state["full"] = grow(table, stored, self._key_words, self._memory)
+                grown = grow(self._path.table, int(state["stored"]), self._key_words, self._memory)
+                table, state["stored"], state["full"] = grown
+                self._path = self._path._replace(table=table)
             state["limit"], state["stopped"] = limit, 0
-            run_search(self._roots, Tree(self._fixed, self._path, self.move_values, self._table))
+            run_search(self._roots, self._fixed, self._path)
             is_finished = not state["stopped"]
             if is_finished or state["nodes"] >= limit:
                 self._stops = self._stops + 1 if before == (state["row"], state["index"]) else 0
@@ -574,8 +559,9 @@ class Search:
         self._roots.hints[searched] = values[searched].argmax(axis=1)
         self.move_values[:] = np.nan
         self.depth, self._stops = depth, 0
-        self._path = Path.empty(self._game, depth, self._fixed.lines, self._states)
-        state = self._states[0]
+        nodes, state = records(Node, (depth + 1,)), self._path.state
+        nodes["best"] = -1
+        self._path = self._path._replace(nodes=nodes)
         state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
 
 

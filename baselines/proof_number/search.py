@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
-from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, place
+from ttt_envs.game.rules import DRAW, NOT_OVER, legal, place
 
 SOLVED = (1 << 24) - 1
 """infinity for proof and disproof numbers of solved positions; other numbers stay far below, see :func:`search`"""
@@ -35,8 +35,8 @@ UNDECIDED = 3
 MAX_PROOF_CELLS = 64
 
 
-class State:
-    """Progress of a search."""
+class State(Board):
+    """The lines and the progress of a search, as a record."""
 
     nodes: int
     """number of positions visited"""
@@ -50,25 +50,28 @@ class State:
     """the first move to try at the root"""
 
 
-class Tree(NamedTuple):
-    """All that a search reads and writes, D is the number of cells + 2.
+class Node:
+    """A position on the path, as a record."""
 
-    The attacker moves at even depths, the defender at odd ones; the root is at depth 0 or 1.
-    """
+    moves: Annotated[Int64Array, np.int64, (MAX_PROOF_CELLS,)]
+    """the candidate moves"""
+    keys: Annotated[Int64Array, np.int64, (MAX_PROOF_CELLS, KEY_WORDS)]
+    """canonical keys of the positions after them"""
+    numbers: Annotated[Int64Array, np.int64, (2, MAX_PROOF_CELLS)]
+    """their proof numbers and disproof numbers"""
+
+
+class Tree(NamedTuple):
+    """All that a search reads and writes."""
+
+    state: State
+    nodes: Records
+    """`Node`[D]: the attacker moves at even depths, the defender at odd ones; the root is at depth 0 or 1"""
 
     planes: Planes
     """the current position: the stones of the attacker, then those of the defender"""
-    moves: Int64Array
-    """int64[D, cells]: the candidate moves"""
-    keys: Int64Array
-    """int64[D, cells, 2]: canonical keys of the positions after them"""
-    numbers: Int64Array
-    """int64[D, 2, cells]: their proof numbers and disproof numbers"""
-    states: Records
-    """`State`[1]"""
     table: Int64Array
     """of positions, may have no rows"""
-    board: Board
 
 
 @kernel(interpreted=False, allocates=True)  # np.max does
@@ -80,14 +83,15 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         it, ``NO`` if the other player does. If ``UNKNOWN``, ``count`` moves to search are written with their numbers;
         if ``YES`` with the attacker to move, the first move wins.
     """
-    planes, moves, keys, numbers, _, table, board = tree
-    mover = depth & 1
+    board, _, planes, table = tree
+    node, mover = tree.nodes[depth], depth & 1
+    moves, keys, numbers = node.moves, node.keys, node.numbers
     first, second = planes.stones[0]
     own, other = (first, second) if mover == 0 else (second, first)
     verdict, choice = find_threats(own, other, board)
     if verdict != UNKNOWN:
         if choice != 0:
-            moves[depth, 0] = lowest_cell(choice)
+            moves[0] = lowest_cell(choice)
         return verdict, 0
     total, weight = board.total[mover], board.weight[mover]  # the attacker's
     unit = 1 << board.win_length
@@ -99,23 +103,23 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         cell = lowest_cell(choice)
         choice &= choice - 1
         mark(cell, mover, planes)
-        write_key(keys[depth, count], planes)
+        write_key(keys[count], planes)
         mark(cell, mover, planes)
         repeated = False
         for i in range(count):
-            repeated |= keys[depth, i, 0] == keys[depth, count, 0] and keys[depth, i, 1] == keys[depth, count, 1]
+            repeated |= keys[i, 0] == keys[count, 0] and keys[i, 1] == keys[count, 1]
         if repeated:
             continue
-        entry = find(keys[depth], count, KEY_WORDS, table)
+        entry = find(keys, count, KEY_WORDS, table)
         open_weight = total + (weight[cell] if mover == 0 else -weight[cell])
-        moves[depth, count] = cell
+        moves[count] = cell
         if entry >= 0:
-            numbers[depth, 0, count] = table[entry, KEY_WORDS] & SOLVED
-            numbers[depth, 1, count] = table[entry, KEY_WORDS] >> 24 & SOLVED
+            numbers[0, count] = table[entry, KEY_WORDS] & SOLVED
+            numbers[1, count] = table[entry, KEY_WORDS] >> 24 & SOLVED
         elif mover == 0 and open_weight < unit:  # with the defender to move, the position holds
-            numbers[depth, 0, count], numbers[depth, 1, count] = SOLVED, 0
+            numbers[0, count], numbers[1, count] = SOLVED, 0
         else:  # heavier open lines are harder to stop
-            numbers[depth, 0, count], numbers[depth, 1, count] = 1, 1 + 4 * open_weight // unit
+            numbers[0, count], numbers[1, count] = 1, 1 + 4 * open_weight // unit
         count += 1
     return UNKNOWN, count
 
@@ -146,30 +150,28 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
     Returns:
         The two numbers, that of the mover first.
     """
-    planes, moves, keys, numbers, states, table, _ = tree
-    state, mover = states[0], depth & 1
+    state, nodes, planes, table = tree
+    moves, numbers, mover = nodes[depth].moves, nodes[depth].numbers, depth & 1
     state.nodes += 1
     verdict, count = _expand(depth, tree)
     if verdict != UNKNOWN:
-        state.move = moves[depth, 0]
+        state.move = moves[0]
         return (int64(0), int64(SOLVED)) if verdict == YES else (int64(SOLVED), int64(0))
     while True:
-        number, other_number, best, next_best, siblings = _combine(
-            numbers[depth, mover], numbers[depth, 1 - mover], count
-        )
+        number, other_number, best, next_best, siblings = _combine(numbers[mover], numbers[1 - mover], count)
         is_reached = number >= limit or other_number >= other_limit
         if is_reached or state.nodes >= state.stop or state.stored >= state.full:
-            state.move = moves[depth, best]
+            state.move = moves[best]
             return number, other_number
-        mark(moves[depth, best], mover, planes)
+        mark(moves[best], mover, planes)
         nodes_before = state.nodes
         below = other_limit if other_limit == SOLVED else other_limit - siblings
         other_below = min(limit, next_best + next_best // 4 + 1)
-        numbers[depth, 1 - mover, best], numbers[depth, mover, best] = search(depth + 1, below, other_below, tree)
-        mark(moves[depth, best], mover, planes)
+        numbers[1 - mover, best], numbers[mover, best] = search(depth + 1, below, other_below, tree)
+        mark(moves[best], mover, planes)
         if len(table) > 0:
-            info = worth_of(state.nodes - nodes_before) | numbers[depth, 1, best] << 24 | numbers[depth, 0, best]
-            state.stored += store(keys[depth], best, KEY_WORDS, info, table)[1]
+            info = worth_of(state.nodes - nodes_before) | numbers[1, best] << 24 | numbers[0, best]
+            state.stored += store(nodes[depth].keys, best, KEY_WORDS, info, table)[1]
 
 
 @inlined
@@ -206,17 +208,9 @@ class ProofSearch:
 
     def __init__(self, game: Game, memory: int) -> None:
         """Make it, for a game and a maximum size of the table in bytes; it starts small."""
-        cells, depth = game.cells, game.cells + 2
-        self._memory = memory
-        self._tree = Tree(
-            Planes.empty(game),
-            np.zeros((depth, cells), np.int64),
-            np.zeros((depth, cells, KEY_WORDS), np.int64),
-            np.zeros((depth, 2, cells), np.int64),
-            records(State, (1,)),
-            np.zeros((0, TABLE_WORDS), np.int64),
-            make_board(game),
-        )
+        state, self._memory = make_board(game, State), memory
+        table = np.zeros((0, TABLE_WORDS), np.int64)
+        self._tree = Tree(state, records(Node, (game.cells + 2,)), Planes.empty(game), table)
 
     def decide(
         self,
@@ -236,7 +230,7 @@ class ProofSearch:
         Returns:
             ``YES``, ``NO`` or ``UNKNOWN``; the number of positions visited; the first move to try.
         """
-        planes, state, table = self._tree.planes, self._tree.states[0], self._tree.table
+        state, _, planes, table = self._tree
         planes.stones[:] = 0
         for player, cells in enumerate(stones):
             for cell in cells:
@@ -355,7 +349,6 @@ class Prover:
         Raises:
             ValueError: the position is over or unreachable.
         """
-        check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be proved")
         searches = [ProofSearch(self.game, self.memory) for _ in range(2)]
         moves, remaining = np.flatnonzero(legal(self.game, position.cells)).tolist(), self.nodes

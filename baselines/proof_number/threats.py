@@ -6,54 +6,51 @@ Sets of cells are int64, cell i as bit i, on at most 64 cells.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 
 # Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
 # does.
 YES, NO, UNKNOWN = 1, -1, 0
+MAX_CELLS = 64
+MAX_LINES = 4 * MAX_CELLS
+"""Maximum number of lines."""
 REACH = 5
 """Maximum number of further pairs, each as good as the best, before giving up; more are hardly ever needed."""
 
 
-class Board(NamedTuple):
-    """Constants of a game, and scratch memory for one position."""
+class Board:
+    """The lines of a game, and scratch memory for one position, as a record."""
 
     win_length: int
-    lines: Int64Array
-    """int64[W]: the cells of every line, as sets"""
-    weight: Int64Array
-    """int64[2, cells]: total weight of the open lines through a cell, the mover's and the other player's"""
-    total: Int64Array
-    """int64[2]: total weight of all open lines"""
-    partners: Int64Array
-    """int64[2, cells]: cells that together with this cell complete a line"""
-    rests: Int64Array
-    """int64[W]: in `holds`, the free cells of the lines that no pair stops"""
-    heavy: Int64Array
-    """int64[cells]: in `holds`, total weight of these lines through a cell"""
-    common: Int64Array
-    """int64[cells, cells]: in `holds`, total weight of these lines through two cells"""
+    num_cells: int
+    num_lines: int
+    lines: Annotated[Int64Array, np.int64, (MAX_LINES,)]
+    """the cells of every line, as sets"""
+    weight: Annotated[Int64Array, np.int64, (2, MAX_CELLS)]
+    """total weight of the open lines through a cell, the mover's and the other player's"""
+    total: Annotated[Int64Array, np.int64, (2,)]
+    """total weight of all open lines"""
+    partners: Annotated[Int64Array, np.int64, (2, MAX_CELLS)]
+    """cells that together with this cell complete a line"""
+    rests: Annotated[Int64Array, np.int64, (MAX_LINES,)]
+    """in `holds`, the free cells of the lines that no pair stops"""
+    common: Annotated[Int64Array, np.int64, (MAX_CELLS, MAX_CELLS)]
+    """in `holds`, total weight of these lines through two cells, or through one, in the diagonal"""
 
 
-def make_board(game: Game) -> Board:
-    """Return the board of a game."""
-    cells, lines = game.cells, np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1)
-    return Board(
-        game.win_length,
-        lines,
-        weight=np.zeros((2, cells), np.int64),
-        total=np.zeros(2, np.int64),
-        partners=np.zeros((2, cells), np.int64),
-        rests=np.zeros(len(lines), np.int64),
-        heavy=np.zeros(cells, np.int64),
-        common=np.zeros((cells, cells), np.int64),
-    )
+def make_board(game: Game, kind: type[Board] = Board) -> Any:
+    """Return the board of a game, as a record with the fields of ``kind``."""
+    board, lines = records(kind, (1,))[0], np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1)
+    board["win_length"], board["num_cells"], board["num_lines"] = game.win_length, game.cells, len(lines)
+    board["lines"][: len(lines)] = lines
+    return board
 
 
 @inlined
@@ -93,7 +90,7 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
     if wins_1 != 0:
         return (NO, int64(0)) if has_several(wins_1) else (UNKNOWN, wins_1)
     moves = live
-    for cell in range(partners.shape[1]):
+    for cell in range(board.num_cells):
         first, second = partners[0, cell], partners[1, cell]
         if has_several(first):
             return YES, int64(1) << cell
@@ -118,7 +115,7 @@ def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, 
     partners[:] = 0
     live, ones, twos = int64(0), int64(0), int64(0)
     total = 0
-    for line in board.lines:
+    for line in board.lines[: board.num_lines]:
         if line & against == 0:
             empty = line & ~stones
             own = count_bits(line & stones)
@@ -160,18 +157,17 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
     Returns:
         True if the attacker provably cannot win; False is inconclusive.
     """
-    rests, heavy, common = board.rests, board.heavy, board.common
+    rests, common = board.rests, board.common
     win_weight = 1 << board.win_length
-    heavy[:] = 0
-    common[:] = 0
+    common[: board.num_cells] = 0
     count = 0
     total = 0
-    for line in board.lines:
+    for line in board.lines[: board.num_lines]:
         if line & second == 0:
             rests[count] = line & ~first
             total += _weigh(rests[count], 1, board)
             count += 1
-    while total + (np.max(heavy) if mover == 0 else 0) >= win_weight:
+    while total + (np.max(np.diag(common)) if mover == 0 else 0) >= win_weight:
         # The pair that reduces the weight most: lines through both vanish, lines through one of them double
         largest_gain, pair = -1, int64(0)
         for i in range(count):
@@ -183,7 +179,7 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
                 while others != 0:
                     other = lowest_cell(others)
                     others &= others - 1
-                    gain = 3 * common[cell, other] - heavy[other] - heavy[cell]
+                    gain = 3 * common[cell, other] - common[other, other] - common[cell, cell]
                     if gain > largest_gain:
                         largest_gain, pair = gain, int64(1) << cell | int64(1) << other
         if largest_gain < 0 or total - win_weight > REACH * largest_gain:
@@ -208,10 +204,8 @@ def _weigh(line: int, sign: int, board: Board) -> int:
     """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return its weight."""
     weight = 1 << (board.win_length - count_bits(line))
     while line != 0:
-        cell = lowest_cell(line)
+        cell, others = lowest_cell(line), line
         line &= line - 1
-        board.heavy[cell] += sign * weight
-        others = line
         while others != 0:
             other = lowest_cell(others)
             others &= others - 1

@@ -11,6 +11,9 @@ from ttt_envs.core.jit import Int64Array, inlined, int64
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
+MAX_WORDS = 12
+"""Maximum number of words of the stones of both players."""
+
 
 class Planes(NamedTuple):
     """The stones of a position under the S symmetries of the board, the identity first."""

@@ -1,8 +1,8 @@
 """One transposition table for all tree searches: rows of int64, in buckets of four.
 
 A row has the whole key of a position first, so that there are no collisions, and then what is known of it. The first
-word behind the key has the worth of the row in its upper 16 bits: plies left, or the number of binary digits of the
-positions visited for it. It is at least 1, and 0 in a free row. A table has no rows, or a power of two of them.
+word behind the key has the worth of the row in its upper 16 bits: plies left, or the number of positions visited for
+it, at least 1. Free rows are 0, so no position may have the key 0. A table has no rows, or a power of two of them.
 
 A search stops when the table is half full, and goes on once it has been moved into a larger one (:func:`grow`).
 """
@@ -30,12 +30,12 @@ def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[in
         mixed ^= mixed >> 32
     start = BUCKET * (mixed & (len(table) // BUCKET - 1))
     for entry in range(start, start + BUCKET):
-        worth = table[entry, words] >> WORTH_SHIFT
-        same = worth != 0
+        same = True
         for word in range(words):
             same &= table[entry, word] == keys[row, word]
         if same:
-            worth = -1
+            return entry, int64(-1)
+        worth = table[entry, words] >> WORTH_SHIFT
         if worth < least_worth:
             slot, least_worth = entry, worth
     return slot, least_worth
@@ -64,8 +64,8 @@ def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) 
 
 @inlined
 def worth_of(nodes: int) -> int:
-    """Return the worth of a row for which ``nodes`` positions were visited: the number of binary digits."""
-    return int64(np.log2(nodes)) + 1 << WORTH_SHIFT
+    """Return the worth of a row for which ``nodes`` positions were visited: their number, up to the largest."""
+    return min(nodes, (1 << 63 - WORTH_SHIFT) - 1) << WORTH_SHIFT
 
 
 @kernel(interpreted=False, nogil=True)
