@@ -97,16 +97,16 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 
 @inlined
-def put(cell: int, mover: int, before: int, after: int, lines: LineArrays, board: Board) -> None:
-    """Put a stone on an empty cell; the tallies ``after`` become those ``before`` plus the stone."""
+def put(cell: int, mover: int, source: int, target: int, lines: LineArrays, board: Board) -> None:
+    """Put a stone on an empty cell; the tallies ``target`` become those of ``source`` plus the stone."""
     through, scores = lines.through, lines.scores
     cells, masks, tally, best = board
     cells[cell] = mover + 1
     start = int64(1)
     for kind in range(2):
-        own, other = tally[after, kind, mover], tally[after, kind, 1 - mover]
-        for value in range(len(own) if before != after else 0):
-            own[value], other[value] = tally[before, kind, mover, value], tally[before, kind, 1 - mover, value]
+        own, other = tally[target, kind, mover], tally[target, kind, 1 - mover]
+        for value in range(len(own) if source != target else 0):
+            own[value], other[value] = tally[source, kind, mover, value], tally[source, kind, 1 - mover, value]
         end = int64(through[cell, 0, kind])
         for i in range(start, end):
             line, bit = through[cell, i, 0], through[cell, i, 1]
@@ -117,7 +117,7 @@ def put(cell: int, mover: int, before: int, after: int, lines: LineArrays, board
                 own[scores[kind, own_mask | bit]] += 1
             if own_mask == 0:
                 other[scores[kind, other_mask]] -= 1
-        best[after, kind, mover], best[after, kind, 1 - mover] = largest(own), largest(other)
+        best[target, kind, mover], best[target, kind, 1 - mover] = largest(own), largest(other)
         start = end
 
 
