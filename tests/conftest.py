@@ -18,6 +18,7 @@ from inspect import ismodule
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 from processes import python_path, run_python
 
@@ -66,7 +67,6 @@ LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwrigh
 DEAD_WORKERS = pytest.StashKey[bool]()
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
-os.environ.setdefault("TTT_ENVS_INTERPRET", "0")  # tests are of machine code; test_kernels compares both
 os.environ["TTT_ENVS_COMPILE_NOTICE"] = "0"
 os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
 os.environ["SDL_VIDEODRIVER"] = "dummy"
@@ -83,8 +83,10 @@ def is_here(package):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """The tests of clients are all ``more``, and import large libraries before they are left out."""
-    return True if collection_path == ROOT / "tests" / "clients" and "not more" in config.option.markexpr else None
+    """Files whose tests are all ``more`` are not even imported for the others; those of clients import much."""
+    path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    is_more = path == "tests/clients" or any(fnmatch(path, of) for of in MORE)
+    return True if is_more and "not more" in config.option.markexpr else None
 
 
 @cache
@@ -175,6 +177,25 @@ def tensorflow_and_torch_in_any_order():
     from ttt_envs.core.packages import avoid_triton_crash
 
     avoid_triton_crash()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def machine_code():
+    """Tests are of machine code, and test_kernels.py compares both; what is called in order to collect them is
+    interpreted. While one worker compiles a kernel, the others wait for it, and then have it from the cache."""
+    from ttt_envs.core.jit import Kernel, kernel_folder
+
+    compile_for = Kernel.compile_for
+
+    def compile_alone(kernel, signature):
+        kernel_folder().mkdir(parents=True, exist_ok=True)
+        with FileLock(kernel_folder() / f"{kernel.__module__}.{kernel.__name__}.lock"):
+            compile_for(kernel, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "compile_for", compile_alone)
+        os.environ.setdefault("TTT_ENVS_INTERPRET", "0")
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

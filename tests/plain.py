@@ -140,7 +140,7 @@ def everything(shape):
     while level:
         following = {}
         for cells, mover in level:
-            position = Position(np.frombuffer(cells, np.int8), mover)
+            position = Position(np.array(list(cells), np.int8), mover)
             moves[cells, mover] = {}
             for action in reference.legal_cells(shape, set(np.flatnonzero(position.cells).tolist())):
                 outcomes = chance_outcomes(shape, position, action)

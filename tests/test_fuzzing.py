@@ -32,7 +32,7 @@ from learners.config import load_learner
 from ttt_apps import cli, evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_apps.train_options import Options
-from ttt_envs import Boards, Game, Policy, make_policy
+from ttt_envs import Boards, Game, Policy, from_text, make_policy, to_text
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
@@ -108,6 +108,13 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
             policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)
             assert isinstance(policy, Policy)
             assert spec.partition(":")[0] in POLICIES or not from_file
+
+
+@examples(5_000)
+@given(st.lists(st.sampled_from(["...", "xo.", ".ox", "/", " ", "o", "x", "\n", "\x00", "٣"]), max_size=6).map("".join))
+def test_any_text_is_a_position_or_an_error(text):
+    with one_line_errors():
+        assert to_text(from_text(text, tiny.GAME), tiny.GAME) == text
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -113,25 +113,25 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 
 @inlined
-def put(cell: int, mover: int, before: int, after: int, lines: Lines, board: Board, tallies: Records) -> None:
-    """Put a stone on an empty cell; the tallies ``after`` become those ``before`` plus the stone.
+def put(cell: int, mover: int, source: int, target: int, lines: Lines, board: Board, tallies: Records) -> None:
+    """Put a stone on an empty cell; the tallies ``target`` become those of ``source`` plus the stone.
 
-    The masks of the board stay as they are if ``after`` is 0: no stone comes next.
+    The masks of the board stay as they are if ``target`` is 0: no stone comes next.
     """
     through, scores, masks = lines.through, lines.scores, board.masks
-    old, tally = tallies[before], tallies[after]
+    old, tally = tallies[source], tallies[target]
     board.cells[cell] = mover + 1
     start = int64(1)
     for kind in range(1 + int64(lines.num_lines > lines.num_scored)):
         own, other = tally.counts[kind, mover], tally.counts[kind, 1 - mover]
-        for value in range(lines.win_length + 1 if before != after else 0):
+        for value in range(lines.win_length + 1 if source != target else 0):
             own[value], other[value] = old.counts[kind, mover, value], old.counts[kind, 1 - mover, value]
         own_best, other_best = old.best[kind, mover], old.best[kind, 1 - mover]
         end = int64(through[cell, 0, kind])
         for i in range(start, end):
             line, bit = through[cell, i, 0], through[cell, i, 1]
             own_mask, other_mask = masks[mover, line], masks[1 - mover, line]
-            if after > 0:
+            if target > 0:
                 masks[mover, line] = own_mask | bit
             if other_mask == 0:
                 value = int64(scores[kind, own_mask | bit])

@@ -152,7 +152,7 @@ class Expectiminimax(Named):
         return values, nodes
 
     def search(
-        self, boards: Boards, random_keys: UInt64Array, *, every_move: bool, most: int = MAX_TABLE_MIB
+        self, boards: Boards, random_keys: UInt64Array, *, every_move: bool, max_mib: int = MAX_TABLE_MIB
     ) -> Search | LeafSearch:
         """Return a search with these settings, not yet started.
 
@@ -160,7 +160,7 @@ class Expectiminimax(Named):
             boards: positions that are not over; with a database, of equal numbers of stones, or all below its layers.
             random_keys: uint64[B], random keys of a narrow search.
             every_move: whether to compute the value of every move.
-            most: upper limit in MiB on the size of the table, in addition to the policy's own.
+            max_mib: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
         if self._leaf is not None:
             return LeafSearch(self.game, boards, self._leaf)
@@ -172,7 +172,7 @@ class Expectiminimax(Named):
             boards,
             heuristic=self.heuristic,
             width=self._num_drawn_moves,
-            memory=min(self.table, most) << 20,
+            memory=min(self.table, max_mib) << 20,
             every_move=every_move,
             by_result=self.endgame is not None and self.game.skip_chance > 0,
             margin=self.tie,

@@ -359,11 +359,11 @@ def _search(
                     least, highest = _window(own, floor, beta, bounds, fixed)
                     bottom, top = bounds[own, LOW], bounds[own, HIGH]
                     lower, upper = (bottom, top) if own else (-top, -bottom)
-                    after, until = (least, highest) if own else (-highest, -least)
+                    start, end = (least, highest) if own else (-highest, -least)
                     if depth == 2:
-                        result = _last_ply(player, until, lower, upper, next_key, fixed, path)
+                        result = _last_ply(player, end, lower, upper, next_key, fixed, path)
                     else:
-                        result = _search(player, depth - 1, after, until, lower, upper, next_key, fixed, path)
+                        result = _search(player, depth - 1, start, end, lower, upper, next_key, fixed, path)
                     result = result if own else -result
                     if state.stopped != 0:
                         break

@@ -184,7 +184,7 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
                         largest_gain, pair = gain, int64(1) << cell | int64(1) << other
         if largest_gain < 0 or total - win_weight > REACH * largest_gain:
             return False
-        kept = 0
+        length = 0
         for i in range(count):
             line = rests[i]
             if line & pair != 0:
@@ -193,9 +193,9 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
                     continue
                 line &= ~pair
                 total += _weigh(line, 1, board)
-            rests[kept] = line
-            kept += 1
-        count = kept
+            rests[length] = line
+            length += 1
+        count = length
     return True
 
 

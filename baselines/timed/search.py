@@ -124,7 +124,7 @@ class IterativeDeepening(TimedSearch):
         super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
         self._policy = policy
         root, keys = Boards.from_positions([position]), np.full(1, key, np.uint64)
-        self.search = policy.search(root, keys, every_move=False, most=TABLE_MIB)
+        self.search = policy.search(root, keys, every_move=False, max_mib=TABLE_MIB)
         if policy.leaf is not None:
             self.growth = empty
         self._values = self._next_values = np.full(policy.game.cells, np.nan)

@@ -13,7 +13,6 @@ from baselines.expectiminimax.search import write_moves
 from baselines.search.transpositions import MIN_ROWS
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_eval.exact.dynamic_programming import exploitability, regret
 
 HEURISTICS = ("count", "consecutive", "all-diagonals")
 EXACTLY = {"rtol": 0, "atol": 1e-12}
@@ -148,7 +147,7 @@ LARGE = [
     (Game(4, 6, 4), 10, 4),
     (Game(7, 7, 5, 0.1), 12, 3),
     (Game(5, 13, 5, 0.25), 6, 3),
-    (Game(10, 10, 8, 0.25), 4, 3),
+    (Game(10, 10, 8, 0.25), 4, 2),
     (Game(13, 13, 5, 0.25), 8, 2),
     (Game(19, 19, 5, 0.1), 4, 2),
     (Game(6, 3, 6, 0.25), 15, 4),
@@ -157,8 +156,12 @@ LARGE = [
 OTHER_RULES = [(Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3) for n, rules in enumerate(plain.COMBINATIONS[1::2])]
 
 
-@pytest.mark.parametrize("rules", plain.COMBINATIONS[::2], ids=plain.label_rules)
-def test_by_other_rules_a_search_to_the_end_is_exact(rules):
+TORUS = [pytest.param(rules, marks=pytest.mark.more) for rules in plain.COMBINATIONS[::2]]
+"""for which the search is compiled once more"""
+
+
+@pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS[1::4], *TORUS], ids=plain.label_rules)
+def test_a_search_to_the_end_is_exact(rules):
     for game in (Game(2, 3, 3, 0.25, **rules), Game(**rules)):
         boards = plain.positions_of_random_play(game, 100)
         boards = boards.take(np.count_nonzero(boards.cells, axis=1) > 1)
@@ -200,16 +203,6 @@ def test_pruning_reduces_the_number_of_nodes():
     assert nodes["star1", 0] < nodes["alpha-beta", 0] < nodes["none", None] / 5
     assert nodes["star1", None] <= nodes["star1", SMALLEST] < nodes["star1", 0]
     assert nodes["star1", None] < nodes["none", None] / 50
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The moves
-
-
-def test_without_skips_a_search_to_the_end_plays_perfectly():
-    policy = Expectiminimax(Game(), depth=9)
-    assert exploitability(Game(), policy) == pytest.approx(0, abs=1e-12)
-    assert regret(Game(), policy) == pytest.approx(0, abs=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -304,13 +297,13 @@ def test_moves_are_drawn_with_equal_probability():
     moves = np.empty(7, np.int64)
     for width in (1, 2, 4):
         times = np.zeros(7)
-        for key in range(5000):
+        for key in range(2000):
             count = write_moves(width, np.uint64(key), cells, moves, Game(1, 7, 3).parameters)
             assert count == width == len(set(moves[:count]))
             times[moves[:count]] += 1
         assert (times[cells != 0] == 0).all()
         share = width / 5
-        assert (abs(times[cells == 0] / 5000 - share) < 5 * np.sqrt(share * (1 - share) / 5000)).all()
+        assert (abs(times[cells == 0] / 2000 - share) < 5 * np.sqrt(share * (1 - share) / 2000)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -330,7 +323,7 @@ class Horizon(Policy):
     action_values = values  # never asked
 
 
-@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
+@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(2, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
 def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypatch):
     monkeypatch.setattr(leaves, "BATCH", 160)  # several batches of positions
     boards = plain.positions_of_random_play(game, 20)

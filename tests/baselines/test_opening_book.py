@@ -1,5 +1,6 @@
 """Opening books: moves by position up to symmetry, shares of UCB, and damaged files."""
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,9 +29,12 @@ def own_first(cells, mover):
     return np.array([0, 1 + mover, 2 - mover])[cells]
 
 
+images_of = cache(symmetries)
+
+
 def canonical(own, action, game):
     """The smallest image of a position, as its mover sees it, and of a move there."""
-    return min((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in symmetries(game))
+    return min((tuple(own[p]), int(np.flatnonzero(p == action)[0])) for p in images_of(game))
 
 
 def plain_counts(game, made, plies):

@@ -95,7 +95,7 @@ def test_positions_have_the_winner_of_exhaustive_search():
     for game in MIDDLE:
         value = solver(game)
         results = set()
-        for first, second in random_positions(game, 300, empty=7):
+        for first, second in random_positions(game, 150, empty=7):
             result = winner_from(game, first, second)
             assert result == (YES if value(first, second) == 1 else NO), (game, first, second)
             results.add(result)
@@ -146,7 +146,7 @@ def test_threats_and_candidate_moves_keep_the_value():
     for game in MIDDLE:
         value, board = solver(game), make_board(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
-        for own, other in random_positions(game, 600, empty=7):
+        for own, other in random_positions(game, 300, empty=7):
             verdict, cells = find_threats(own, other, board)
             counts[verdict] += 1
             moves = cells_of(int(cells))
@@ -162,8 +162,8 @@ def test_threats_and_candidate_moves_keep_the_value():
             else:
                 assert max(outcomes, default=0) == value(own, other), (game, own, other)
                 narrowed += len(moves) < game.cells - (own | other).bit_count()
-    assert min(counts.values()) > 100
-    assert narrowed > 1000
+    assert min(counts.values()) > 50
+    assert narrowed > 500
 
 
 def outcome_of(game, value, own, other, cell):
@@ -177,13 +177,13 @@ def test_player_0_does_not_win_where_player_1_holds():
     held = 0
     for game in MIDDLE:
         value, board = solver(game), make_board(game)
-        for first, second in random_positions(game, 600, empty=7, seed=1):
+        for first, second in random_positions(game, 300, empty=7, seed=1):
             for mover in (0, 1):
                 if holds(first, second, mover, board):
                     held += 1
                     outcome = value(first, second) if mover == 0 else -value(second, first)
                     assert outcome < 1, (game, first, second, mover)
-    assert held > 1000
+    assert held > 500
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.exact import solve
 from baselines.exact.count import DRAWN, WON, reachable_boards
 from baselines.exact.layers import start_value
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
 from ttt_envs.game.symmetry import symmetries
@@ -25,7 +25,9 @@ SIZES = [(3, 3, 3), (2, 3, 2), (2, 3, 3), (3, 2, 2), (1, 5, 3), (2, 2, 2), (3, 3
 SHAPES = [Game(*size) for size in SIZES]
 VARIANTS = [replace(shape, **rules) for shape in (Game(2, 3, 2), Game(2, 3, 3), Game()) for rules in plain.COMBINATIONS]
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.1, 0.25, 0.5, 0.9)]
-GAMES += [replace(game, skip_chance=0.25 * (number % 2)) for number, game in enumerate(VARIANTS)]
+GAMES += [replace(game, skip_chance=0.25 * (number % 2) * (game.cells < 9)) for number, game in enumerate(VARIANTS)]
+COUNTED = [replace(game, skip_chance=skip) for skip in (0.0, 0.5) for game in (*SHAPES, Game(2, 4, 3), Game(5, 2, 2))]
+COUNTED += VARIANTS[::4] + [replace(game, skip_chance=0.5) for game in VARIANTS[:30:4]]
 
 
 @cache
@@ -146,7 +148,7 @@ def test_distances_of_tic_tac_toe_are_known(known_values):
     assert (values == 0).sum() == facts["draws"]
 
 
-@pytest.mark.parametrize("game", [*SHAPES, Game(2, 5, 3)], ids=str)
+@pytest.mark.parametrize("game", [*SHAPES, Game(2, 4, 3)], ids=str)
 def test_distances_equal_plain_python(game):
     assert_array_equal(solved(game).distance(positions_of(game)), list(plain_distances(game).values()))
 
@@ -186,10 +188,8 @@ def test_counts_with_skips_are_known(known_values, skip_chance):
     assert counts.games is None
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, 0.5])
-@pytest.mark.parametrize("shape", [*SHAPES, Game(2, 4, 3), Game(5, 2, 2), *VARIANTS[::4]], ids=str)
-def test_counts_equal_plain_enumeration(shape, skip_chance):
-    game = replace(shape, skip_chance=skip_chance)
+@pytest.mark.parametrize("game", COUNTED, ids=str)
+def test_counts_equal_plain_enumeration(game):
     moves, ends = plain.moves_of(game), plain.ends_of(game)
     codes = {cells: DRAWN if winner == DRAW else WON << winner for cells, winner in ends.items()}
     for cells, mover in moves:
@@ -209,7 +209,7 @@ def test_counts_equal_plain_enumeration(shape, skip_chance):
     sequences = {}
     for state, actions in reversed(moves.items()):
         sequences[state] = sum(1 if winner is not None else sequences[states[0]] for winner, states in actions.values())
-    assert counts.games == (None if skip_chance else sequences[bytes(game.cells), 0])
+    assert counts.games == (None if game.skip_chance else sequences[bytes(game.cells), 0])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -225,17 +225,3 @@ def test_epsilon_mixes_optimal_and_random_moves(game, seed, epsilon):
     )
     expected = (1 - epsilon) * best + epsilon * legal
     assert_allclose(make_policy(f"optimal:epsilon={epsilon}", game).probabilities(boards), expected, atol=1e-15)
-
-
-def test_optimal_policy_plays_known_moves():
-    policy = make_policy("optimal", Game())
-    for text, cells in (
-        ("oo./xx./... o", {2}),  # wins
-        ("oo./.x./... x", {2}),  # blocks
-        ("o../.../... x", {4}),  # the only answer to a corner
-        ("o../.x./..o x", {1, 3, 5, 7}),  # an edge, not a corner
-        (".../.../... o", set(range(9))),  # nothing loses yet
-    ):
-        p = policy.probabilities(Boards.from_positions([from_text(text)]))[0]
-        assert set(np.flatnonzero(p).tolist()) == cells
-        assert_allclose(p[p > 0], 1 / len(cells), rtol=1e-15)

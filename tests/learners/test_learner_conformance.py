@@ -132,15 +132,6 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
         assert_array_equal(array, was)
 
 
-def test_probabilities_depend_on_own_and_other_stones_alone(learned, game):
-    learner = learned(game)
-    boards = plain.positions_of_random_play(game, 64)
-    p, order = learner.probabilities(boards), np.random.default_rng(1).permutation(64)
-    assert_allclose(learner.probabilities(boards.take(order), np.random.default_rng(2)), p[order], atol=1e-12)
-    turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
-    assert_array_equal(learner.probabilities(turned), p)
-
-
 @pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in FORMS], indirect=True)
 def test_exploration_has_probability_epsilon_which_decays(make):
     game = Game()
@@ -171,6 +162,8 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, phantom, opp
     afterstates = getattr(make.config, "values", "") == "afterstate"
     if (negamax and (opponent == "random" or phantom)) or (phantom and (afterstates or game.skip_chance == 0)):
         return  # refused, as test_settings.py tests, or the same as with skips
+    if make.name == "q-net" and (opponent, phantom, game.skip_chance) != ("self", None, 0.25):
+        return  # the loops are those of tables, which take a hundredth of the time
     variant = game if phantom is None else PhantomGame(game, phantom)
     lockstep, seated = make(variant), make(variant)
     played = Trainer(lockstep, opponent, 24, batch=1, seed=7).run()

@@ -111,7 +111,7 @@ def test_tables_are_those_of_a_dictionary(config, game):
         return  # refused: see test_settings.py
     learner = config.build(game, np.random.default_rng(0))
     both = Both(learner, Dictionary(config, game))
-    training = Trainer(both, "self" if learner.backup == "negamax" else "win-or-block", 40, batch=3, seed=1)
+    training = Trainer(both, "self" if learner.backup == "negamax" else "win-or-block", 20, batch=3, seed=1)
     training.run()
     dictionary, obs = both.dictionary, np.array(both.boards)
     values = learner.action_values(Boards(obs, np.zeros(len(obs), np.int8)))

@@ -227,8 +227,8 @@ def test_a_function_is_an_opponent():
 def test_functions_choose_columns_under_gravity():
     game = Game(3, 4, 3, gravity=True)
     boards = Boards.from_positions([from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)])
-    left = as_policy(lambda observation, mask: int(mask.argmax()), game)
-    assert_array_equal(left.probabilities(boards).argmax(axis=1), [9, 8])
+    leftmost = as_policy(lambda observation, mask: int(mask.argmax()), game)
+    assert_array_equal(leftmost.probabilities(boards).argmax(axis=1), [9, 8])
     weights = np.array([0.5, 0.25, 0.125, 0.125])
     shares = as_policy(lambda observation, mask: weights, game, returns="probabilities").probabilities(boards)
     assert_allclose(shares[:, 8:], [[0, 0.5, 0.25, 0.25], weights])
