@@ -291,11 +291,11 @@ ROWS = (
             f"vector-{count}",
             f"vector env, {count}, random",
             f"EnvPool, {count}",
-            10,
+            at_least,
             partial(our_batch, "random", count),
             partial(envpool_batch, count),
         )
-        for count in (64, 1024)
+        for count, at_least in ((64, 30), (1024, 150))
     ),
     Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 6, lambda: our_raw_aec(15, 5), open_spiel_large),
 )
