@@ -147,11 +147,11 @@ def put(cell: int, mover: int, source: int, target: int, lines: Lines, board: Bo
 
 
 @inlined
-def take(cell: int, mover: int, after: int, lines: Lines, board: Board) -> None:
+def take(cell: int, mover: int, target: int, lines: Lines, board: Board) -> None:
     """Undo :func:`put`."""
     through, masks = lines.through, board.masks
     board.cells[cell] = 0
-    for i in range(1, int64(through[cell, 0, COUNTED]) if after > 0 else 1):
+    for i in range(1, int64(through[cell, 0, COUNTED]) if target > 0 else 1):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
 
