@@ -133,6 +133,8 @@ class GameBatch:
     def _bind(self) -> None:
         """Name the arguments of kernels; needed after copying, because a copy of a view is not a view."""
         self._memory = self._blocks.view(np.int64)  # as kernels take them
+        if self._lines is not None:
+            self._lines.flags.writeable = False  # as those of rules, or kernels were compiled once more for a copy
         boards = self._boards if len(self._boards) else None
         self._arguments: tuple[Any, Any, Any, Any] = (self._memory, self.config.permutations, self._lines, boards)
 
