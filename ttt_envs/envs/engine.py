@@ -116,10 +116,9 @@ class GameBatch:
         kind = self.game.kind if isinstance(self.game, PhantomGame) else None
         hidden = {None: kernels.VISIBLE, "classic": kernels.CLASSIC, "abrupt": kernels.ABRUPT}[kind]
         rules = visible(max(config.games, key=lambda game: game.skip_chance)).parameters
-        self._lines, actions = rules.lines, num_actions(self.game)
         in_bits = self.game.cells <= MAX_CELLS_IN_BITS and kind is None
         reach = sum(1 << row * rules.columns for row in range(rules.rows)) if self.game.gravity and in_bits else 1
-        self.num_actions = actions
+        self.num_actions = actions = num_actions(self.game)
         self._layout = output_layout(count, count if observes else 0, self.game.cells, actions)
         self._blocks = np.zeros(-(-count // kernels.LANES), kernels.BLOCK)
         self._blocks["settings"] = (count, reach, actions, seats, illegal_action, self._replies, hidden, observes)
@@ -133,9 +132,7 @@ class GameBatch:
     def _bind(self) -> None:
         """Name the arguments of kernels; needed after copying, because a copy of a view is not a view."""
         self._memory = self._blocks.view(np.int64)  # as kernels take them
-        if self._lines is not None:
-            self._lines.flags.writeable = False  # as those of rules, or kernels were compiled once more for a copy
-        boards = self._boards if len(self._boards) else None
+        self._lines, boards = visible(self.game).parameters.lines, self._boards if len(self._boards) else None
         self._arguments: tuple[Any, Any, Any, Any] = (self._memory, self.config.permutations, self._lines, boards)
 
     def __getstate__(self) -> dict[str, Any]:

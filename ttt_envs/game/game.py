@@ -117,6 +117,10 @@ class Game:
             win_length = default_win_length(rows, columns)
         return cls(rows, columns, win_length, skip_chance, **rules)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Fields alone: kernels would be compiled again for cached arrays, because copies of them are writable
+        return dataclasses.asdict(self)
+
     @cached_property
     def cells(self) -> int:
         """Number of cells of the board, which is also the number of actions."""
