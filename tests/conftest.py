@@ -11,8 +11,8 @@ import gc
 import importlib.util
 import json
 import os
+import re
 import signal
-from fnmatch import fnmatch
 from functools import cache
 from inspect import ismodule
 from pathlib import Path
@@ -40,18 +40,17 @@ kernels for everybody. The longest groups follow, so that nobody is left alone w
 
 HARNESSES = {"damage", "documents", "explorers", "kills", "pages", "processes", "stub_endpoint", "subprocess"}
 """modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
-MORE = (
-    "tests/baselines/test_layers.py",
-    "tests/baselines/test_tablebase.py",
-    "tests/studies/*",
-    "tests/ttt_envs/test_numbering.py",
-    "tests/ttt_eval/test_audit.py",
-    "tests/ttt_eval/test_benchmark_*.py",
-    "tests/ttt_eval/test_cost.py",
-    "tests/ttt_eval/test_elo.py",
-    "tests/ttt_eval/test_luck.py",
+MORE = re.compile(
+    r"tests/(baselines/test_(layers|tablebase)|studies/|ttt_envs/test_numbering|ttt_eval/test_(audit|benchmark_|cost|elo|luck))"
 )
 """other files with tests of seconds, which ``make test`` can spare"""
+MORE_CASES = re.compile(
+    r"test_kernels.*interpreted|test_timed.*endgame|test_alpha_zero.*puct|test_match.*blocks_are_small|test_trust.*process"
+    r"|test_expectiminimax.*(torus|overlines|exactly)|test_conformance.*(expectiminimax|mcts|timed)-.*(torus|15 x 15)"
+    r"|test_exact.*(plain_python.3 x 3.*skip|best_response_has)|test_tables.py.*-3 x 3.*skip|test_adapters.*other_proc"
+    r"|test_learner_conformance.*(sb3-dqn|sb3-mask|lockstep.*q-net|its_rewards.*q-net|_decides.q-net,)"
+)
+"""cases that compile a kernel once more, take seconds, or train more than once with TensorFlow or torch"""
 SMOKE = "tests/learners/test_learner_conformance.py"
 """the file in which ``make test`` trains with TensorFlow and torch; all other tests that need them are ``more``"""
 TIMEOUT_S = {"slow": 3600, "more": 1200}
@@ -85,7 +84,7 @@ def is_here(package):
 def pytest_ignore_collect(collection_path, config):
     """Files whose tests are all ``more`` are not even imported for the others; those of clients import much."""
     path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
-    is_more = path == "tests/clients" or any(fnmatch(path, of) for of in MORE)
+    is_more = path == "tests/clients" or MORE.match(path)
     return True if is_more and "not more" in config.option.markexpr else None
 
 
@@ -102,8 +101,8 @@ def tier_of(item, packages):
     """Return the marker of a test that has none of its own: ``more``, or nothing for one of ``make test``."""
     path = item.location[0]
     is_large = bool(packages - LIGHT) and path != SMOKE
-    chosen = is_large or {"browser", "cluster"} & set(item.fixturenames) or any(fnmatch(path, of) for of in MORE)
-    return "more" if chosen or has_harness(item.module) else None
+    chosen = is_large or MORE.match(path) or {"browser", "cluster"} & set(item.fixturenames)
+    return "more" if chosen or has_harness(item.module) or MORE_CASES.search(item.nodeid) else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after

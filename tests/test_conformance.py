@@ -35,8 +35,6 @@ BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 MAX_TABLE_CELLS = 16
 IMPURE = ("mcts", "openspiel", "timed")
 """Policies that draw random numbers in their search."""
-SLOW_TO_COMPILE = ("expectiminimax", "mcts", "timed")
-"""Policies whose kernels are compiled once more where lines wrap, for half a minute."""
 CHEAP = {"openspiel": "openspiel:simulations=10", "mcts": "mcts:simulations=64", "timed": "timed:move=60,max-depth=2"}
 """Cheaper settings of policies with slow defaults."""
 EXTERNAL = {"openspiel": "pyspiel"}
@@ -75,10 +73,9 @@ def case_of(name, game=None, marks=()):
 
 
 def marks_of(name, game):
-    """What a case needs; hooi, the slowest, has other rules in the second tier, and searches have torus there."""
+    """What a case needs; hooi, the slowest, has other rules in the second tier."""
     needs = [pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else []
-    is_long = name in SLOW_TO_COMPILE and "torus" in game.variants
-    return [pytest.mark.more] if is_long or (name == "hooi" and game.variants) else needs
+    return [pytest.mark.more] if name == "hooi" and game.variants else needs
 
 
 CASES = [

@@ -156,11 +156,7 @@ LARGE = [
 OTHER_RULES = [(Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3) for n, rules in enumerate(plain.COMBINATIONS[1::2])]
 
 
-TORUS = [pytest.param(rules, marks=pytest.mark.more) for rules in plain.COMBINATIONS[::2]]
-"""for which the search is compiled once more"""
-
-
-@pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS[1::4], *TORUS], ids=plain.label_rules)
+@pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS], ids=plain.label_rules)
 def test_a_search_to_the_end_is_exact(rules):
     for game in (Game(2, 3, 3, 0.25, **rules), Game(**rules)):
         boards = plain.positions_of_random_play(game, 100)
