@@ -122,10 +122,11 @@ class Outputs(NamedTuple):
     """the bytes of int8[B, 2, cells]"""
     mask: UInt64Array
     """the bytes of int8[B, actions]"""
-    mover: Int64Array
-    seat: Int64Array
-    outcome: Int64Array
-    winner: Int64Array
+    mover: UInt64Array
+    """and the next three: the bytes of int64[B]"""
+    seat: UInt64Array
+    outcome: UInt64Array
+    winner: UInt64Array
     """-1 for none"""
     rewards: Float64Array
     terminated: BoolArray
@@ -142,7 +143,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
     masks = (2 * count * size + 7) // 8 * s.observes
     numbers = masks + (count * s.num_actions + 7) // 8 * s.observes
     planes, mask = start * size // 4, masks + start * s.num_actions // 8
-    info, flags = memory[numbers + start :].view(np.int64), memory[numbers + 5 * count :].view(np.bool_)[start:]
+    info, flags = memory[numbers + start :], memory[numbers + 5 * count :].view(np.bool_)[start:]
     return Outputs(
         memory[planes : planes + (2 * n * size + 7) // 8],
         memory[mask : mask + (n * s.num_actions + 7) // 8],
