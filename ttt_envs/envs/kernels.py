@@ -85,21 +85,22 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of integers that are a game's state. ``is_over``: the end was shown. ``stage``: of the schedule of opponents.
 ``num_steps``: steps since seeding, counted if there is a schedule."""
-SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell", "legal")
+SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell")
 """Further columns. ``begins``: the last step began the game. ``first``, ``second``: the players' stones as bits.
-``illegal``: the last action was illegal. ``cell``: of the action. ``legal``: the legal actions as bits."""
+``illegal``: the last action was illegal. ``cell``: of the action."""
 BLOCK = np.dtype(
     (
         np.record,
         [("settings", _record(Settings._fields[:-1])), ("rules", _record(Parameters._fields[:-1]))]
         + [(name, np.int64, LANES) for name in (*COLUMNS, *SCRATCH)]
         + [("key", np.uint64, LANES), ("episode_key", np.uint64, LANES), ("skip_chance", np.float64, LANES)]
-        + [("views", np.int64, 2 * LANES), ("words", np.uint64, 2 * LANES)],
+        + [("views", np.int64, 2 * LANES), ("legal", np.int64, 2 * LANES), ("words", np.uint64, 2 * LANES)],
     )
 )
 """A block of games, with the settings, because each argument costs the caller of a kernel as much as a move.
 ``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: the viewers' stones, then the
-others'. ``words``: scratch."""
+others'. ``legal``: the legal actions as bits; half is unused, so that loops over both are compiled once. ``words``:
+scratch."""
 
 
 @inlined
