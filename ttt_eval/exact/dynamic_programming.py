@@ -216,4 +216,4 @@ def expected_losses(action_values: Float64Array, probabilities: Float64Array) ->
     values, expected = np.nan_to_num(action_values), np.zeros(len(probabilities))
     for cell in range(values.shape[1]):
         expected += probabilities[:, cell] * values[:, cell]
-    return np.maximum(np.fmax.reduce(action_values, axis=1, initial=-np.inf) - expected, 0.0)
+    return np.asarray(np.maximum(np.fmax.reduce(action_values, axis=1, initial=-np.inf) - expected, 0.0))
