@@ -19,7 +19,7 @@ from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, terminal_outcome
+from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, outcome_of_bits
 from ttt_envs.graph.numbering import WON, Layer, Numbering, SetTables, Values, rank
 
 Fields = tuple[Any, ...]
@@ -215,11 +215,12 @@ def _look_up(cells: Int8Array, mover: Int8Array, stones: int, rules: Fields, fie
     parameters, table = Parameters(*rules), (Layer(number, sets, words, SetTables(*tables)), values)
     over, size = WON + 1 if values.itemsize == 1 else 1, cells.shape[1]
     for b in range(len(cells)):
-        own, other = to_bits(cells[b], int8(mover[b] + 1)), to_bits(cells[b], int8(2 - mover[b]))
+        first, second = to_bits(cells[b], int8(1)), to_bits(cells[b], int8(2))
+        own, other = (first, second) if mover[b] == 0 else (second, first)
         if count_bits(own | other) != stones:
             continue
         out[b] = np.nan
-        outcome = terminal_outcome(cells[b], parameters)
+        outcome = outcome_of_bits(first, second, parameters)
         if outcome != NOT_OVER:
             out[b, size] = 0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
         elif number == stones:

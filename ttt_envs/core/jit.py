@@ -2,7 +2,7 @@
 
 The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a kernel takes 0.1 to
 7 seconds; many callers, such as a first game, need only a few calls on small arrays, which take milliseconds. So calls
-on small arrays are interpreted until they have taken half a second; then the kernel is compiled. Short workloads thus
+on small arrays are interpreted until they have taken 0.2 seconds; then the kernel is compiled. Short workloads thus
 compile nothing and do not import numba, which takes a quarter of a second. A compiled kernel replaces its placeholder
 in all modules, so that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
 
@@ -13,6 +13,7 @@ because numba's cache does not see edits of callees in other files: an edit comp
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import importlib
 import logging
@@ -49,7 +50,7 @@ INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
 """Environment variables. 0 compiles every kernel at its first call, however small; 0 disables the compile notice."""
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
-MAX_INTERPRETED_S = 0.5
+MAX_INTERPRETED_S = 0.2
 """CPU seconds that calls of a kernel may spend in the interpreter before it is compiled."""
 CAN_INTERPRET = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 """Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers combine otherwise."""
@@ -175,8 +176,15 @@ class Kernel:
                 folder = package_folder(self._package)
                 numba.config.CACHE_DIR = str(folder or "")
                 self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
+                if "forceinline" in self.targetoptions:
+                    self._dispatcher.get_call_template = self._call_template
                 _dispatchers.append(self._dispatcher)
             return self._dispatcher
+
+    def _call_template(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Return what numba calls in another kernel: code is compiled once for all constants, and inlined for each."""
+        types_without_values = tuple(map(importlib.import_module("numba").types.unliteral, args))
+        return type(self._dispatcher).get_call_template(self._dispatcher, types_without_values, keywords)
 
     def _compile(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Return the dispatcher with machine code for arguments of these types, after it has replaced this object.
@@ -201,12 +209,17 @@ class Kernel:
 
     def compile_for(self, signature: tuple[Any, ...]) -> None:
         """Compile the kernel for arguments of these types of numba."""
+        is_collecting = gc.isenabled()
+        gc.disable()  # compiling makes millions of objects, and little garbage
         try:
             self.dispatcher.compile(signature)
         except OSError:  # such as a full disk: go on without the cache
             for dispatcher in _dispatchers:
                 dispatcher._cache.disable()
             self.dispatcher.compile(signature)
+        finally:
+            if is_collecting:
+                gc.enable()
 
 
 _dispatchers: list[Any] = []

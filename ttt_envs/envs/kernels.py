@@ -85,21 +85,22 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of integers that are a game's state. ``is_over``: the end was shown. ``stage``: of the schedule of opponents.
 ``num_steps``: steps since seeding, counted if there is a schedule."""
-SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell", "legal")
+SCRATCH = ("begins", "winner", "first", "second", "illegal", "cell")
 """Further columns. ``begins``: the last step began the game. ``first``, ``second``: the players' stones as bits.
-``illegal``: the last action was illegal. ``cell``: of the action. ``legal``: the legal actions as bits."""
+``illegal``: the last action was illegal. ``cell``: of the action."""
 BLOCK = np.dtype(
     (
         np.record,
         [("settings", _record(Settings._fields[:-1])), ("rules", _record(Parameters._fields[:-1]))]
         + [(name, np.int64, LANES) for name in (*COLUMNS, *SCRATCH)]
         + [("key", np.uint64, LANES), ("episode_key", np.uint64, LANES), ("skip_chance", np.float64, LANES)]
-        + [("views", np.int64, 2 * LANES), ("words", np.uint64, 2 * LANES)],
+        + [("views", np.int64, 2 * LANES), ("legal", np.int64, 2 * LANES), ("words", np.uint64, 2 * LANES)],
     )
 )
 """A block of games, with the settings, because each argument costs the caller of a kernel as much as a move.
 ``key``: of the seed. ``episode_key``: ``splitmix64(key, episode)``. ``views``: the viewers' stones, then the
-others'. ``words``: scratch."""
+others'. ``legal``: the legal actions as bits; half is unused, so that loops over both are compiled once. ``words``:
+scratch."""
 
 
 @inlined
@@ -122,10 +123,11 @@ class Outputs(NamedTuple):
     """the bytes of int8[B, 2, cells]"""
     mask: UInt64Array
     """the bytes of int8[B, actions]"""
-    mover: Int64Array
-    seat: Int64Array
-    outcome: Int64Array
-    winner: Int64Array
+    mover: UInt64Array
+    """and the next three: the bytes of int64[B]"""
+    seat: UInt64Array
+    outcome: UInt64Array
+    winner: UInt64Array
     """-1 for none"""
     rewards: Float64Array
     terminated: BoolArray
@@ -142,7 +144,7 @@ def split_outputs(memory: UInt64Array, start: int, n: int, s: Settings) -> Outpu
     masks = (2 * count * size + 7) // 8 * s.observes
     numbers = masks + (count * s.num_actions + 7) // 8 * s.observes
     planes, mask = start * size // 4, masks + start * s.num_actions // 8
-    info, flags = memory[numbers + start :].view(np.int64), memory[numbers + 5 * count :].view(np.bool_)[start:]
+    info, flags = memory[numbers + start :], memory[numbers + 5 * count :].view(np.bool_)[start:]
     return Outputs(
         memory[planes : planes + (2 * n * size + 7) // 8],
         memory[mask : mask + (n * s.num_actions + 7) // 8],

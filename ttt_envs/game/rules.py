@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, to_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, count_bits, to_bits
 from ttt_envs.game.game import Position
 from ttt_envs.game.lines import completes_line, completing_bits, has_line, makes_line
 from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
@@ -223,20 +223,22 @@ def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: 
         out[cell] = is_legal(cells, cell, parameters) and line
 
 
+@inlined
+def outcome_of_bits(first: int, second: int, parameters: Parameters) -> int:
+    """Do :func:`terminal_outcome`, given both players' stones as bits."""
+    line, stones = has_line(first, parameters), count_bits(first | second)
+    return outcome_of_move(line or has_line(second, parameters), int64(not line), stones, parameters)
+
+
 @kernel(forceinline=True)
 def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
     """Return the outcome of a position from a scan of the whole board: the winner, ``DRAW`` or ``NOT_OVER``."""
-    outcome = DRAW
-    for cell in range(len(cells)):
-        if cells[cell] == 0:
-            outcome = NOT_OVER
-        elif len(cells) > MAX_CELLS_IN_BITS and completes_line(cells, cell, int64(cells[cell]), parameters):
-            return outcome_of_move(True, int64(cells[cell]) - 1, 0, parameters)
     if len(cells) <= MAX_CELLS_IN_BITS:
-        for player in range(2):
-            if has_line(to_bits(cells, int8(player + 1)), parameters):
-                return outcome_of_move(True, player, 0, parameters)
-    return outcome
+        return outcome_of_bits(to_bits(cells, int8(1)), to_bits(cells, int8(2)), parameters)
+    for cell in range(len(cells)):
+        if cells[cell] != 0 and completes_line(cells, cell, int64(cells[cell]), parameters):
+            return outcome_of_move(True, int64(cells[cell]) - 1, 0, parameters)
+    return DRAW if cells.all() else NOT_OVER
 
 
 @kernel

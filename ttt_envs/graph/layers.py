@@ -330,13 +330,13 @@ def _write_boards(
 
 
 @inlined
-def _is_distribution(p: Float64Array, legal: int, masked: bool) -> bool:
-    """Return whether float64[cells] are probabilities, with ``masked`` of legal moves only."""
+def _sum_of_distribution(p: Float64Array, legal: int, masked: bool) -> float:
+    """Return the sum of float64[cells], -1 unless they are probabilities, with ``masked`` of legal moves only."""
     total, sound = 0.0, True
     for cell in range(len(p)):
         total += p[cell]
         sound = sound and p[cell] >= 0 and (not masked or p[cell] == 0 or legal >> cell & 1 != 0)
-    return sound and abs(total - 1.0) <= TOLERANCE
+    return total if sound and abs(total - 1.0) <= TOLERANCE else -1.0
 
 
 @kernel(nogil=True)
@@ -377,7 +377,8 @@ def _write_edges(
         first, second, revealed = key & ones, key >> shift & ones, key >> (2 * shift) if kind > 0 else int64(0)
         own, other = (first, second) if mover == 0 else (second, first)
         legal = legal_bits(first, second, parameters) if kind == 0 else every & ~(own | other & revealed)
-        if is_policy and not _is_distribution(p[b], legal, masked):
+        total = _sum_of_distribution(p[b], legal, masked) if is_policy else 1.0
+        if total < 0:
             return -1 - b, int64(0)
         lines = completing_bits(own, parameters) & legal & ~other
         last = count_bits(first | second) == cells - 1
@@ -385,16 +386,10 @@ def _write_edges(
             images[s] = key if s == 0 else 0
         if size > 1:
             for cell in range(cells):
-                player = first >> cell & 1 if (first | second) >> cell & 1 else int64(-1)
-                if player >= 0:
-                    at = 0 if player == 1 else shift
+                if (first | second) >> cell & 1:
+                    at = shift * (second >> cell & 1)
                     for s in range(1, size):
                         images[s] |= stones[cell, s] << at
-        total = 1.0
-        if is_policy:
-            total = 0.0
-            for cell in range(cells):
-                total += p[b, cell]
         wins = lines if not is_policy and not follow[b] and line_sign(parameters) > 0 else int64(0)
         moves = wins if wins != 0 else legal
         for cell in range(cells):

@@ -16,7 +16,7 @@ from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.exact.layers import is_layered, start_value
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Float64Array, kernel
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -213,17 +213,7 @@ def regret_table(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK)
 
 def expected_losses(action_values: Float64Array, probabilities: Float64Array) -> Float64Array:
     """Return the expected loss of value by a move, float64[B]; action values are NaN where illegal."""
-    losses = np.empty(len(probabilities))
-    _write_losses(action_values, probabilities, losses)
-    return losses
-
-
-@kernel
-def _write_losses(action_values: Float64Array, probabilities: Float64Array, losses: Float64Array) -> None:
-    for b in range(len(losses)):
-        best, value = -np.inf, 0.0
-        for cell in range(action_values.shape[1]):
-            if not np.isnan(action_values[b, cell]):
-                best = max(best, action_values[b, cell])
-                value += probabilities[b, cell] * action_values[b, cell]
-        losses[b] = max(best - value, 0.0)
+    values, expected = np.nan_to_num(action_values), np.zeros(len(probabilities))
+    for cell in range(values.shape[1]):
+        expected += probabilities[:, cell] * values[:, cell]
+    return np.asarray(np.maximum(np.fmax.reduce(action_values, axis=1, initial=-np.inf) - expected, 0.0))
