@@ -7,6 +7,8 @@ which ``ttt_eval.reports.parts`` draws.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
@@ -21,7 +23,6 @@ from msgspec import Meta, convert
 from learners.checkpoint import RunConfig, new_config
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core import files
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -389,4 +390,6 @@ def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> N
         ends = [[""] * len(summary.x) if end is None else end for end in (summary.low, summary.high)]
         for at, median, low, high in zip(summary.x, summary.median, *ends, strict=True):
             rows.append([*labels, f"{at:.12g}", summary.runs, median, low, high])
-    files.write_csv(path, rows)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_atomically(path, lambda file: file.write(text.getvalue().encode()))

@@ -6,8 +6,6 @@ nested a million times. All of these are rejected with a one-line error.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import secrets
@@ -17,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -61,40 +59,6 @@ def write_atomically(path: Path, write: Any) -> None:
 def write_json(path: Path, data: Any) -> None:
     """Write JSON atomically."""
     write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
-
-
-def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write CSV atomically."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
-
-
-def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
-    """Replace everything after the first ``size`` bytes of a file.
-
-    A crash leaves a part of ``content`` at most, a failure nothing of it. The system brings the content to the disk
-    within seconds: what was written outlives this process, but perhaps no power cut.
-
-    Args:
-        file: open for writing, and locked if others write to it.
-        path: its path, for messages.
-        size: number of bytes to keep.
-        content: the new end of the file.
-
-    Raises:
-        OSError: the content cannot be written, for example because the disk is full; the error names ``path``.
-    """
-    file.truncate(size)
-    descriptor, rest = file.fileno(), memoryview(content)
-    os.lseek(descriptor, size, os.SEEK_SET)
-    try:
-        while rest:  # unbuffered: a buffer would retry when closed, after what was cut off
-            rest = rest[os.write(descriptor, rest) :]
-    except OSError as problem:
-        with suppress(OSError):
-            file.truncate(size)
-        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
 
 
 def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:

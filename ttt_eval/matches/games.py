@@ -12,18 +12,18 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import IO, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from ttt_envs.core.checks import quote, truncate
-from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, replace_tail, write_atomically
+from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
 from ttt_envs.game.rules import Outcome, action_index, place, winner
@@ -278,7 +278,34 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
             _, end, last = file.read().rpartition(b"\n")
             if not end and head.endswith(b"\n"):
                 raise ValueError(f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file")
-        replace_tail(file, path, size - len(last), lines if end else _HEAD_LINE + lines)
+        _replace_tail(file, path, size - len(last), lines if end else _HEAD_LINE + lines)
+
+
+def _replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
+    """Replace everything after the first ``size`` bytes of a file.
+
+    A crash leaves a part of ``content`` at most, a failure nothing of it. The system brings the content to the disk
+    within seconds: what was written outlives this process, but perhaps no power cut.
+
+    Args:
+        file: open for writing, and locked if others write to it.
+        path: its path, for messages.
+        size: number of bytes to keep.
+        content: the new end of the file.
+
+    Raises:
+        OSError: the content cannot be written, for example because the disk is full; the error names ``path``.
+    """
+    file.truncate(size)
+    descriptor, rest = file.fileno(), memoryview(content)
+    os.lseek(descriptor, size, os.SEEK_SET)
+    try:
+        while rest:  # unbuffered: a buffer would retry when closed, after what was cut off
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError as problem:
+        with suppress(OSError):
+            file.truncate(size)
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
 
 
 def new_games(path: str | Path) -> None:
