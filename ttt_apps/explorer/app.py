@@ -48,11 +48,11 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
     for endpoint in (api.about, api.review, api.move, api.puzzles):
         app.post(f"/api/{endpoint.__name__}")(endpoint)
 
-    @app.post("/api/values")
     def values(request: ValuesRequest) -> StreamingResponse:
         answers = api.values(request)
         return StreamingResponse((json.encode(answer) + b"\n" for answer in answers), media_type="application/x-ndjson")
 
+    app.post("/api/values")(values)
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
     app.add_middleware(Guard, hosts={f"127.0.0.1:{port}", f"localhost:{port}"})
 
