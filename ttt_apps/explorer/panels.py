@@ -103,7 +103,7 @@ class Panels:
         """Return one panel, or of one that cannot be computed the ``error``, a sentence."""
         try:
             return dict(getattr(self, f"_{request.kind}_panel")(game, boards, request))
-        except Exception as problem:
+        except Exception as problem:  # the other panels go on
             return {"error": to_sentence(problem)}
 
     def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:

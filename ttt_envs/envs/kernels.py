@@ -285,22 +285,22 @@ def put_bit(g: Block, b: int, bit: int, moves: int, s: Settings) -> None:
 
 
 @inlined
-def is_smallest(rules: Parameters) -> bool:
+def is_tic_tac_toe(rules: Parameters) -> bool:
     """Return whether the game is that of 3 x 3 cells, for which loops are compiled a second time."""
     return rules.rows == 3 and rules.columns == 3 and rules.win_length == 3 and rules.variants == 0
 
 
 @inlined
-def smallest(s: Settings) -> Settings:
-    """Return the same settings where :func:`is_smallest`, with numbers that the compiler knows.
+def tic_tac_toe_settings(s: Settings) -> Settings:
+    """Return the same settings where :func:`is_tic_tac_toe`, with numbers that the compiler knows.
 
     Shifts by known numbers are faster: a search for lines takes little more than half of the time.
     """
     rules = s.parameters
-    known = Parameters(
+    constant_rules = Parameters(
         3, 3, 3, rules.skip_chance, 0, rules.row_starts, rules.falling_starts, rules.rising_starts, rules.lines
     )
-    return Settings(s.num_games, 1, 9, s.seats, s.illegal_action, s.replies, s.hidden, s.observes, known)
+    return Settings(s.num_games, 1, 9, s.seats, s.illegal_action, s.replies, s.hidden, s.observes, constant_rules)
 
 
 @inlined
@@ -587,16 +587,16 @@ def step(
         if acts:
             read_actions(g, n, actions[start:], permutations)
             if boards is None:
-                if is_smallest(s.parameters):
-                    move_bits(g, n, smallest(s))
+                if is_tic_tac_toe(s.parameters):
+                    move_bits(g, n, tic_tac_toe_settings(s))
                 else:
                     move_bits(g, n, s)
             else:
                 move_cells(g, n, s, boards[start:])
         if begins and s.replies == REPLY_RANDOM:
             if boards is None:
-                if is_smallest(s.parameters):
-                    reply_bits(g, n, smallest(s))
+                if is_tic_tac_toe(s.parameters):
+                    reply_bits(g, n, tic_tac_toe_settings(s))
                 else:
                     reply_bits(g, n, s)
             else:

@@ -68,9 +68,9 @@ def evaluate_model(
     if interview.missing:
         return None
     turns = [text.turns[0] for text in answers]
+    head = {"format": 1, "kind": "language-model", "game": game.to_dict()}
     return {
-        **{"format": 1, "kind": "language-model"},
-        "game": game.to_dict(),
+        **head,
         **{name: getattr(sampling, name) for name in ("model", "temperature", "max_tokens", "fields")},
         **{name: str(getattr(settings, name)) for name in ("opponent", "presentation", "illegal")},
         "seed": settings.seed,
