@@ -208,9 +208,11 @@ class Score:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Score:
-        """Return the score stored by :meth:`to_record`."""
-        corrected = CorrectedPairs.from_list(record["corrected"]) if "corrected" in record else None
-        return cls(np.array(record["pairs"], np.int64), None, Forfeits(*record.get("forfeits", ())), corrected)
+        """Return the score stored by :meth:`to_record`, or in a result, where :meth:`to_dict` names the forfeits."""
+        stored, corrected = record.get("forfeits") or {}, record.get("corrected")
+        forfeits = Forfeits(**stored) if isinstance(stored, Mapping) else Forfeits(*stored)
+        corrected = None if corrected is None else CorrectedPairs.from_list(corrected)
+        return cls(np.array(record["pairs"], np.int64), None, forfeits, corrected)
 
     def to_record(self) -> dict[str, Any]:
         """Return what is stored of a score, JSON-ready: all but lengths and times."""

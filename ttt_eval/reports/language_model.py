@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 from ttt_envs.game.phantom import AnyGame
+from ttt_eval.matches.score import Score
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Boards, Part, Parts, Report, Text, Tile
-from ttt_eval.reports.results import LanguageModelResult, ModelPart, read_score
+from ttt_eval.reports.results import LanguageModelResult, ModelPart
 
 USAGE = ("answers", "prompt_tokens", "completion_tokens", "truncated")
 """Keys of the usage of a language model."""
@@ -32,7 +33,7 @@ def language_model_report(result: LanguageModelResult) -> Report:
         tiles += parts.measure_tiles(exact, ", exactly")
         verdicts.append(page.words("gain", gain=formats.number(max(0.0, exact["exploitability"]))))
     if games is not None and games.score is not None:
-        score = read_score(result.raw["games"])
+        score = Score.from_record(result.raw["games"])
         tiles += parts.score_tiles(f"score against {result.opponent}", games.score, score, result.luck_correction)
         verdicts.append(f"it scores {formats.number(games.score.mean)} against {result.opponent}")
         first.append(parts.forfeits(score, "the model", "the opponent"))

@@ -5,17 +5,15 @@ A damaged file is one sentence with the place in the file, as in ``Expected `int
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from msgspec import Meta, Struct, convert, field
 
 from ttt_envs.agents.specs import MAX_SPEC_LENGTH
 from ttt_envs.core.files import read_json
 from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.matches.score import CorrectedPairs, Forfeits, Score
+from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT
 from ttt_eval.statistics import Interval
 
@@ -104,7 +102,7 @@ class TournamentResult(GameResult, tag="tournament", kw_only=True):
     @property
     def scores(self) -> dict[tuple[int, int], Score]:
         """The score of each player against each other one."""
-        scores = {(pairing["a"], pairing["b"]): read_score(pairing) for pairing in self.pairings}
+        scores = {(pairing["a"], pairing["b"]): Score.from_record(pairing) for pairing in self.pairings}
         return scores | {(b, a): score.reversed() for (a, b), score in scores.items()}
 
 
@@ -159,12 +157,6 @@ class SweepResult(Result, tag="sweep", kw_only=True):
 
 
 AnyResult = SprtResult | TournamentResult | LadderResult | LanguageModelResult | SweepResult
-
-
-def read_score(data: Mapping[str, Any]) -> Score:
-    """Return the score of games in a result, from its ``pairs``, ``forfeits`` and ``corrected``."""
-    corrected = None if data.get("corrected") is None else CorrectedPairs.from_list(data["corrected"])
-    return Score(np.array(data["pairs"], np.int64), None, Forfeits(**data.get("forfeits") or {}), corrected)
 
 
 def _with_intervals(data: Any) -> Any:
