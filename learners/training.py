@@ -292,9 +292,8 @@ class Pool(Stored, Policy):
         self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
     ) -> Int64Array:
         """Return a move int64[B] in each of the games with these numbers."""
-        u, actions = np.empty(len(games)), np.empty(len(games), np.int64)
-        uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64), u)
-        available = games // self.every + 1
+        u = uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64))
+        actions, available = np.empty(len(games), np.int64), games // self.every + 1
         chosen = available - 1 - (u * np.minimum(available, self.size)).astype(np.int64)
         for number in np.unique(chosen).tolist():
             rows, snapshot = np.flatnonzero(chosen == number), self._snapshots[number]

@@ -110,7 +110,7 @@ class SelfPlayGames:
     def __init__(self, config: AlphaZeroConfig, game: Game, evaluator: Evaluator, keys: UInt64Array) -> None:
         self.config, self.game, self.evaluator, self.keys = config, game, evaluator, keys
         first, longest = np.zeros(len(keys), np.int64), config.opening_for(game)
-        self._openings = (_draw_uniforms(keys, OPENING, first) * (longest + 1)).astype(np.int64)  # in random moves
+        self._openings = (uniforms(keys, OPENING, first) * (longest + 1)).astype(np.int64)  # in random moves
         self.plies: list[Ply] = []
 
     def choose_moves(self, rows: Int64Array, boards: Boards) -> Int64Array:
@@ -125,9 +125,9 @@ class SelfPlayGames:
         """
         keys, stones = self.keys[rows], np.count_nonzero(boards.cells, axis=1)
         policy, values, selected = self._search(boards, keys, stones)
-        is_random = _draw_uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
+        is_random = uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
         legal = _normalise(boards.legal(self.game))
-        random_moves = sample(legal, _draw_uniforms(keys, STREAM_RANDOM_ACTION, stones))
+        random_moves = sample(legal, uniforms(keys, STREAM_RANDOM_ACTION, stones))
         moves = np.where((stones < self._openings[rows]) | is_random, random_moves, selected)
         self.plies.append(Ply(rows, boards, policy.astype(np.float32), values, moves != selected))
         return moves
@@ -152,7 +152,7 @@ class SelfPlayGames:
         game = self.game if config.chance_nodes else dataclasses.replace(self.game, skip_chance=0.0)
         if config.search == "gumbel":
             each = (stones[:, None] * cells + np.arange(cells)).ravel()
-            u = _draw_uniforms(np.repeat(keys, cells), NOISE, each).reshape(shape)
+            u = uniforms(np.repeat(keys, cells), NOISE, each).reshape(shape)
             noise = -np.log(-np.log(u + 2.0**-54))
             gumbel = gumbel_search(game, boards, self.evaluator, noise=noise, **gumbel_options(config, self.game))
             return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
@@ -164,14 +164,7 @@ class SelfPlayGames:
         puct.add_root_noise(_normalise(gammas), DIRICHLET)
         puct.run(config.simulations)
         policy = puct.probabilities(temperature=1.0)
-        return policy, puct.root_values, sample(policy, _draw_uniforms(keys, NOISE, stones))
-
-
-def _draw_uniforms(keys: UInt64Array, stream: int, n: Int64Array) -> Float64Array:
-    """Return float64[G] in [0, 1): random number ``n`` int64[G] of a stream of each game."""
-    out = np.empty(len(keys))
-    uniforms(keys, stream, n, out)
-    return out
+        return policy, puct.root_values, sample(policy, uniforms(keys, NOISE, stones))
 
 
 def _normalise(weights: np.ndarray[Any, Any]) -> Float64Array:

@@ -275,9 +275,7 @@ class EpisodeStreams(NamedTuple):
         """
         if size != len(self.plies):
             raise ValueError(f"act must draw one uniform number per position: {len(self.plies)}, not {size}")
-        out = np.empty(size)
-        uniforms(self.episode_keys, STREAM_OPPONENT, self.plies, out)
-        return out
+        return uniforms(self.episode_keys, STREAM_OPPONENT, self.plies)
 
     def __getattr__(self, name: str) -> Any:
         rule = "act takes one rng.random(len(boards.mover)), and what needs more must say pure=False"

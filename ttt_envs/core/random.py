@@ -25,9 +25,15 @@ def uniform(key: np.uint64, stream: int, n: int) -> float:
     return float(splitmix64(key, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
 
 
+def uniforms(keys: UInt64Array, stream: int, n: Int64Array) -> Float64Array:
+    """Return float64[B]: :func:`uniform` row by row, of keys uint64[B] and n int64[B]."""
+    out = np.empty(len(n))
+    _write_uniforms(keys, stream, n, out)
+    return out
+
+
 @kernel
-def uniforms(keys: UInt64Array, stream: int, n: Int64Array, out: Float64Array) -> None:
-    """Apply :func:`uniform` row by row: keys uint64[B], n int64[B], out float64[B]."""
+def _write_uniforms(keys: UInt64Array, stream: int, n: Int64Array, out: Float64Array) -> None:
     for b in range(len(out)):
         out[b] = uniform(keys[b], stream, n[b])
 

@@ -211,8 +211,7 @@ class GameBatch:
 
     def _draw(self, rows: Int64Array, stream: int, count: int) -> Int64Array:
         """Return uniform numbers below ``count`` of the current episodes of the games ``rows``."""
-        u = np.empty(len(rows))
-        uniforms(self.column("episode_key", rows), stream, np.zeros(len(rows), np.int64), u)
+        u = uniforms(self.column("episode_key", rows), stream, np.zeros(len(rows), np.int64))
         return (u * count).astype(np.int64)
 
     def first_boards(self, rows: Int64Array) -> Boards:
