@@ -26,6 +26,7 @@ from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.work import map_threads
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
+from ttt_envs.game.lines import line_masks
 from ttt_envs.game.rules import legal_bits
 from ttt_envs.game.symmetry import inverse, symmetries
 
@@ -96,8 +97,7 @@ class Numbering:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.alternates = game.skip_chance == 0 and game.cells > MAX_UNPAIRED_CELLS
-        lines = [(_to_bits(line.cells), _to_bits(line.beyond)) for line in game.lines]
-        self._lines = np.array(lines, np.int64).reshape(-1, 2)
+        self._lines = np.array(line_masks(game.lines).T, order="C")
         self._column_sets = _sets_of_columns(game) if game.gravity else None
         targets, low = inverse(symmetries(game)), (game.cells + 1) // 2
         images = spread_all(targets[:, :low]).astype(np.int64), spread_all(targets[:, low:]).astype(np.int64)
@@ -248,10 +248,6 @@ class Numbering:
 
         if len(out):
             map_threads(compute_block, range(count), threads)
-
-
-def _to_bits(cells: tuple[int, ...]) -> int:
-    return sum(1 << cell for cell in cells)
 
 
 def num_words(stones: int) -> int:
