@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
-from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.agents.specs import make_values
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game, Position
@@ -139,7 +138,7 @@ def book_from_search(
         ValueError: a policy without values, an invalid number of plies.
     """
     check_plies(plies)
-    _action_values(game, policy, Boards.start(game, 0))  # reports a policy without values
+    make_values("policy", policy, game)  # reports a policy without values
     units = [
         {"keys": part.tolist()}
         for boards in early_positions(game, plies)
@@ -159,20 +158,9 @@ def _boards(game: Game, unit: Unit) -> Boards:
     return Boards(own, np.zeros(len(own), np.int8))
 
 
-def _action_values(game: Game, spec: str, boards: Boards) -> Float64Array:
-    """Return the action values of a policy, float64[B, cells]."""
-    policy = make_policy(spec, game)
-    if policy.action_values is None:
-        raise ValueError(
-            f"{spec} has no values, which a book needs: choose a policy with values, as "
-            f"mcts:simulations=10000, optimal or run:PATH"
-        )
-    return policy.action_values(boards) if len(boards.mover) else np.zeros(boards.cells.shape)
-
-
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    values = _action_values(game, policy, _boards(game, unit))
+    values = make_values("policy", policy, game).action_values(_boards(game, unit))
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
