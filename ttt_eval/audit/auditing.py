@@ -24,11 +24,9 @@ from ttt_eval.audit.episodes import Episodes, Players, enumerate_episodes, enume
 from ttt_eval.audit.errors import ROUNDING, Errors, Groups, Visits, advantage_errors, gradient_errors
 from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
 from ttt_eval.exact.dynamic_programming import make_pure
-from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, query_values
+from ttt_eval.exact.policy_evaluation import Critic, PolicyEvaluation, evaluate_policy, query_values
 from ttt_eval.statistics import Interval
 
-Critic = Callable[[Boards], Float64Array]
-"""Returns float64[B]: values of positions for the player to move."""
 EXACT, ZERO, LEARNED = "exact", "zero", "learned:"
 """Names of the critics that are no policy; a number of episodes follows the last."""
 TRAINING_SEED = 0x5EED

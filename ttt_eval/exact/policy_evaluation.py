@@ -13,10 +13,10 @@ In a phantom game positions are *views*: what a view is worth is the mean over i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from ttt_envs.graph.kept import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
 from ttt_envs.graph.passes import DRAW, Clock, backward, forward_again
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, keep_layers, make_pure
+
+Critic = Callable[[Boards], Float64Array]
+"""A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected results for the
+mover."""
 
 
 class SeatEvaluation(NamedTuple):
@@ -181,15 +185,7 @@ def evaluate_policy(
     return PolicyEvaluation(game, discount, *fields)
 
 
-class ValueFunction(Protocol):
-    """A function of positions, such as a critic or the method ``values`` of a learner."""
-
-    def __call__(self, boards: Boards, /) -> Float64Array:
-        """Return float64[B]: expected discounted result for the mover."""
-        ...
-
-
-def query_values(value_function: ValueFunction, boards: Boards) -> Float64Array:
+def query_values(value_function: Critic, boards: Boards) -> Float64Array:
     """Return the values of positions, float64[B].
 
     Raises:
