@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, normalise
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, keys, num_words
@@ -20,8 +20,7 @@ def softmax(values: Float64Array, mover: Int8Array, w: float) -> Float64Array:
     ``values`` are float64[B, cells], for player_0, NaN where illegal.
     """
     scores = np.where(np.isnan(values), -np.inf, np.where(mover == 0, w, -w)[:, None] * values)
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    return normalise(np.exp(scores - scores.max(axis=1, keepdims=True)))
 
 
 class PositionIndex:

@@ -24,7 +24,7 @@ from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positi
 from learners.mlp import Activation, Dense, forward, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
 from ttt_envs.agents.adapters import as_policy
-from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.agents.policy import Policy, best_shares, normalise
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, install_command
@@ -178,7 +178,7 @@ class SB3Net(Checkpointable):
         if not self.stochastic:
             return best_shares(scores)
         weights = np.where(np.isnan(scores), 0.0, np.exp(scores - np.nanmax(scores, axis=1, keepdims=True)))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return normalise(weights)
 
 
 class SB3ActorCritic(SB3Net):

@@ -11,7 +11,7 @@ import numpy as np
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.select import SelectionParams, scan_children
 from baselines.mcts.tree import Tree, is_solved
-from ttt_envs.agents.policy import Evaluator, best_shares
+from ttt_envs.agents.policy import Evaluator, best_shares, normalise
 from ttt_envs.core.jit import Float64Array, int64, kernel
 from ttt_envs.core.work import Threads
 from ttt_envs.game.boards import Boards
@@ -38,8 +38,7 @@ class GumbelResult:
         """
         if temperature == 0:
             return best_shares(np.where(np.isfinite(self.scores), self.scores, np.nan))
-        shares = (self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature)
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return normalise((self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature))
 
     @property
     def values(self) -> Float64Array:

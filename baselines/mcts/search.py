@@ -14,7 +14,7 @@ from baselines.mcts.random_games import RandomGames
 from baselines.mcts.select import SelectionParams
 from baselines.mcts.simulate import backup_all, simulate_all
 from baselines.mcts.tree import Tree, children_of, copy_subtree, find_node
-from ttt_envs.agents.policy import Evaluator, Values
+from ttt_envs.agents.policy import Evaluator, Values, normalise
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.work import Threads, count_threads, map_threads
 from ttt_envs.game.boards import Boards
@@ -215,7 +215,7 @@ class MCTSSearch:
             shares[worse] = 0
         shares /= shares.max(axis=1, keepdims=True)
         shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return normalise(shares)
 
     @property
     def values(self) -> Float64Array:

@@ -13,7 +13,7 @@ from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
 from learners.base import Arrays, concatenate
 from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng, training_key
-from ttt_envs.agents.policy import Evaluator, sample
+from ttt_envs.agents.policy import Evaluator, normalise, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.parallel import connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
@@ -126,7 +126,7 @@ class SelfPlayGames:
         keys, stones = self.keys[rows], np.count_nonzero(boards.cells, axis=1)
         policy, values, selected = self._search(boards, keys, stones)
         is_random = uniforms(keys, STREAM_EXPLORE, stones) < self.config.epsilon
-        legal = _normalise(boards.legal(self.game))
+        legal = normalise(boards.legal(self.game))
         random_moves = sample(legal, uniforms(keys, STREAM_RANDOM_ACTION, stones))
         moves = np.where((stones < self._openings[rows]) | is_random, random_moves, selected)
         self.plies.append(Ply(rows, boards, policy.astype(np.float32), values, moves != selected))
@@ -161,15 +161,10 @@ class SelfPlayGames:
         gammas = np.zeros(shape)
         for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):
             gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())
-        puct.add_root_noise(_normalise(gammas), DIRICHLET)
+        puct.add_root_noise(normalise(gammas), DIRICHLET)
         puct.run(config.simulations)
         policy = puct.probabilities(temperature=1.0)
         return policy, puct.root_values, sample(policy, uniforms(keys, NOISE, stones))
-
-
-def _normalise(weights: np.ndarray[Any, Any]) -> Float64Array:
-    """Normalize the rows of ``weights`` to sum 1."""
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:

@@ -217,9 +217,12 @@ VALUE_TOLERANCE = 1e-9
 
 def best_shares(values: Float64Array, tie: float = 0.0) -> Float64Array:
     """Return float64[B, cells]: equal shares for moves within ``tie`` of the best; ``values`` are NaN where illegal."""
-    best = values >= np.nanmax(values, axis=1, keepdims=True) - tie
-    shares: Float64Array = best / best.sum(axis=1, keepdims=True)
-    return shares
+    return normalise(values >= np.nanmax(values, axis=1, keepdims=True) - tie)
+
+
+def normalise(weights: NDArray[Any]) -> Float64Array:
+    """Return float64[B, N]: each row of ``weights`` divided by its sum."""
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.agents.policy import ALL_VARIANTS
+from ttt_envs.agents.policy import ALL_VARIANTS, normalise
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int8, int64, kernel
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits
@@ -30,9 +30,7 @@ class Random(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        legal = boards.legal(self.game)
-        shares: Float64Array = legal / legal.sum(axis=1, keepdims=True)
-        return shares
+        return normalise(boards.legal(self.game))
 
     def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]."""
@@ -69,8 +67,7 @@ class WinOrBlock(Named):
         own, other = lines != 0
         for cells in (legal & ~own,) if self.game.misere else (other, own):
             candidates = np.where(cells.any(axis=1, keepdims=True), cells, candidates)
-        shares: Float64Array = candidates / candidates.sum(axis=1, keepdims=True)
-        return shares
+        return normalise(candidates)
 
     def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]."""

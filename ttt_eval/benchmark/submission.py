@@ -28,7 +28,7 @@ import numpy as np
 from msgspec import Meta, Struct, json
 from numpy.typing import NDArray
 
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, normalise
 from ttt_envs.core.checks import quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
@@ -158,9 +158,7 @@ class PolicyTable(Policy):
         Raises:
             ValueError: the table lacks a position.
         """
-        weights: Float64Array = self._weights[self._rows(boards)].astype(np.float64)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return weights
+        return normalise(self._weights[self._rows(boards)].astype(np.float64))
 
     def _rows(self, boards: Boards) -> Int64Array:
         rows = find_sorted(self.codes, keys(boards.own_first()))
