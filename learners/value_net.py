@@ -21,7 +21,7 @@ from learners import config as types
 from learners.base import Checkpointable, GreedyPolicy, concatenate
 from learners.mlp import Activation, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
-from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.policy import best_moves
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import map_blocks, results_in_order
@@ -157,9 +157,8 @@ def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, num
         cells, mover = boards.cells[0], boards.mover
         while outcome == NOT_OVER:
             scores = score_moves(boards, rng)[0]
-            best = float(np.nanmax(scores))
-            rows.append((boards.own_first()[0], best, number))
-            moves = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
+            rows.append((boards.own_first()[0], float(np.nanmax(scores)), number))
+            moves = best_moves(scores)
             if epsilon > 0 and rng.random() < epsilon:
                 moves = np.flatnonzero(legal(game, cells))
             outcome = place(cells, int(mover[0]), int(rng.choice(moves)), int(np.count_nonzero(cells)), game.parameters)

@@ -10,6 +10,7 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
+from ttt_envs.agents.policy import best_moves
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text, play_moves
@@ -135,7 +136,7 @@ def values_text(
     The ``best`` cells, or those of the highest value, have a star.
     """
     if best is None:
-        best = np.flatnonzero(np.asarray(values) >= np.nanmax(np.asarray(values)) - 1e-9).tolist()
+        best = best_moves(np.asarray(values)).tolist()
     words = [
         STONES[stone] if stone else "." if np.isnan(value) else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
         for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))

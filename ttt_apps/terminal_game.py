@@ -21,7 +21,7 @@ from baselines.mcts import MCTS
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, installed_names
 from ttt_apps.signals import stop_requests
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SeatChoice
@@ -294,7 +294,7 @@ class TerminalGame:
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
-        cells = np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE)
+        cells = best_moves(values)
         rows, columns = np.divmod(cells, self.game.columns)
         away = np.hypot(rows - (self.game.rows - 1) / 2, columns - (self.game.columns - 1) / 2)
         return [coordinate(int(cell), self.game) for cell in cells[np.argsort(away, kind="stable")]]

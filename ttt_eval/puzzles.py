@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
@@ -64,7 +64,7 @@ class Puzzle:
     @property
     def best(self) -> tuple[int, ...]:
         """Cells of the best moves."""
-        return _best_cells(self.values)
+        return tuple(best_moves(self.values).tolist())
 
     @property
     def level(self) -> int:
@@ -240,12 +240,8 @@ def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], .
         if winner(game, cells) is None:
             boards[cell] = Position(cells, 1 - position.mover)
     values = solution.action_values(Boards.from_positions(list(boards.values()))) if boards else ()
-    best = {cell: _best_cells(row) for cell, row in zip(boards, values, strict=True)}
-    return tuple(best.get(cell, ()) for cell in range(game.cells))
-
-
-def _best_cells(values: Float64Array) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE).tolist())
+    best = {cell: best_moves(row).tolist() for cell, row in zip(boards, values, strict=True)}
+    return tuple(tuple(best.get(cell, ())) for cell in range(game.cells))
 
 
 def class_keys(game: Game, boards: Boards) -> list[bytes]:

@@ -225,6 +225,11 @@ def normalise(weights: NDArray[Any]) -> Float64Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
+def best_moves(values: Float64Array) -> Int64Array:
+    """Return int64[N]: the cells of the best moves by ``values`` float64[cells], NaN where illegal."""
+    return np.flatnonzero(values >= np.nanmax(values) - VALUE_TOLERANCE)
+
+
 @kernel
 def _sample(probabilities: Float64Array, u: Float64Array, out: Int64Array) -> None:
     for b in range(len(probabilities)):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -81,7 +81,7 @@ class Choice(NamedTuple):
         """int64[N]: the cells of the best moves; empty if unknown."""
         if self.exact is None:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self.exact >= np.nanmax(self.exact) - VALUE_TOLERANCE)
+        return best_moves(self.exact)
 
     @property
     def loss(self) -> float | None:
