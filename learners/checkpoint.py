@@ -22,7 +22,7 @@ from learners.base import Arrays
 from learners.config import LearnerConfig, load_learner
 from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
-from ttt_envs.agents.specs import from_file
+from ttt_envs.agents.specs import from_file, wrap
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
@@ -205,4 +205,4 @@ class RunPolicy(PolicyWrapper):
 
 def policy_name(run: str | Path) -> str:
     """Return the spec string of a run."""
-    return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
+    return f"run:{wrap(str(run))}"

@@ -276,6 +276,11 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
         raise ValueError(f"{spec.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
 
 
+def wrap(text: str) -> str:
+    """Return an argument of a spec string, in parentheses if it has punctuation of its own."""
+    return f"({text})" if set(text) & set(",:=()") else text
+
+
 class Named(Policy):
     """Base of policies that are dataclasses of (game, settings...): ``str`` returns their spec string."""
 
@@ -287,6 +292,5 @@ class Named(Policy):
             value = getattr(self, field.name)
             if field.init and value != field.default:
                 text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
-                wrapped = f"({text})" if set(text) & set(",:=()") else text
-                changed.append(f"{field.name.replace('_', '-')}={wrapped}")
+                changed.append(f"{field.name.replace('_', '-')}={wrap(text)}")
         return f"{self.name}:{','.join(changed)}" if changed else self.name
