@@ -45,6 +45,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
+from ttt_envs.graph.layers import QUERY_SIZE, query_policy
 
 Method = Literal[
     "gradient", "natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "fictitious-play", "r-nad"
@@ -53,8 +54,6 @@ MIN_PROBABILITY = 1e-300
 """Minimum probability of an average policy of which a logarithm is stored."""
 MAX_LOGIT = 1e12
 """Maximum absolute value of a logit."""
-QUERY_SIZE = 1 << 14
-"""Maximum number of positions per query of the opponent."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class ExactTraining(TrainingLoop):
             if not policy.pure:
                 why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
                 raise ValueError(f"{learner} evaluates its opponent exactly, but {why}: choose another opponent")
-            self._opponent = np.concatenate([policy.probabilities(part) for part in boards.chunks(QUERY_SIZE)])
+            self._opponent = np.concatenate([query_policy(policy, part) for part in boards.chunks(QUERY_SIZE)])
             self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
         self.updated = np.isin(boards.mover, self._seats)
         self.totals, self.q_tm1, self.reference = np.zeros(3), np.zeros(learner.logits.shape), learner.logits
