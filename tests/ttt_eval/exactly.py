@@ -65,7 +65,7 @@ class Recorded(FirstEmpty):
     def probabilities(self, boards, rng=None):
         assert isinstance(boards, Boards)
         assert boards.cells.dtype == boards.mover.dtype == np.int8
-        self.batches.append([(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)])
+        self.batches.append(states_of(boards))
         return self.policy.probabilities(boards)
 
     @property
@@ -134,29 +134,25 @@ def play_out(game, first, second, start=None):
 
 
 @cache
-def values_of(game, policy=None, seat=None):
-    """Return {state: value} and {state: {action: value}} of the best response in ``seat`` to a policy.
-
-    Without a policy, both play perfectly, and values are the mover's.
-    """
-    p = None if policy is None else answers(game, policy)
-    values, of_moves = {}, {}
+def values_of(game, policy, seat):
+    """Return {state: value} and {state: {action: value}} of the best response in ``seat``, for its player."""
+    p, values, of_moves = answers(game, policy), {}, {}
     for state, moves in reversed(plain.moves_of(game).items()):
         of_moves[state] = of_state = {}
-        viewer = state[1] if seat is None else seat
         for action, (winner, states) in moves.items():
             if winner is not None:
-                of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == viewer else -1.0
+                of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == seat else -1.0
             else:
-                of_state[action] = sum(
-                    chance * (values[child] if seat is not None or child[1] == viewer else -values[child])
-                    for child, chance in chances(game, states)
-                )
-        if p is None or state[1] == seat:
+                of_state[action] = sum(chance * values[child] for child, chance in chances(game, states))
+        if state[1] == seat:
             values[state] = max(of_state.values())
         else:
             values[state] = sum(p[state][action] * value for action, value in of_state.items())
     return values, of_moves
+
+
+def states_of(boards):
+    return [(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
 
 
 def start_of(game):
@@ -169,7 +165,7 @@ def best_value(game, policy, seat):
 
 def losses(game, policy):
     """Return {stones: [expected moves, expected loss of value]} of a policy in self-play."""
-    p, (values, of_moves) = answers(game, policy), values_of(game)
+    p, (values, of_moves) = answers(game, policy), plain.values_of(game)
     table = {}
     for state, mass in play_out(game, policy, policy)[1].items():
         lost = sum(p[state][action] * (values[state] - value) for action, value in of_moves[state].items())
@@ -193,7 +189,7 @@ def assert_as_plain(game, a, b):
         assert min(result) >= 0
     result = exploitation(game, policy)
     assert (result.first, result.second) == tuple(responses)
-    value = values_of(game)[0][start_of(game)]
+    value = plain.values_of(game)[0][start_of(game)]
     assert result.game_value == pytest.approx(value, abs=1e-12)
     assert result.gains == pytest.approx((expected[0] - value, expected[1] + value), abs=1e-12)
     assert result.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)

@@ -111,7 +111,7 @@ def test_results_are_those_of_plain_python(game):
     specs = few if game.cells == 9 else (*few, "drawn2") if game.variants else SPECS
     for number, spec in enumerate(specs):
         assert_as_plain(game, spec, specs[number - 1])
-    assert perfect_value(game) == pytest.approx(values_of(game)[0][bytes(game.cells), 0], abs=1e-12)
+    assert perfect_value(game) == pytest.approx(plain.values_of(game)[0][bytes(game.cells), 0], abs=1e-12)
     assert perfect_value(game, work=Work(chunk=3)) == perfect_value(game)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import plain
 import pytest
-from exactly import chances, start_of
+from exactly import chances, start_of, states_of
 
 from ttt_envs import Game, to_text
 from ttt_eval.matches.openings import Openings, draw_openings
@@ -25,10 +25,6 @@ def probabilities(game, plies):
                     following[next_state] += mass * chance / len(moves)
         now = following
     return now
-
-
-def states_of(boards):
-    return [(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
 
 
 @pytest.mark.parametrize(("game", "plies"), [(GAME, 2), (GAME, 4), (Game(), 3), (Game(2, 3, 3, 0.5), 3)])

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import plain
 import pytest
-from exactly import SMALL_VARIANTS, answers, chances, play_out, policy_of, start_of
+from exactly import SMALL_VARIANTS, answers, chances, play_out, policy_of, start_of, states_of
 from numpy.testing import assert_allclose, assert_array_equal
 from players import FirstEmpty
 
@@ -71,10 +71,6 @@ class Dictionaries:
                             of_state = reached.setdefault(next_state, {})
                             of_state[n + own] = of_state.get(n + own, 0.0) + part * chance
         return reached, total
-
-
-def states_of(boards):
-    return [(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
 
 
 def check_seat(evaluation, seat, expected, rows):
