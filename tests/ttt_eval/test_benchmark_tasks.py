@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from documents import ROOT
+from exactly import Drawn
+from players import FirstEmpty
 
 from baselines.exact import solve
 from ttt_envs import Boards, Game, Policy, as_policy, make_policy
@@ -118,22 +120,12 @@ def test_the_score_of_an_opponent_that_changes_depends_on_the_steps():
 # Measures
 
 
-class Drawn(Policy):
-    """Random probabilities over all cells, or over legal ones, by the position."""
-
-    def __init__(self, masked):
-        self.masked = masked
-
-    def __str__(self):
-        return "drawn"
+class DrawnOverAllCells(FirstEmpty):
+    """A random distribution over all cells for each position."""
 
     def probabilities(self, boards, rng=None):
-        rows = []
-        for cells, mover in zip(*boards, strict=True):
-            weights = np.random.default_rng([*cells.tolist(), int(mover)]).random(len(cells))
-            rows.append(weights * (cells == 0) if self.masked else weights)
-        rows = np.stack(rows)
-        return rows / rows.sum(axis=1, keepdims=True)
+        rngs = [np.random.default_rng([*cells.tolist(), int(mover)]) for cells, mover in zip(*boards, strict=True)]
+        return np.stack([rng.dirichlet(np.ones(boards.cells.shape[1])) for rng in rngs])
 
 
 def plain_probability(game, policy, opponent, seat, position):
@@ -154,7 +146,7 @@ def plain_probability(game, policy, opponent, seat, position):
 @pytest.mark.parametrize("seat", [0, 1])
 def test_the_probability_of_illegal_moves_agrees_with_a_plain_recursion(seat, skip_chance):
     game = Game(1, 5, 3, skip_chance)
-    policy, opponent = Drawn(masked=False), Drawn(masked=True)
+    policy, opponent = DrawnOverAllCells(), Drawn(game, never=0)
     expected = plain_probability(game, policy, opponent, seat, Position(np.zeros(5, np.int8), 0))
     assert 0.3 < expected < 1
     assert probability_of_illegal_move(game, policy, opponent, seat) == pytest.approx(expected, abs=1e-12)
