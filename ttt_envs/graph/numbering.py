@@ -73,8 +73,8 @@ class Layer(NamedTuple):
     sets: Int64Array
     """int64[L]: canonical sets of n cells, ascending"""
     words: Int64Array
-    """int64[L * num_words]: 32 patterns of a set in the lower half of a word, marked if they are numbered; in the upper
-    half the number of marks in earlier words"""
+    """int64[L * words_per_set]: 32 patterns of a set in the lower half of a word, marked if they are numbered; in the
+    upper half the number of marks in earlier words"""
     tables: SetTables
 
     @property
@@ -167,7 +167,7 @@ class Numbering:
         return Layer(stones, sets, index | (ends - counts) << 32, self._tables)
 
     def _mark(self, sets: Int64Array, stones: int) -> Int64Array:
-        index = np.empty(len(sets) * num_words(stones), np.int64)
+        index = np.empty(len(sets) * words_per_set(stones), np.int64)
         last_mover = stones - stones // 2 if self.alternates else -1
         _mark_open(sets, stones, last_mover, self._lines, *_words_of_patterns(), index)
         return index
@@ -184,7 +184,7 @@ class Numbering:
         Entries are counted in a small layer, else estimated by a sample of its sets.
         """
         sets, size = self.sets(stones), self._sizes.get(stones)
-        words = len(sets) * num_words(stones)
+        words = len(sets) * words_per_set(stones)
         if size is None:
             sample = sets[:: max(1, words // MAX_SAMPLED_WORDS)]
             marks = int(count_bits(self._mark(sample, stones)).sum())
@@ -200,7 +200,7 @@ class Numbering:
         """Return the stones of the last mover and of the other player in every position of a layer: int64[N] each."""
         layer = self.layer(stones)
         marks = (layer.words[:, None] >> np.arange(32)).astype(np.int8) & 1
-        rows, patterns = np.divmod(np.flatnonzero(marks), 32 * num_words(stones))
+        rows, patterns = np.divmod(np.flatnonzero(marks), 32 * words_per_set(stones))
         taken, own = layer.sets[rows], np.zeros(len(rows), np.int64)
         rest = taken.copy()
         for stone in range(stones):
@@ -237,7 +237,7 @@ class Numbering:
         legal, line_value = self.legal_cells(stones), -1.0 if game.misere else 1.0
         count = max(1, min(len(layer.sets) // MIN_BLOCK_SETS, BLOCKS_PER_THREAD * threads))
         edges = np.linspace(0, len(layer.sets), count + 1).astype(int).tolist()
-        begins = layer.words[:: num_words(stones)] >> 32 & 0xFFFFFFFF
+        begins = layer.words[:: words_per_set(stones)] >> 32 & 0xFFFFFFFF
         largest = int(np.diff(begins, append=layer.size).max(initial=0))
 
         def compute_block(block: int) -> None:
@@ -250,7 +250,7 @@ class Numbering:
             map_threads(compute_block, range(count), threads)
 
 
-def num_words(stones: int) -> int:
+def words_per_set(stones: int) -> int:
     """Return the number of words of a set's patterns."""
     return max(1, (1 << stones) >> 5)
 
