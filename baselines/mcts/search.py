@@ -226,8 +226,13 @@ class MCTSSearch:
     def root_values(self) -> Float64Array:
         """float64[B], for the mover: mean result of all simulations, or the solved value; needs a simulation."""
         root = self.tree.nodes[:, 0]
-        solved = (root["num_legal"] > 0) & (root["num_unsolved"] == 0)
-        return -np.where(solved, root["solved_value"], root["value_sum"] / root["visits"])
+        return -np.where(self.root_solved, root["solved_value"], root["value_sum"] / root["visits"])
+
+    @property
+    def root_solved(self) -> BoolArray:
+        """bool[B]: whether the root is solved."""
+        root = self.tree.nodes[:, 0]
+        return np.asarray((root["num_legal"] > 0) & (root["num_unsolved"] == 0))
 
     def variation(self, row: int) -> tuple[tuple[int, int], ...]:
         """Return the principal variation from position ``row``: the most visited moves (mover, cell) and turns."""

@@ -193,8 +193,7 @@ class MCTSTimedSearch(TimedSearch):
         """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
         if self.depth == 0 or self.depth >= self.max_depth:
             return self.depth == 0
-        root = self.search.tree.nodes[0, 0]
-        if root["num_legal"] > 0 and root["num_unsolved"] == 0:
+        if self.search.root_solved[0]:
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):
             return True
