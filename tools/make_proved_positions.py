@@ -128,7 +128,6 @@ def make_proved(
         "drawn": drawn,
         "positions": [str(row) for row in sorted(accepted.values(), key=lambda row: (row.stones, row.text))],
     }
-    folder.mkdir(parents=True, exist_ok=True)
     content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"
     write_atomically(folder / f"{name}.json", lambda file: file.write(content.encode()))
     return read_proved(folder / f"{name}.json")
