@@ -98,24 +98,20 @@ class Numbering:
         self.game = game
         self.alternates = game.skip_chance == 0 and game.cells > MAX_UNPAIRED_CELLS
         self._lines = np.array(line_masks(game.lines).T, order="C")
-        self._column_sets = _sets_of_columns(game) if game.gravity else None
         targets, low = inverse(symmetries(game)), (game.cells + 1) // 2
         images = spread_all(targets[:, :low]).astype(np.int64), spread_all(targets[:, low:]).astype(np.int64)
         self._tables = SetTables(low, *images, np.zeros(0, np.int32))
+        self._canonical_sets = self._number_sets() if game.gravity or game.cells <= MAX_CODED_CELLS else None
         self._lock = Lock()  # so that two threads do not number one layer
         self._layers: dict[int, Layer] = {}  # those numbered last
         self._sizes: dict[int, int] = {}
 
     def sets(self, stones: int) -> Int64Array:
         """Return the canonical sets of a number of cells that stones can fill, int64[L], ascending."""
-        sets, codes = self._all_sets(stones), self._tables.codes
-        by = codes[sets] % len(self._tables.low_images) if len(codes) else self._canonical(sets)[1]
-        return np.asarray(sets[by == 0])
-
-    def _all_sets(self, stones: int) -> Int64Array:
-        if self._column_sets is not None:
-            return np.asarray(self._column_sets[count_bits(self._column_sets) == stones])
-        return _sets_of_size(self.game.cells, stones)
+        if self._canonical_sets is not None:
+            return np.asarray(self._canonical_sets[count_bits(self._canonical_sets) == stones])
+        sets = _sets_of_size(self.game.cells, stones)
+        return np.asarray(sets[self._canonical(sets)[1] == 0])
 
     def _canonical(self, sets: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return the least symmetric set of each, and the first symmetry that leads to it."""
@@ -127,13 +123,20 @@ class Numbering:
             np.minimum(least, image, out=least)
         return least, by
 
-    def _make_codes(self) -> Int32Array:
+    def _number_sets(self) -> Int64Array:
+        """Return the canonical sets of all sizes, ascending; fill the table of all sets of cells of a small board."""
+        sets = _sets_of_columns(self.game) if self.game.gravity else np.arange(1 << self.game.cells)
+        parts = np.array_split(sets, 1 + len(sets) // 2**15)  # which the processor's cache holds
+        least, by = (np.concatenate(part) for part in zip(*map(self._canonical, parts), strict=True))
+        canonical: Int64Array = sets[by == 0]
+        if self.game.cells > MAX_CODED_CELLS:
+            return canonical
+        sizes = count_bits(canonical)
+        index = np.argsort(np.argsort(sizes, kind="stable")) - np.searchsorted(np.sort(sizes), sizes)
         codes = np.full(1 << self.game.cells, -1, np.int32)
-        for stones in range(self.game.cells + 1):
-            sets = self._all_sets(stones)
-            least, by = self._canonical(sets)
-            codes[sets] = np.searchsorted(sets[least == sets], least) * len(self._tables.low_images) + by
-        return codes
+        codes[sets] = index[np.searchsorted(canonical, least)] * len(self._tables.low_images) + by
+        self._tables = self._tables._replace(codes=codes)
+        return canonical
 
     def layer(self, stones: int) -> Layer:
         """Return a layer, numbered now or kept.
@@ -153,8 +156,6 @@ class Numbering:
             return self._layers[stones]
 
     def _make_layer(self, stones: int) -> Layer:
-        if self.game.cells <= MAX_CODED_CELLS and not len(self._tables.codes):
-            self._tables = self._tables._replace(codes=self._make_codes())
         sets = self.sets(stones)
         index = self._mark(sets, stones)
         counts = count_bits(index)
