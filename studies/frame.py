@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_atomically, write_csv
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
 from ttt_eval.result_store import Unit, collect_results
@@ -116,7 +116,7 @@ class Report:
 
     def table(self) -> list[list[str]]:
         """Return the header and the rows as text, without empty columns."""
-        lines = [["", "published", self.ours, "exact", "agree"]]
+        lines = [["what", "published", self.ours, "exact", "agree"]]
         for row in self.rows:
             cells = ["" if value is None else format_value(value) for value in row[1:4]]
             lines.append([row.what, *cells, "" if row.agrees is None else VERDICTS[row.agrees]])
@@ -192,7 +192,7 @@ def reproduce(
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Report, list[Path]]:
-    """Do the units of a study that are not done yet, and write ``table.md``, ``result.json`` and the figures.
+    """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV, ``result.json``, figures.
 
     Every result is written to ``units.jsonl`` in the folder as soon as it is available: after a kill, the same call
     resumes.
@@ -220,7 +220,7 @@ def reproduce(
         folder,
         {**provenance, "study": study.version},
         jobs=1 if study.alone else jobs,
-        other_files=(TABLE, RESULT, "*.png", "*.svg"),
+        other_files=(TABLE, RESULT, "*.csv", "*.png", "*.svg"),
         progress=progress,
     )
     report = study.analyse(list(zip(units, values, strict=True)))
@@ -240,6 +240,10 @@ def reproduce(
     write_atomically(folder / TABLE, lambda file: file.write(page.encode()))
     write_atomically(folder / RESULT, lambda file: file.write(msgspec.json.format(result, indent=1) + b"\n"))
     paths = [folder / TABLE, folder / RESULT]
+    tables = {name: report.table()} | ({f"{name}-claims": report.claims_table()} if report.claims else {})
+    for stem, rows in tables.items():
+        paths.append(folder / f"{stem}.csv")
+        write_csv(paths[-1], rows)
     for figure_name, figure in report.figures.items():
         paths += save_picture(folder / f"{figure_name}.png", partial(draw_figure, figure))
     return report, paths

@@ -6,7 +6,6 @@ The page's text is in ``ground_truth.md.jinja``; the CSV file has every number, 
 from __future__ import annotations
 
 import argparse
-import csv
 import shutil
 import sys
 import tomllib
@@ -24,6 +23,7 @@ from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
 from ttt_apps.board import values_text
 from ttt_apps.versions import make_provenance
+from ttt_envs.core.files import write_csv
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -102,8 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     page, data = compute(options.largest, options.out, options.jobs, proofs=not options.no_proofs)
     print(page)
-    with options.data.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *data])
+    write_csv(options.data, [COLUMNS, *data])
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,6 @@ which ``ttt_eval.reports.parts`` draws.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -24,7 +22,7 @@ from learners.checkpoint import RunConfig, new_config
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_atomically, write_csv
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.exact.strength import measure
@@ -377,7 +375,7 @@ def median_band(values: Float64Array) -> tuple[Float64Array, Float64Array]:
     return ordered[left_out], ordered[-1 - left_out]
 
 
-def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> None:
+def write_summaries(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> None:
     """Write summaries as CSV, a line for each group and point.
 
     Columns: the labels of the groups; ``games``, ``steps`` or ``cpu_s``; ``runs``, their number; the median under the
@@ -390,6 +388,4 @@ def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> N
         ends = [[""] * len(summary.x) if end is None else end for end in (summary.low, summary.high)]
         for at, median, low, high in zip(summary.x, summary.median, *ends, strict=True):
             rows.append([*labels, f"{at:.12g}", summary.runs, median, low, high])
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+    write_csv(path, rows)

@@ -57,8 +57,8 @@ def test_the_page_and_the_numbers(quick, tmp_path):
     assert result["rows"][1] == {"what": "1", "published": None, "ours": 1, "exact": None, "agrees": True}
     assert result["claims"][0]["numbers"]["bounds"] == [0, None]
     assert result["units"][1] == {"unit": {"n": 1}, "result": {"square": 1}}
-    assert [path.name for path in paths] == ["table.md", "result.json", "squares.png", "squares.svg"]
-    assert paths[2].read_bytes().startswith(b"\x89PNG")
+    assert [path.suffix for path in paths] == [".md", ".json", ".csv", ".csv", ".png", ".svg"]
+    assert paths[4].read_bytes().startswith(b"\x89PNG")
 
 
 def test_figures_draw_every_series():

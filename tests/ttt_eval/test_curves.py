@@ -19,7 +19,7 @@ from ttt_eval.curves import (
     record,
     summarize,
     summarize_groups,
-    write_csv,
+    write_summaries,
 )
 
 GAME = Game(2, 3, 2, 0.25)
@@ -133,7 +133,7 @@ def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
     assert (result.low.tolist(), result.high.tolist()) == ([1, 0.4, 0.1], [1, 0.8, 0.3])
     summary = summarize(Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability")
     assert (summary.runs, summary.low, summary.high) == (1, None, None)
-    write_csv(tmp_path / "a.csv", [result, summary], "games", "exploitability")
+    write_summaries(tmp_path / "a.csv", [result, summary], "games", "exploitability")
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["learner"], row["games"], row["runs"]) for row in rows[2:4]] == [

@@ -10,7 +10,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import report_run
-from ttt_eval.curves import COLUMNS, Summary, XAxis, group_curves, read_curves, summarize_groups, write_csv
+from ttt_eval.curves import COLUMNS, Summary, XAxis, group_curves, read_curves, summarize_groups, write_summaries
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import draw_summaries
@@ -120,7 +120,7 @@ class Plot(cli.JsonOptions):
             figure = draw_summaries(summaries, self.x, self.y, not self.linear)
             save_for_paper(self.out, figure, self.width)
         if self.csv is not None:
-            write_csv(self.csv, summaries, self.x, self.y)
+            write_summaries(self.csv, summaries, self.x, self.y)
         groups_data = [_group_data(group, self.x, self.y) for group in summaries]
         rows = [
             {key: part[-1] if isinstance(part, list) else part for key, part in group.items() if key not in OTHERS}
