@@ -49,6 +49,7 @@ def test_clearly_better_player_is_accepted_early(tmp_path):
     data = json.loads((tmp_path / RESULT).read_text())
     assert (data["accepted"], data["path"][-1]) == ("elo1", [result.score.games // 2, data["llr"]])
     assert data["elo"]["low"] > 0
+    assert Score.from_record(data).to_record() == result.score.to_record()
 
 
 def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
