@@ -118,10 +118,19 @@ Natural = Annotated[int, _whole_number(low=0)]
 Positive = Annotated[int, _whole_number(low=1)]
 Even = Annotated[int, _whole_number(low=2, step=2)]
 """Number of games in pairs with the seats swapped."""
+UNSAID: Any = tyro.conf.arg(help_behavior_hint="")
+"""In place of tyro's "(default: None)", where the help says what happens without an option."""
 # in place of unions with None, whose messages name both types
-OptionalNatural = Annotated[int | None, _whole_number(low=0)]
-OptionalPositive = Annotated[int | None, _whole_number(low=1)]
-OptionalEven = Annotated[int | None, _whole_number(low=2, step=2)]
+OptionalNatural = Annotated[int | None, _whole_number(low=0), UNSAID]
+OptionalPositive = Annotated[int | None, _whole_number(low=1), UNSAID]
+OptionalEven = Annotated[int | None, _whole_number(low=2, step=2), UNSAID]
+TextOption = Annotated[str, UNSAID]
+"""A text; empty if it is not given."""
+OptionalText = Annotated[str | None, tyro.conf.arg(constructor=str, metavar="TEXT", help_behavior_hint="")]
+OptionalPath = Annotated[Path | None, tyro.conf.arg(constructor=Path, metavar="PATH", help_behavior_hint="")]
+Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")]
+Paths = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")]
+"""One positional argument or more: :func:`parse` refuses none."""
 
 
 @dataclass(frozen=True)
@@ -133,22 +142,22 @@ class TrustOptions:
 
 
 @dataclass(frozen=True)
-class GameOptions(TrustOptions):
+class GameOptions:
     """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
 
     preset: Annotated[GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")] = None
     """a game by name, in place of the options below; those that are given change it"""
-    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC", help_behavior_hint="(default: 3)")] = None
-    """edge of the board, or rows x columns, as in 5x6. evaluate.py and play.py take all options of the game that are
-    not given from the run that they name"""
-    win_length: Annotated[OptionalPositive, tyro.conf.arg(help_behavior_hint="")] = None
+    size: Annotated[OptionalText, tyro.conf.arg(metavar="N|RxC")] = None
+    """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take options of the game
+    that are not given from the run that they name"""
+    win_length: OptionalPositive = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
     skip_chance: Annotated[float | None, tyro.conf.arg(constructor=float, help_behavior_hint="(default: 0)")] = None
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
-    overlines: tyro.conf.FlagCreatePairsOff[bool] = True
-    """longer lines count too; without them only lines of exactly the win length, as in standard gomoku"""
+    overlines: Annotated[tyro.conf.FlagCreatePairsOff[bool], UNSAID] = True
+    """longer lines count too; with --no-overlines only those of exactly the win length, as in standard gomoku"""
     misere: tyro.conf.FlagCreatePairsOff[bool] = False
     """a player who completes a line loses"""
     torus: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -204,6 +213,9 @@ class GameOptions(TrustOptions):
                 f"play with --size, --win-length and --skip-chance"
             )
         return next(iter(games))
+
+
+GAME_FIELDS = tuple(field.name for field in dataclasses.fields(GameOptions))
 
 
 @dataclass(frozen=True)
@@ -286,7 +298,7 @@ class WorkOptions:
 
     jobs: Count = 1
     """number of worker processes, -1 for one per core"""
-    cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
+    cluster: Annotated[TextOption, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """use a Ray cluster instead: auto for the local one, or the address of its head"""
 
     def workers(self) -> Jobs:

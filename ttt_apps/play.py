@@ -6,7 +6,6 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, TextIO
 
 import numpy as np
@@ -25,10 +24,10 @@ SEEDS = 10**6
 
 
 @dataclass(frozen=True)
-class Play(cli.GameOptions):
+class Play(cli.TrustOptions, cli.GameOptions):
     """Play in the terminal against any policy. In the game, help lists the commands."""
 
-    opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
+    opponent: Annotated[cli.OptionalText, tyro.conf.arg(metavar="POLICY")] = None
     """a policy, such as random, svd:rank=18 or run:PATH; default: optimal on boards up to 16 cells, and
     mcts:simulations=2000 on larger ones"""
     seat: SeatChoice = "first"
@@ -37,13 +36,13 @@ class Play(cli.GameOptions):
     """number of games; default: ask after each"""
     seed: cli.OptionalNatural = None
     """seed of all random numbers: the same seed and moves give the same game; default: a new one each time"""
-    log: Path | None = None
+    log: cli.OptionalPath = None
     """file to which games are appended when they end"""
-    replay: Path | None = None
+    replay: cli.OptionalPath = None
     """show a game of such a file, move by move, instead of playing"""
     number: cli.OptionalPositive = None
     """with --replay: which game, counted from 1; default: the first"""
-    input: Path | None = None
+    input: cli.OptionalPath = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
     gomocup: tyro.conf.FlagCreatePairsOff[bool] = False
     """run the opponent as an engine of the Gomocup protocol, started by a tournament manager; default: timed, a search

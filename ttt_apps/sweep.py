@@ -76,7 +76,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
 
     sweep: Path = tyro.MISSING
     """the file"""
-    out: Path | None = None
+    out: cli.OptionalPath = None
     """folder for the table, the page and the runs; default: runs/sweep-NAME after the file"""
 
     def run(self) -> None:
@@ -189,9 +189,8 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
     """
     if sweeps.AGENT in unit:
         game = game_from_dict(unit["game"])  # agent and opponent are those of a file
-        return {
-            "numbers": measure_policy(game, make_policy(FromFile(unit[sweeps.AGENT]), game), FromFile(unit["opponent"]))
-        }
+        agent = make_policy(FromFile(unit[sweeps.AGENT]), game)
+        return {"numbers": measure_policy(game, agent, FromFile(unit["opponent"]))}
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
         run = RunDirectory(Path(folder, unit["name"]))
         packages = {name: version for name, version in provenance.items() if name != "code"}
@@ -265,10 +264,8 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # of these packages, also in a checkout
         usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except subprocess.CalledProcessError as problem:
-        problem.cmd, last = (
-            f"train.py --resume {run}",
-            (problem.output.strip() or "it printed nothing").splitlines()[-1],
-        )
+        problem.cmd = f"train.py --resume {run}"
+        last = (problem.output.strip() or "it printed nothing").splitlines()[-1]
         raise ValueError(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import OptionalPositive, TrustOptions, command_words, installed_names, parse, run_command
+from ttt_apps.cli import OptionalPositive, TextOption, TrustOptions, command_words, installed_names, parse, run_command
 from ttt_apps.train_options import choose, parse_options
 
 
@@ -21,7 +21,7 @@ class Resume(TrustOptions):
     """the run directory"""
     games: OptionalPositive = None
     """total number of games; at least as many as requested at first"""
-    cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
+    cluster: Annotated[TextOption, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """for a learner with a teacher: play the teacher's games on a Ray cluster"""
 
 

@@ -22,14 +22,14 @@ from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
 skips."""
-NOT_STORED = ("out", "overwrite", "cluster", "settings")
+NOT_STORED = ("trust", "phantom", "out", "overwrite", "cluster", "settings")
 """Options that a run does not store, because its folder or its settings tell them."""
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
 
 @dataclass(frozen=True)
-class Options(cli.PhantomOptions):
+class Options(cli.TrustOptions, cli.PhantomOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
     train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
@@ -52,7 +52,7 @@ class Options(cli.PhantomOptions):
     """number of games in parallel; the default depends on the learner"""
     seed: cli.Natural = 0
     """seed of all random numbers: the same seed and settings give the same learner"""
-    out: Path | None = None
+    out: cli.OptionalPath = None
     """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
     defaults, and seed"""
     settings: Literal["default", "report"] = "default"
@@ -68,7 +68,7 @@ class Options(cli.PhantomOptions):
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: cli.Positive = 30
     """seconds between two checkpoints; results do not depend on it"""
-    cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
+    cluster: Annotated[cli.TextOption, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """for a learner with a teacher: play the teacher's games on a Ray cluster, auto for the local one, or the address
     of its head"""
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -94,7 +94,7 @@ class Options(cli.PhantomOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {*(field.name for field in dataclasses.fields(cli.PhantomOptions)), *NOT_STORED}
+        left_out = {*cli.GAME_FIELDS, *NOT_STORED}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 

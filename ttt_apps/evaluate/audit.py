@@ -17,14 +17,14 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class AuditEstimator(cli.JsonOptions, cli.GameOptions):
+class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     """Measure bias, variance and mean squared error of an advantage estimator against exact advantages.
 
     A policy plays a fixed opponent. The estimator computes advantages from the rewards and from a critic's values. The
     errors are those of the advantages, and those of the policy gradients that they give.
     """
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME...")] = tyro.MISSING
+    names: Annotated[cli.Names, tyro.conf.arg(metavar="NAME...")] = tyro.MISSING
     """estimators: monte-carlo, return-minus-value, n-step, td-lambda, gae:lam=0.9, gae-finite, v-trace,
     importance-sampling, rloo, grpo, per-turn, per-turn-return, or all of these; or module:function of your own"""
     policy: str = "random"
@@ -36,13 +36,13 @@ class AuditEstimator(cli.JsonOptions, cli.GameOptions):
     critic: str = "exact"
     """values that the estimator is given: exact, zero, learned:N (mean returns of N other episodes, by position), or
     those of a policy, such as run:PATH"""
-    behaviour: str = ""
+    behaviour: cli.TextOption = ""
     """policy that plays in place of the audited one, for off-policy estimators"""
     discount: float = 1.0
     """weight of a later decision"""
     max_steps: cli.OptionalPositive = None
     """number of decisions after which an episode is truncated"""
-    position: str = ""
+    position: cli.TextOption = ""
     """first position, such as "x.o/.../..o x"; default: the empty board"""
     group_size: cli.Positive = 8
     """episodes in a group, for estimators that compare them"""

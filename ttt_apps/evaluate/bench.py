@@ -42,10 +42,10 @@ class BenchRun(cli.WorkOptions):
     Every finished run is stored: the same command continues where it was stopped.
     """
 
-    agent: Annotated[str, tyro.conf.arg(metavar="NAME|module:make")] = ""
+    agent: Annotated[cli.TextOption, tyro.conf.arg(metavar="NAME|module:make")] = ""
     """a name, such as q-learning or sb3-ppo; or a function make(task, seed) of your own, which returns an object with
     learn(env, steps). Without one, list the names"""
-    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME..."), cli.UNSAID] = ()
     """tasks; default: all"""
     seeds: cli.OptionalPositive = None
     """number of seeds; default: 5, with --quick 2"""
@@ -55,15 +55,15 @@ class BenchRun(cli.WorkOptions):
     """maximum environment steps of a run; 0 for those of the task, with --quick 20,000 at most"""
     every: cli.Positive = 1
     """store the last checkpoint of a run, and every so many before it"""
-    name: str = ""
+    name: cli.TextOption = ""
     """name of the agent on the leaderboard; default: that of --agent"""
-    code: Annotated[str, tyro.conf.arg(metavar="URL")] = ""
+    code: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL")] = ""
     """address of its code"""
     tuned: tyro.conf.FlagCreatePairsOff[bool] = False
     """settings were chosen for each task"""
     tuning_steps: cli.Natural = 0
     """environment steps spent on the choice of settings"""
-    out: Path | None = None
+    out: cli.OptionalPath = None
     """folder of the runs, and of the submission that they make, submission.npz; default: runs/bench/ and the name of
     the agent"""
 
@@ -119,11 +119,11 @@ class BenchScore(cli.JsonOptions):
     No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best possible.
     """
 
-    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = tyro.MISSING
+    submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
     """submissions: files, or folders with a submission.npz"""
     check: tyro.conf.FlagCreatePairsOff[bool] = False
     """compute no score: check that the submissions can be scored, and say what they lack"""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
     last: tyro.conf.FlagCreatePairsOff[bool] = False
     """score those tables alone that determine the score of a run: the last, or where the opponent changes all"""
@@ -189,13 +189,13 @@ class BenchReport(cli.JsonOptions):
     written. The page has the leaderboard, axes, tasks, probabilities of improvement, and score by cost.
     """
 
-    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE|FOLDER")] = tyro.MISSING
+    submissions: Annotated[cli.Paths, tyro.conf.arg(metavar="FILE|FOLDER ...")] = tyro.MISSING
     """submissions, or .json files of their scores"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
     """the page"""
-    markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
+    markdown: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.md")] = None
     """write the leaderboard as Markdown into this file"""
-    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME..."), cli.UNSAID] = ()
     """tasks of the aggregates; default: those that all submissions have"""
     seed: cli.Natural = 0
     """seed of the bootstrap"""

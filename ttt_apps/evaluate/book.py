@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,18 +25,18 @@ COMMANDS = {
 
 
 @dataclass(frozen=True)
-class BuildBook(cli.WorkOptions, cli.GameOptions):
+class BuildBook(cli.TrustOptions, cli.WorkOptions, cli.GameOptions):
     """Build an opening book from the results of logged games, or from the values of a search."""
 
-    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()
+    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ..."), cli.UNSAID] = ()
     """files of games, as evaluate.py match --log writes them; the game is theirs"""
     plies: cli.Positive = 6
     """number of stones on a board from which on the book is empty"""
     minimum: cli.Positive = 5
     """minimum number of games in which a move was made"""
-    player: str | None = None
+    player: cli.OptionalText = None
     """include only the moves of this player, named as in the logs"""
-    search: str | None = None
+    search: cli.OptionalText = None
     """instead of logs: a policy with action values, such as mcts:simulations=10000; it evaluates every early position
     of the game given by --size, --win-length and --skip-chance"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("opening.book")
@@ -54,8 +54,7 @@ class BuildBook(cli.WorkOptions, cli.GameOptions):
         if self.out.exists():
             raise cli.UsageError(f"--out {self.out} is there already: name another file, or remove that one")
         if self.search is None:
-            names = [field.name for field in fields(cli.GameOptions)]
-            cli.check_no_effect(self, "with logs, whose game it is", *names, "jobs", "cluster")
+            cli.check_no_effect(self, "with logs, whose game it is", *cli.GAME_FIELDS, "trust", "jobs", "cluster")
             with cli.status("reading games"):
                 book = book_from_games(
                     self.logs, plies=self.plies, minimum=self.minimum, player=self.player, tell=cli.warn
@@ -88,7 +87,7 @@ class ShowBook(cli.JsonOptions):
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
-    position: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = None
+    position: Annotated[cli.OptionalText, tyro.conf.Positional, tyro.conf.arg(metavar="[POSITION]")] = None
     """rows from the top, then the mover, as in x.o/.../..o x; by default the empty board"""
 
     def run(self) -> None:

@@ -37,7 +37,7 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
     stones: cli.Natural = 0
     """number of stones of the first layer; 0 for the whole game, of up to 21 cells, or with --gravity up to 6 x 5; of
     up to 25 cells the last layers"""
-    folder: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    folder: cli.OptionalPath = None
     """the folder; default: databases/ and a name made of the game"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
     """only print the estimated cost"""

@@ -16,7 +16,7 @@ from ttt_eval.exact.policy_cache import cached
 
 
 @dataclass(frozen=True)
-class Exact(cli.PhantomOptions, cli.ExactOptions):
+class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
     """Compute the exact probabilities that A wins, draws and loses against B, in either seat."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -38,7 +38,7 @@ class Exact(cli.PhantomOptions, cli.ExactOptions):
 
 
 @dataclass(frozen=True)
-class Exploitability(cli.PhantomOptions, cli.ExactOptions):
+class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
     """Measure the distance of A from perfect play: best responders' exact results, exploitability, and regret."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING

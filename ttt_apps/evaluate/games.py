@@ -31,11 +31,11 @@ class Games(cli.JsonOptions):
     """print the games as readable text"""
     number: cli.OptionalPositive = None
     """only the game with this number, from 1"""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
     explain: cli.OptionalPositive = None
     """explain the result of the game with this number, from 1: by the values of its moves and the luck of its skips"""
-    luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
+    luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
     """values that explain a game and correct scores for the luck of skips, as in evaluate.py match"""
 
     def run(self) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import tyro
@@ -19,21 +18,21 @@ from ttt_eval.metrics import LOSSES, describe_losses
 
 
 @dataclass(frozen=True)
-class PlaceOnLadder(cli.ReportOptions, cli.GameOptions, cli.WorkOptions):
+class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the cost of its moves.
 
     Without a policy, show the ladder itself. On small boards results of pure policies are exact.
     """
 
-    policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
+    policy: Annotated[cli.TextOption, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
     """policy to place, such as run:PATH or mcts:simulations=50"""
-    ladder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")] = ""
+    ladder: Annotated[cli.TextOption, tyro.conf.arg(metavar="NAME|FILE")] = ""
     """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
     games: cli.Even = ladders.GAMES
     """number of games against each rung where results are not exact, an even number"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
-    out: Path | None = None
+    out: cli.OptionalPath = None
     """folder for result.json and report.html, which also stores the games played"""
 
     def run(self) -> None:
@@ -45,8 +44,7 @@ class PlaceOnLadder(cli.ReportOptions, cli.GameOptions, cli.WorkOptions):
         """
         workers = self.workers()
         if self.ladder:
-            names = [field.name for field in fields(cli.GameOptions) if field.name != "trust"]
-            cli.check_no_effect(self, "with --ladder, which has a game", *names)
+            cli.check_no_effect(self, "with --ladder, which has a game", *cli.GAME_FIELDS)
         if self.out is None:
             cli.check_no_effect(self, "without --out", "no_report")
         ladder = ladders.read_ladder(self.ladder or ladders.ladder_name(self.game_for(self.policy)))

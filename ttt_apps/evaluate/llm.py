@@ -30,7 +30,7 @@ HIDDEN = ("pairs", "corrected", "moves", "blunders", "exact")
 
 
 @dataclass(frozen=True)
-class Llm(cli.ReportOptions, cli.GameOptions):
+class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     """Evaluate a language model as a player, by an endpoint with OpenAI's chat completions or by a file of answers.
 
     It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are kept in a
@@ -40,11 +40,11 @@ class Llm(cli.ReportOptions, cli.GameOptions):
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """name of the model, as the endpoint knows it"""
-    endpoint: Annotated[str, tyro.conf.arg(metavar="URL")] = ""
+    endpoint: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL")] = ""
     """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from OPENAI_API_KEY"""
-    answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    answers: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file of the answers; default: one of endpoint and model in the user's cache"""
-    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    prompts: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the number of prompts and of tokens, with --price what they cost, and stop"""
@@ -54,7 +54,7 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
     games: cli.OptionalEven = None
     """number of games, even; default: 100, with --positions none"""
-    opponent: str = ""
+    opponent: cli.TextOption = ""
     """opponent in the games, such as random or run:PATH; default: optimal on boards of up to 16 cells, else
     win-or-block"""
     positions: Literal["all", "none"] = "none"
@@ -72,10 +72,10 @@ class Llm(cli.ReportOptions, cli.GameOptions):
     """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
     concurrency: cli.Count = 8
     """maximum number of requests at a time"""
-    luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
+    luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
     """value function that corrects the luck of games; default: exact with skips on boards of up to 12 cells, else
     off"""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FOLDER")] = None
     """folder for result.json and report.html; default: runs/llm/ and a name made of game, model and presentation"""
 
     def run(self) -> None:

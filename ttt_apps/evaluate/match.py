@@ -26,6 +26,8 @@ from ttt_eval.matches.score import Score
 
 FACTS = ("score", "wins", "draws", "losses", "raw_score", "variance_reduction", "equivalent_games", "pentanomial")
 """Keys of a score that are printed."""
+
+
 TWO_NUMBERS = PrimitiveConstructorSpec[Any](
     nargs=2,
     metavar="ELO0 ELO1",
@@ -37,7 +39,7 @@ TWO_NUMBERS = PrimitiveConstructorSpec[Any](
 
 
 @dataclass(frozen=True)
-class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
+class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     """Play pairs of games, each pair with the same skips and the seats swapped.
 
     Two players play a match, or with --sprt until a sequential test decides how much better A is than B. Three or more
@@ -46,33 +48,33 @@ class Match(cli.ReportOptions, cli.WorkOptions, cli.GameOptions):
     missing.
     """
 
-    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B ...")] = tyro.MISSING
+    players: Annotated[cli.Names, tyro.conf.arg(metavar="A B ...")] = tyro.MISSING
     """policies, such as random, win-or-block, run:PATH"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
-    openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
+    openings: Annotated[cli.TextOption, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
     """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
     file"""
-    luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
+    luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
     """values that correct scores for the luck of skips and draws: exact, those of a policy such as run:PATH, or off; by
     default exact with skips on boards of up to 12 cells, else off"""
     games: cli.OptionalEven = None
     """number of games, even, in a tournament of each pairing; default: 1,000, and at most 40,000 with --sprt"""
-    sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, tyro.conf.arg(help_behavior_hint="")] = None
+    sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, cli.UNSAID] = None
     """play until one of two Elo differences of A minus B is accepted: A is no better than ELO0, or at least ELO1
     better"""
     alpha: float = 0.05
     """with --sprt: maximum probability of accepting ELO1 if ELO0 is true"""
     beta: float = 0.05
     """with --sprt: maximum probability of accepting ELO0 if ELO1 is true"""
-    clock: Annotated[str, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
+    clock: Annotated[cli.TextOption, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
     """clock of two players, as in 10+0.1: seconds per game, and increment in seconds per move. A player without time
     loses"""
-    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
     """of a match: new file, to which all games are written as they are played"""
-    anchor: str | None = None
+    anchor: cli.OptionalText = None
     """of a tournament: policy with rating 0; default: the mean of all is 0"""
-    out: Path | None = None
+    out: cli.OptionalPath = None
     """of a test or tournament: folder for result.json, report.html and the games played; default: runs/sprt/ or
     runs/tournament/ and a name"""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -21,24 +20,24 @@ from ttt_eval.sweep import to_command_line
 
 
 @dataclass(frozen=True)
-class Puzzles(cli.JsonOptions, cli.GameOptions):
+class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     """List puzzles: positions where an obvious move loses value, with the exact value of every move.
 
     Without a policy or a log they are those of the built-in set of 100. Options of the game are for a policy.
     """
 
-    policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
+    policy: Annotated[cli.TextOption, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
     """a pure policy, such as run:PATH or win-or-block: the positions in which it loses most, up to 16 cells; in the
     game of the run by default"""
-    opponent: str = ""
+    opponent: cli.TextOption = ""
     """opponent in the games of POLICY, such as random; default: itself"""
-    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
     """a log of games, such as that of play.py --log: the positions in which a move lost value"""
-    player: str = ""
+    player: cli.TextOption = ""
     """the player in the log whose moves count, such as human; default: both"""
     count: cli.Positive = 20
     """maximum number of puzzles of a policy or a log"""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
     """write the puzzles to a JSON file too"""
 
     def run(self) -> None:
@@ -50,9 +49,7 @@ class Puzzles(cli.JsonOptions, cli.GameOptions):
         if self.policy and self.log is not None:
             raise cli.UsageError("puzzles come from one source: give a POLICY, or --log FILE")
         if not self.policy:
-            cli.check_no_effect(
-                self, "without a POLICY", "opponent", *(field.name for field in fields(cli.GameOptions))
-            )
+            cli.check_no_effect(self, "without a POLICY", "opponent", "trust", *cli.GAME_FIELDS)
         if self.log is None:
             cli.check_no_effect(self, "without --log", "player")
         puzzles, command, title = self._collect()

@@ -31,7 +31,7 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
     """name of the study, of those of evaluate.py list studies"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """a small form in under a minute, which says what it leaves out"""
-    out: Path | None = None
+    out: cli.OptionalPath = None
     """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
 
     def run(self) -> None:

@@ -22,7 +22,7 @@ MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 """Limits of the width of a figure in inches."""
 OTHERS = ("settings", "notes")
 """Keys of a group that are not in the printed table."""
-Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+Runs = Annotated[cli.Paths, tyro.conf.arg(metavar="RUN ...")]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Compare(cli.TrustOptions):
     checkpoint does.
     """
 
-    runs: Runs = ()
+    runs: Runs = tyro.MISSING
     """run directories"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "compare.html")
     """the page"""
@@ -88,7 +88,7 @@ class Plot(cli.JsonOptions):
 
     runs: Runs = tyro.MISSING
     """run directories or sweeps"""
-    by: Annotated[str, tyro.conf.arg(metavar="KEY,KEY,...")] = ""
+    by: Annotated[cli.TextOption, tyro.conf.arg(metavar="KEY,KEY,...")] = ""
     """settings whose values make a group, such as learner or learner,epsilon; default: all in which runs of a learner
     differ, the seed aside"""
     x: XAxis = "games"
@@ -97,11 +97,11 @@ class Plot(cli.JsonOptions):
     """exact measurement; score: wins and half the draws against the opponent of the training"""
     linear: tyro.conf.FlagCreatePairsOff[bool] = False
     """linear axes; by default an axis over more than a factor of ten is logarithmic"""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.pdf|svg|png")] = None
+    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.pdf|svg|png")] = None
     """write the figure into this file"""
     width: float = COLUMN_WIDTH
     """width of the figure in inches; the default is a column of a page of two"""
-    csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
+    csv: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.csv")] = None
     """write the numbers of the figure into this file"""
 
     def run(self) -> None:

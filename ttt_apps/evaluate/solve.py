@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
 
 from baselines.connect_four import Solver
 from baselines.exact import Work, solve
@@ -35,7 +34,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
     cells, without skips and by the standard rules: the first player wins, or a draw, by a proof.
     """
 
-    position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
+    position: cli.OptionalText = None
     """start position in place of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
     nodes: cli.OptionalPositive = None
     """of a proof: maximum number of positions to visit; default: no limit"""

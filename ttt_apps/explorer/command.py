@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import tyro
 
-from ttt_apps.cli import DATABASES, Count, installed_names, parse, print_output
+from ttt_apps.cli import DATABASES, Count, OptionalPath, TextOption, installed_names, parse, print_output
 from ttt_envs.core.packages import install_command
 
 NEEDED = ("fastapi", "uvicorn")
@@ -31,9 +31,9 @@ class Web:
     """this page instead of the terminal"""
     port: Count = 0
     """port on this machine; default: a free one"""
-    runs: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    runs: Annotated[OptionalPath, tyro.conf.arg(metavar="DIR")] = None
     """folder of the runs to play against and to see; default: runs, if it exists"""
-    open: Annotated[str, tyro.conf.arg(metavar="LINK")] = ""
+    open: Annotated[TextOption, tyro.conf.arg(metavar="LINK")] = ""
     """what to show first: the part of a link to this page after its #, such as "skip=0.25&moves=b2.a1"; the boards of
     reports have it"""
     no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
