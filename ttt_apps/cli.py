@@ -611,8 +611,8 @@ def bar(description: str) -> Iterator[Callable[..., None]]:
 
     Yield a function that takes the completed work, the whole work (1 by default), and a text.
     """
-    # older rich ends a disabled bar with a newline
-    console = Console(stderr=True, quiet=is_quiet())
+    # in a file a bar is an empty line, and older rich ends a disabled bar with one
+    console = Console(stderr=True, quiet=is_quiet() or not Console(stderr=True).is_terminal)
     name, text = (progress.TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[text]"))
     columns = [name, *progress.Progress.get_default_columns()[1:], text]
     with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as display:
