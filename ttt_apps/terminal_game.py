@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,6 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
+from baselines.exact.solve import is_searched
 from baselines.mcts import MCTS
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, installed_names
@@ -37,6 +37,8 @@ from ttt_eval.matches.match import StatelessPlayer, make_player
 
 HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
+MAX_SEARCHED_CELLS = 32
+"""Maximum number of empty cells at which Connect Four is solved in about a second."""
 MAX_LISTED_MOVES = 12
 """Maximum number of moves that ``explain`` lists."""
 
@@ -79,10 +81,12 @@ class TerminalGame:
         self._saved = 0
         self._begin(0)
 
-    @cached_property
+    @property
     def solution(self) -> Solution | None:
-        """The exact values, None where the board is too large."""
-        return None if self.game.cells > MAX_SOLVER_CELLS else solve(self.game)
+        """The exact values, None where they take too long."""
+        empty = int(np.count_nonzero(self.live.position.cells == 0))
+        is_solved = self.game.cells <= MAX_SOLVER_CELLS or (is_searched(self.game) and empty <= MAX_SEARCHED_CELLS)
+        return solve(self.game) if is_solved else None
 
     def run(self) -> None:
         """Play until the person quits.
@@ -218,6 +222,8 @@ class TerminalGame:
         """
         if word.isascii() and word.isdecimal() and len(word) <= 3:
             action = int(word) - 1 if self.game.gravity else int(word)  # people count columns from 1
+            if self.game.gravity and not 0 <= action < self.game.columns:
+                raise ValueError(f"{word} is no column: choose 1 to {self.game.columns}, or its letter")
         else:
             name = f"{word}1" if self.game.gravity and len(word) == 1 else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
             action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
@@ -276,12 +282,11 @@ class TerminalGame:
                         self.player.act(Boards.from_positions([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
-        """Show a best move: exact on boards up to 16 cells, else by a search."""
+        """Show a best move: exact on boards up to 16 cells and late in Connect Four, else by a search."""
         self._settings["hints"] = self._settings.get("hints", 0) + 1
-        if self.game.cells <= MAX_SOLVER_CELLS:
+        if (solution := self.solution) is not None:
             with self.thinking("solving"):
-                assert self.solution is not None
-                values = self.solution.action_values(self.live.boards)[0]
+                values = solution.action_values(self.live.boards)[0]
             reason = f"is best, with the value {_format_value(np.nanmax(values))} for you"
         else:
             with self.thinking("searching"):
