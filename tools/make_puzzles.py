@@ -21,7 +21,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.puzzles import Puzzle, class_keys, make_puzzles, natural_moves, write_puzzles
+from ttt_eval.puzzles import Puzzle, class_keys, make_puzzles, obvious_moves, write_puzzles
 
 SHIPPED = {
     Game(): 9,
@@ -38,14 +38,14 @@ PANEL = ("random", "win-or-block", "expectiminimax:depth=1", "expectiminimax:dep
 PLAYER, PAIRS = "win-or-block", 400
 """Both players of the games that give the positions, and the pairs of such games for each game of the set."""
 MIN_LOSS = 0.05
-"""Minimum loss of value of the natural moves."""
+"""Minimum loss of value of the obvious moves."""
 
 
 def make_set(seed: int) -> Iterator[Puzzle]:
     """Yield the puzzles of each game, the easiest and most costly first; of each level and reason in turn."""
     keys: set[tuple[object, ...]] = set()
     for number, (game, count) in enumerate(SHIPPED.items()):
-        puzzles, chosen = list(natural_puzzles(game, [seed, number])), list[Puzzle]()
+        puzzles, chosen = list(obvious_puzzles(game, [seed, number])), list[Puzzle]()
         groups: dict[tuple[int, str], list[Puzzle]] = {}
         for place in np.random.default_rng([seed, number]).permutation(len(puzzles)):
             groups.setdefault((puzzles[place].level, puzzles[place].why), []).append(puzzles[place])
@@ -59,16 +59,16 @@ def make_set(seed: int) -> Iterator[Puzzle]:
         yield from sorted(chosen, key=lambda puzzle: (puzzle.level, -puzzle.loss))
 
 
-def natural_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
+def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     """Yield the graded puzzles among the positions of seeded games, in order of the games."""
     positions = game_positions(game, int(np.random.default_rng(seed).integers(1 << 31)))
     boards, solution = Boards.from_positions(positions), solve(game)
-    (natural, reasons), values = natural_moves(game, boards), solution.action_values(boards)
+    (obvious, reasons), values = obvious_moves(game, boards), solution.action_values(boards)
     top = np.nanmax(values, axis=1)
-    loss, bad = top - np.where(natural, values, -np.inf).max(axis=1), values < top[:, None] - VALUE_TOLERANCE
+    loss, bad = top - np.where(obvious, values, -np.inf).max(axis=1), values < top[:, None] - VALUE_TOLERANCE
     rows = np.flatnonzero((loss >= MIN_LOSS) & (bad.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2))
     wrong = {name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL}
-    chosen = [(positions[row], np.flatnonzero(natural[row]).tolist(), reasons[row], float(loss[row])) for row in rows]
+    chosen = [(positions[row], np.flatnonzero(obvious[row]).tolist(), reasons[row], float(loss[row])) for row in rows]
     for row, puzzle in zip(rows, make_puzzles(solution, chosen), strict=True):
         yield replace(puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in wrong.items()})
 

@@ -1,8 +1,8 @@
 """Puzzles: positions where an obvious move loses value, with the exact value of every move.
 
-The obvious move of the built-in set is *natural*: it wins; if no move wins, it blocks a line that the other player
-could complete; if there is none, it makes the longest line of own stones that can still be completed, and of such moves
-it lies on most lines that can. Other sets have the moves of a policy, or those of played games.
+The obvious move of the built-in set wins; if no move wins, it blocks a line that the other player could complete; if
+there is none, it makes the longest line of own stones that can still be completed, and of such moves it lies on most
+lines that can. Other sets have the moves of a policy, or those of played games.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Puzzle:
         replies: by cell, the other player's best replies to that move if its turn is not skipped; none where the cell
             is taken or the game ends.
         tempting: cells of the obvious moves, all of which lose value.
-        why: the reason for these moves: ``wins``, ``blocks`` or ``extends`` for natural ones, otherwise who played.
+        why: the reason for these moves: ``wins``, ``blocks`` or ``extends`` for obvious ones, otherwise who played.
         loss: value lost by the best of the obvious moves, or by the expected move of a policy.
         wrong: by policies that grade it, the probability of a move that loses value; may be empty.
     """
@@ -101,11 +101,11 @@ class Puzzle:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Natural moves
+# Obvious moves
 
 
-def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
-    """Return the natural moves of positions that are not over, as defined above.
+def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
+    """Return the obvious moves of positions that are not over, as defined above.
 
     Args:
         game: the game.
@@ -115,10 +115,10 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
         bool[B, cells]: the moves. For each position, the reason: ``wins``, ``blocks`` or ``extends``.
 
     Raises:
-        ValueError: a game of other rules, in which other moves are natural.
+        ValueError: a game of other rules, in which other moves are obvious.
     """
     check_variants(
-        "the set of puzzles", game, reasons="its natural moves complete, block or extend lines of the standard rules"
+        "the set of puzzles", game, reasons="its obvious moves complete, block or extend lines of the standard rules"
     )
     lines = game.line_cells
     through = np.zeros((len(lines), game.cells), np.bool_)

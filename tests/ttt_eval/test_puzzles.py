@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny
 from commands import error_of, json_of, text_of
-from make_puzzles import MIN_LOSS, SHIPPED, natural_puzzles
+from make_puzzles import MIN_LOSS, SHIPPED, obvious_puzzles
 
 from baselines.exact import solve
 from ttt_apps import evaluate
@@ -16,7 +16,7 @@ from ttt_envs import Game
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.matches.games import Move, PlayedGame
-from ttt_eval.puzzles import class_keys, from_games, from_policy, natural_moves, read_puzzles, write_puzzles
+from ttt_eval.puzzles import class_keys, from_games, from_policy, obvious_moves, read_puzzles, write_puzzles
 
 SKIPS = Game(skip_chance=0.25)
 BUILT_IN = read_puzzles()
@@ -32,19 +32,19 @@ BUILT_IN = read_puzzles()
         ("o../..x/... o", [4, 6], "extends"),
     ],
 )
-def test_natural_moves_win_then_block_then_extend(text, cells, why):
-    moves, reasons = natural_moves(Game(), Boards.from_positions([from_text(text, Game())]))
+def test_obvious_moves_win_then_block_then_extend(text, cells, why):
+    moves, reasons = obvious_moves(Game(), Boards.from_positions([from_text(text, Game())]))
     assert (np.flatnonzero(moves[0]).tolist(), reasons) == (cells, [why])
 
 
 @pytest.mark.parametrize("game", [game for game in SHIPPED if game.cells <= 12], ids=str)
-def test_built_in_puzzles_have_exact_values_and_natural_moves_that_lose(game):
+def test_built_in_puzzles_have_exact_values_and_obvious_moves_that_lose(game):
     puzzles = [puzzle for puzzle in BUILT_IN if puzzle.game == game]
     boards = Boards.from_positions([puzzle.position for puzzle in puzzles])
-    values, (natural, reasons) = solve(game).action_values(boards), natural_moves(game, boards)
+    values, (obvious, reasons) = solve(game).action_values(boards), obvious_moves(game, boards)
     for row, puzzle in enumerate(puzzles):
         np.testing.assert_array_equal(puzzle.values, values[row])
-        assert (puzzle.tempting, puzzle.why) == (tuple(np.flatnonzero(natural[row])), reasons[row])
+        assert (puzzle.tempting, puzzle.why) == (tuple(np.flatnonzero(obvious[row])), reasons[row])
         assert puzzle.loss == np.nanmax(values[row]) - values[row][list(puzzle.tempting)].max() >= MIN_LOSS
 
 
@@ -68,7 +68,7 @@ def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
 
 
 def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
-    made = [puzzle.to_dict() for puzzle in natural_puzzles(SKIPS, [0, list(SHIPPED).index(SKIPS)])]
+    made = [puzzle.to_dict() for puzzle in obvious_puzzles(SKIPS, [0, list(SHIPPED).index(SKIPS)])]
     assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
     boards = Boards.from_positions([from_text(puzzle["position"], SKIPS) for puzzle in made])
     assert len(set(class_keys(SKIPS, boards))) == len(made)

@@ -18,7 +18,7 @@ from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_envs.text import make_presentation, present
 from ttt_eval.language_models.results import reachable_positions
-from ttt_eval.puzzles import class_keys, natural_moves
+from ttt_eval.puzzles import class_keys, obvious_moves
 
 CHUNK = 1 << 12
 """Number of positions that are valued at once."""
@@ -50,7 +50,7 @@ def make_rows(
     rows = np.arange(len(classes)) if every else np.sort(np.unique(classes, return_index=True)[1])
     names = iter(classes[rows].tolist())
     for part in boards.take(rows).chunks(CHUNK):
-        _, kinds = natural_moves(game, part)
+        _, kinds = obvious_moves(game, part)
         for row, of_cells in enumerate(solve(game).action_values(part)):
             position, name = part.position(row), next(names)
             legal = np.flatnonzero(~np.isnan(of_cells)).tolist()
