@@ -61,7 +61,7 @@ class ExplorerApi:
             "version": __version__,
             "edge": MAX_EXPLORER_EDGE,
             "methods": get_args(Method),
-            "link": "",
+            "link": "show=none",
             "most_skips": MAX_EXPLORER_SKIP,
             "policies": {name: policies.settings_of(name) for name in policies.OFFERED},
             "runs": [{"name": name} for name in self.root.runs()],

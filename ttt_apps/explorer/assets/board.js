@@ -154,8 +154,8 @@ const ttt = (() => {
     /** Mark where a stone would come to rest. */
     function aim(cell = aimed) {
       aimed = cell
-      const there = cell < 0 ? -1 : target(cell)
-      squares.forEach((square, place) => square.classList.toggle("aim", place === there))
+      const goal = cell < 0 ? -1 : target(cell)
+      squares.forEach((square, place) => square.classList.toggle("aim", place === goal))
     }
 
     function rove(cell) {
@@ -173,7 +173,7 @@ const ttt = (() => {
       squares.forEach((square, cell) => {
         const stone = cells[cell]
         const value = values?.[cell] ?? null
-        const known = value !== null && stone === 0
+        const hasValue = value !== null && stone === 0
         const names = ["cell"]
         const parts = [stone === 0 ? "empty" : STONES[stone]]
         if (stone !== 0) names.push(STONES[stone])
@@ -181,19 +181,19 @@ const ttt = (() => {
         if (to >= 0) names.push("free")
         if (last.includes(cell) && stone !== 0) names.push("last") && parts.push("last move")
         if (line.includes(cell)) names.push("line") && parts.push(lineWord)
-        if (known) names.push(value < 0 ? "down" : "up")
-        const shown = known ? format(value) : ""
-        if (known) parts.push(`${word} ${shown.replace("\u2212", "-")}`)
+        if (hasValue) names.push(value < 0 ? "down" : "up")
+        const text = hasValue ? format(value) : ""
+        if (hasValue) parts.push(`${word} ${text.replace("\u2212", "-")}`)
         if (chosen.includes(cell)) names.push("best") && parts.push("best move")
         if (hint.includes(cell)) names.push("hint") && parts.push("hint")
         if (to >= 0 && to !== cell) parts.push(`a stone falls to ${coordinate(to, columns)}`)
         square.className = names.join(" ")
-        square.style.setProperty("--heat", known ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
+        square.style.setProperty("--heat", hasValue ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
         square.setAttribute("aria-label", `${coordinate(cell, columns)}: ${parts.join(", ")}`)
         if (played) square.setAttribute("aria-disabled", to >= 0 ? "false" : "true")
-        const drawing = `${stone}:${shown}`
+        const drawing = `${stone}:${text}`
         if (drawn[cell] !== drawing) {
-          square.replaceChildren(...(stone === 0 ? (shown ? [make("span", {class: "value"}, shown)] : []) : [stoneOf(stone)]))
+          square.replaceChildren(...(stone === 0 ? (text ? [make("span", {class: "value"}, text)] : []) : [stoneOf(stone)]))
           if (drops && stone !== 0 && !isFirst) {
             square.firstChild.classList.add("fallen")
             square.firstChild.style.setProperty("--height", Math.floor(cell / columns) + 1)

@@ -45,9 +45,9 @@ function specOf(name, {path, ...given}) {
 function showSettings(seat) {
   const place = find(`seat-${seat}`)
   const [name, given] = partsOf(state[seat])
-  const known = Object.entries(about.policies[name] || {})
-  place.querySelector("details").hidden = known.length === 0
-  const fields = known.map(([key, setting]) => {
+  const settings = Object.entries(about.policies[name] || {})
+  place.querySelector("details").hidden = settings.length === 0
+  const fields = settings.map(([key, setting]) => {
     const id = `set-${seat}-${key}`
     const {low: min, high: max, about: title} = setting
     const input = make("input", {id, type: "number", min, max, step: setting.whole ? 1 : "any", title, placeholder: setting.default ?? ""})
@@ -85,19 +85,19 @@ function showSetup() {
   if (state.run) panels.run.select.value = state.run
   panels.policy.select.value = state.policy
   Object.assign(panels.search.slider, {value: state.depth})
-  panels.search.shown.textContent = `${state.depth} plies`
+  panels.search.output.textContent = `${state.depth} plies`
   const nearest = SIMULATIONS.reduce((best, count, number) => (Math.abs(count - state.simulations) < Math.abs(SIMULATIONS[best] - state.simulations) ? number : best), 0)
   panels.mcts.slider.value = nearest
   panels.mcts.slider.setAttribute("aria-valuetext", String(state.simulations))
-  panels.mcts.shown.textContent = String(state.simulations)
+  panels.mcts.output.textContent = String(state.simulations)
 }
 
 async function onSize() {
-  const wanted = {...state, rows: Number(find("rows").value), columns: Number(find("columns").value), win: Number(find("win").value)}
-  const usual = wanted.win === state.win && state.win === defaultWin(state) // another size has another default
-  const notices = clampSizes(wanted, usual)
+  const sized = {...state, rows: Number(find("rows").value), columns: Number(find("columns").value), win: Number(find("win").value)}
+  const usual = sized.win === state.win && state.win === defaultWin(state) // another size has another default
+  const notices = clampSizes(sized, usual)
   if (!(await mayDiscard("Another board begins another game."))) return showSetup()
-  begin({rows: wanted.rows, columns: wanted.columns, win: wanted.win, rank: null}, notices)
+  begin({rows: sized.rows, columns: sized.columns, win: sized.win, rank: null}, notices)
 }
 
 async function onRule(rule) {
@@ -214,11 +214,10 @@ async function start() {
     return
   }
   Object.assign(LIMITS, {rows: about.edge, columns: about.edge, skip: about.most_skips})
-  if (window.matchMedia("(max-width: 40rem)").matches) find("setup").open = false
   makePanels()
   makeSeats()
-  const shown = Object.entries(PANELS).map(([kind, {chip}]) => [kind, chip])
-  for (const [value, text] of [["auto", "the best that is known"], ["none", "nothing"], ...shown]) find("show").append(make("option", {value}, text))
+  const kinds = Object.entries(PANELS).map(([kind, {chip}]) => [kind, chip])
+  for (const [value, text] of [["auto", "the best that is known"], ["none", "nothing"], ...kinds]) find("show").append(make("option", {value}, text))
   listen()
   practice.start() // before the address is that of a game
   openLink()

@@ -31,7 +31,7 @@ const busy = (on) => find("board").setAttribute("aria-busy", String(on))
 
 /** Draw the state, ask for what is not known of it, and let a policy move if it is its turn. */
 async function look() {
-  const mine = ++turn
+  const current = ++turn
   clearTimeout(timer)
   hinted = null
   dropPanels()
@@ -47,29 +47,29 @@ async function look() {
     goOn()
   }
   try {
-    if (facts.line !== JSON.stringify(lineOf(state))) await review(mine)
-    if (mine !== turn) return
+    if (facts.line !== JSON.stringify(lineOf(state))) await review(current)
+    if (current !== turn) return
     busy(false)
     if (isNew) {
       seatOthers()
       askPanels(state.panels)
       goOn()
     }
-    if (facts.exact === "soon" && !hidesValues()) await review(mine, true)
+    if (facts.exact === "soon" && !hidesValues()) await review(current, true)
   } catch (problem) {
-    if (mine !== turn) return
+    if (current !== turn) return
     busy(false)
     complain(problem)
   }
 }
 
 /** Ask for what is known of the game: with its exact values where they are known at once, or are waited for. */
-async function review(mine, wait = false) {
+async function review(current, wait = false) {
   const body = lineOf(state)
   asking?.abort() // an earlier one may still wait
   asking = new AbortController()
   const answer = await ask("review", {...body, wait}, asking.signal)
-  if (mine !== turn) return
+  if (current !== turn) return
   facts = {...answer, game: JSON.stringify(body.game), line: JSON.stringify(body), opening: state.opening, moves: state.moves}
   drawGame()
 }
@@ -124,18 +124,19 @@ function drawGame() {
 
 /** Draw the stones, and the values of a panel if they are wanted and here. */
 function drawBoard() {
-  const here = position()
+  const view = position()
   const kind = boardSource()
   board.show({
-    ...here,
+    ...view,
     lineWord: state.misere ? "losing line" : "winning line",
-    legal: isPersonsTurn() ? here.legal : [],
+    legal: isPersonsTurn() ? view.legal : [],
     hint: hinted === null ? [] : [hinted.cell],
-    ...(kind !== null && numbersOf(panels[kind].answer, here)),
+    ...(kind !== null && numbersOf(panels[kind].answer, view)),
   })
   find("source").textContent = kind === null ? "" : `Numbers: ${PANELS[kind].chip}, for ${seatNow()}.`
   find("source").hidden = kind === null
   drawBar()
+  drawVerdict()
   for (const mode of MODES) find(`mode-${mode}`).setAttribute("aria-pressed", String(state.mode === mode))
   find("show-field").hidden = find("views").hidden = hidesValues()
 }
@@ -168,12 +169,28 @@ function valueNow() {
 function drawBar() {
   const bar = find("bar")
   bar.hidden = hidesValues() || state.show === "none"
-  const known = bar.hidden ? null : valueNow()
-  bar.classList.toggle("unknown", known === null)
-  bar.style.setProperty("--share", known === null ? 0.5 : (Math.max(-1, Math.min(1, known[0])) + 1) / 2)
+  const estimate = bar.hidden ? null : valueNow()
+  bar.classList.toggle("unknown", estimate === null)
+  bar.style.setProperty("--share", estimate === null ? 0.5 : (Math.max(-1, Math.min(1, estimate[0])) + 1) / 2)
   const {outcome} = position()
   const result = outcome === null ? null : ["o has won", "x has won", "a draw"][outcome]
-  find("bar-text").textContent = result ?? (known === null ? "value not known" : `${ttt.signed(known[0], 3)} for o, by ${known[1]}`)
+  find("bar-text").textContent = result ?? (estimate === null ? "value not known" : `${ttt.signed(estimate[0], 3)} for o, by ${estimate[1]}`)
+}
+
+/** Judge the last move of a person, without one the last move, as a puzzle judges an answer. */
+function drawVerdict() {
+  const own = line.plies.slice(0, state.at).findLastIndex(({mover}) => state[SEATS[mover]] === YOU)
+  const number = own < 0 ? state.at - 1 : own
+  const [ply, judged] = [line.plies[number], facts.plies?.[number]]
+  find("verdict").hidden = hidesValues() || !judged
+  if (find("verdict").hidden) return
+  const {mover, cell} = ply
+  const next = line.positions[number + 1]
+  const answer = number + 1 === state.at && !isOver() ? answerOf("exact") : null
+  const reply = next.mover === mover ? [] : (facts.plies[number + 1]?.best ?? (answer ? bestOf(answer, next) : []))
+  const top = valueAt(number) * (1 - 2 * mover)
+  const text = puzzles.verdictOf({game: gameOf(state), mover: SEATS[mover], top, best: judged.best, replies: {[cell]: reply}}, cell, judged.loss)
+  find("verdict").replaceChildren(...ttt.rich(text))
 }
 
 function statusOf() {
@@ -199,13 +216,13 @@ function play(cell) {
 }
 
 async function reply() {
-  const mine = turn
+  const current = turn
   busy(true)
   try {
     const {cell} = await ask("move", {...lineOf(state), seed: state.seed, policy: playsNow()})
-    if (mine === turn) play(cell)
+    if (current === turn) play(cell)
   } catch (problem) {
-    if (mine !== turn) return
+    if (current !== turn) return
     busy(false)
     run(false)
     complain(problem)
@@ -276,16 +293,16 @@ function takeBack() {
 
 /** Mark a best move: by perfect play where it is known, else by a proof, else by a search. */
 async function hint() {
-  const here = position()
+  const view = position()
   const kinds = knowsExact() ? ["exact"] : "prove" in facts.refused ? ["mcts"] : ["prove", "mcts"]
   find("hint").disabled = true
   try {
-    const body = {game: gameOf(state), position: here.text, panels: kinds.map((kind) => ({kind, simulations: 1600}))}
+    const body = {game: gameOf(state), position: view.text, panels: kinds.map((kind) => ({kind, simulations: 1600}))}
     for await (const answer of askValues(body)) {
-      if (position() !== here) return
+      if (position() !== view) return
       if (answer.error) throw new Error(answer.error)
       const kind = kinds.shift()
-      const [cell] = bestOf(answer, here)
+      const [cell] = bestOf(answer, view)
       if (cell === undefined) continue
       hinted = {cell, text: `${ttt.coordinate(cell, state.columns)}, by ${PANELS[kind].chip}`}
       break
@@ -330,8 +347,8 @@ const lossText = (loss) => (loss === null ? "" : loss ? `, loses ${loss.toFixed(
 /** The first of the moves that lost most; null if none has lost anything. */
 function worstMove() {
   const losses = line.plies.map((_, number) => lossAt(number) ?? 0)
-  const most = Math.max(0, ...losses)
-  return most > 0 ? losses.indexOf(most) : null
+  const largest = Math.max(0, ...losses)
+  return largest > 0 ? losses.indexOf(largest) : null
 }
 
 /** The value of a game to o after every move, -1 to 1, with the place that is seen and the move that lost most. */

@@ -10,9 +10,9 @@ const PANELS = {
   exact: {title: "Perfect play", chip: "perfect play"},
   prove: {title: "Proved results", chip: "proofs"},
   random: {title: "Random play", chip: "random play"},
-  compressed: {title: "A compressed table", chip: "a compressed table"},
-  search: {title: "A search", chip: "a search"},
-  mcts: {title: "Monte Carlo tree search", chip: "tree search"},
+  compressed: {title: "Compressed table", chip: "a compressed table"},
+  search: {title: "Search", chip: "a search"},
+  mcts: {title: "Tree search", chip: "tree search"},
   run: {title: "A run's learner", chip: "a run"},
   policy: {title: "A policy's choice", chip: "a policy"},
 }
@@ -148,35 +148,35 @@ function toAddress() {
 
 /** The state that the address describes, and what of it was replaced or left out. */
 function fromAddress() {
-  const found = fresh()
+  const linked = fresh()
   const params = new URLSearchParams(location.hash.slice(1) || about?.link)
   const problems = []
   const flags = Object.fromEntries(Object.keys(RULES).map((rule) => [rule, ["true", "false"]]))
   const choices = {mode: MODES, show: SHOW, method: Object.keys(METHODS), ...flags}
-  const unknown = [...params.keys()].filter((key) => !(key in found) && !FOREIGN.has(key))
+  const unknown = [...params.keys()].filter((key) => !(key in linked) && !FOREIGN.has(key))
   if (unknown.length) {
     const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")
-    problems.push(`the link has ${names}, which the explorer does not know: its keys are ${Object.keys(found).join(", ")}`)
+    problems.push(`the link has ${names}, which the explorer does not know: its keys are ${Object.keys(linked).join(", ")}`)
   }
   for (const [key, value] of params) {
     const words = value.split(".").filter(Boolean)
     const part = `${key}=${value.slice(0, 40)} in the link`
-    if (!(key in found)) continue
-    if (key === "moves") found.moves = words
+    if (!(key in linked)) continue
+    if (key === "moves") linked.moves = words
     else if (key === "panels") {
       const others = words.filter((kind) => !(kind in PANELS))
       if (others.length) problems.push(`there is no panel "${others[0].slice(0, 40)}": panels are ${Object.keys(PANELS).join(", ")}`)
-      found.panels = words.filter((kind) => kind in PANELS)
+      linked.panels = words.filter((kind) => kind in PANELS)
     } else if (NUMBERS.includes(key)) {
-      if (value !== "" && Number.isFinite(Number(value))) found[key] = Number(value)
-      else problems.push(`${part} is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
+      if (value !== "" && Number.isFinite(Number(value))) linked[key] = Number(value)
+      else problems.push(`${part} is no number: ${key} is ${linked[key] ?? "chosen by the page"}`)
     } else if (key in choices && !choices[key].includes(value)) problems.push(`${part} is not known: choose ${choices[key].join(", ")}`)
-    else found[key] = key in RULES ? value === "true" : value
+    else linked[key] = key in RULES ? value === "true" : value
   }
-  problems.push(...clampSizes(found, !params.has("win")))
-  if (!params.has("at")) found.at = found.moves.length
-  found.at = Math.max(0, Math.min(Math.round(found.at), found.moves.length))
-  return [found, problems]
+  problems.push(...clampSizes(linked, !params.has("win")))
+  if (!params.has("at")) linked.at = linked.moves.length
+  linked.at = Math.max(0, Math.min(Math.round(linked.at), linked.moves.length))
+  return [linked, problems]
 }
 
 /** Bring the sizes of a state into their limits, with the win length of the size if wanted; says what is replaced. */

@@ -56,10 +56,10 @@ const formatOf = ({word}) => FORMATS[word] ?? ((value) => ttt.signed(value, stat
 
 /** The best moves: none where a better one may be among those without a number. */
 function bestOf({values, word, tie = 1e-9}, {legal}) {
-  const known = legal.filter((cell) => values[cell] !== null)
-  const highest = Math.max(...known.map((cell) => values[cell]))
-  if (word === "result" && known.length < legal.length && highest < 1) return []
-  return known.filter((cell) => values[cell] >= highest - tie)
+  const cells = legal.filter((cell) => values[cell] !== null)
+  const highest = Math.max(...cells.map((cell) => values[cell]))
+  if (word === "result" && cells.length < legal.length && highest < 1) return []
+  return cells.filter((cell) => values[cell] >= highest - tie)
 }
 
 /** The value of a position to its mover, if the numbers are values and the best is known; else null. */
@@ -101,7 +101,7 @@ const dropPanels = () => Object.values(panels).forEach(drop)
 async function askPanels(kinds) {
   showWhich()
   if (isOver() || hidesValues()) return
-  const here = position()
+  const view = position()
   const request = new AbortController()
   const waiting = kinds.filter(isShown).map((kind) => panels[kind])
   for (const panel of waiting) {
@@ -111,50 +111,50 @@ async function askPanels(kinds) {
     panel.card.setAttribute("aria-busy", "true")
   }
   if (!waiting.length) return
-  const body = {game: gameOf(state), position: here.text, panels: waiting.map(({kind}) => bodyOf(kind))}
+  const body = {game: gameOf(state), position: view.text, panels: waiting.map(({kind}) => bodyOf(kind))}
   try {
-    for await (const answer of askValues(body, request.signal)) takeAnswer(waiting.shift(), request, here, answer)
+    for await (const answer of askValues(body, request.signal)) takeAnswer(waiting.shift(), request, view, answer)
   } catch ({message}) {
-    for (const panel of waiting) takeAnswer(panel, request, here, {error: message})
+    for (const panel of waiting) takeAnswer(panel, request, view, {error: message})
   }
 }
 
 /** Draw the answer of a panel, unless it is asked something else by now. */
-function takeAnswer(panel, request, here, answer) {
+function takeAnswer(panel, request, view, answer) {
   if (panel.request !== request) return
   settle(panel)
   const isError = "error" in answer
-  Object.assign(panel, {answer: isError ? null : answer, at: here.text})
+  Object.assign(panel, {answer: isError ? null : answer, at: view.text})
   panel.onBoard.hidden = isError
-  if (!isError) drawPanel(panel, here)
+  if (!isError) drawPanel(panel, view)
   else {
     panel.place.replaceChildren()
     panel.board = null
     panel.notes.replaceChildren(make("p", {class: "problem"}, sentence(answer.error)))
   }
-  if (here.text === position().text) drawBoard()
+  if (view.text === position().text) drawBoard()
 }
 
-function drawPanel(panel, here) {
+function drawPanel(panel, view) {
   const {kind, answer} = panel
   const format = formatOf(answer)
-  const known = here.legal.filter((cell) => answer.values[cell] !== null)
-  known.sort((cell, other) => answer.values[other] - answer.values[cell])
-  const top = known.slice(0, NUM_TOP).map((cell) => [format(answer.values[cell]), ttt.coordinate(cell, state.columns)])
+  const cells = view.legal.filter((cell) => answer.values[cell] !== null)
+  cells.sort((cell, other) => answer.values[other] - answer.values[cell])
+  const top = cells.slice(0, NUM_TOP).map((cell) => [format(answer.values[cell]), ttt.coordinate(cell, state.columns)])
   const isSmall = state.columns <= MAX_DRAWN
-  if (isSmall) showMap(panel, here)
+  if (isSmall) showMap(panel, view)
   else Object.assign(panel, {board: null}).place.replaceChildren(...listOf(top))
-  const notes = [...answer.notes, ...(isSmall && isAllAlike(answer, here) ? ["All moves are alike."] : [])]
+  const notes = [...answer.notes, ...(isSmall && isAllAlike(answer, view) ? ["All moves are alike."] : [])]
   panel.notes.replaceChildren(...notes.map((note) => make("p", {}, note)))
   if (kind === "compressed") {
     state.rank = answer.rank
     Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
-    panel.shown.textContent = `${answer.rank} of ${answer.largest_rank}`
+    panel.output.textContent = `${answer.rank} of ${answer.largest_rank}`
     if (answer.curves) panel.notes.append(rankChart(answer, panel.place.clientWidth))
   }
   if (kind === "search") {
     panel.slider.max = answer.largest_depth
-    panel.shown.textContent = `${Math.min(state.depth, answer.largest_depth)} plies`
+    panel.output.textContent = `${Math.min(state.depth, answer.largest_depth)} plies`
   }
 }
 
@@ -172,7 +172,7 @@ function rankChart({curves, rank}, width) {
 }
 
 /** Draw the answer of a panel on a board of its own. */
-function showMap(panel, here) {
+function showMap(panel, view) {
   const {rows, columns} = state
   const {title} = PANELS[panel.kind]
   if (panel.board === null || panel.board.rows !== rows || panel.board.columns !== columns) {
@@ -182,7 +182,7 @@ function showMap(panel, here) {
     if (frame.scrollWidth > frame.clientWidth + 1) Object.assign(frame, {tabIndex: 0}).setAttribute("role", "group")
     if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${title}, scrolls`)
   }
-  panel.board.show({cells: here.cells, mover: here.mover, ...numbersOf(panel.answer, here)})
+  panel.board.show({cells: view.cells, mover: view.mover, ...numbersOf(panel.answer, view)})
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -190,17 +190,17 @@ function showMap(panel, here) {
 
 /** A slider of a panel for a part of the state, which is `toState` of its number, and `say` of that in words. */
 function slider(panel, key, text, [min, max], toState = (number) => number, say = String) {
-  panel.shown = make("output", {for: key}, "")
+  panel.output = make("output", {for: key}, "")
   panel.slider = make("input", {id: key, type: "range", min, max, step: 1})
   let waiting = null
   panel.slider.addEventListener("input", () => {
     state[key] = toState(Number(panel.slider.value))
-    panel.shown.textContent = say(state[key])
+    panel.output.textContent = say(state[key])
     panel.slider.setAttribute("aria-valuetext", say(state[key]))
     clearTimeout(waiting)
     waiting = setTimeout(() => askAgain(panel.kind), 30)
   })
-  panel.controls.append(make("label", {for: key}, text, panel.shown), panel.slider)
+  panel.controls.append(make("label", {for: key}, text, panel.output), panel.slider)
 }
 
 function choice(id, options, change) {

@@ -9,7 +9,7 @@ const practice = (() => {
     find("play-title").scrollIntoView({block: "start"})
   })
   let isLoaded = false
-  let wanted = null // number of the puzzle that a link names
+  let linkedNumber = null // number of the puzzle that a link names
   const EMPTY = {built: "", game: "No move of this game has lost value.", run: "This run loses nothing in its own games."}
 
   /** What is asked for a source: the built-in set, the game on the board, or a run by its name. */
@@ -24,12 +24,12 @@ const practice = (() => {
     place.setAttribute("aria-busy", "true")
     find("practice-trouble").textContent = ""
     try {
-      const found = (await ask("puzzles", bodyOf(source))).puzzles
+      const list = (await ask("puzzles", bodyOf(source))).puzzles
       if (source !== sources.value) return
-      trainer.load(found, EMPTY[source.split(":")[0]], source === "built")
-      if (wanted === null || source !== "built") return
-      if (!trainer.open(wanted)) find("practice-trouble").textContent = `There is no puzzle ${wanted}: the set has ${found.length}.`
-      wanted = null
+      trainer.load(list, EMPTY[source.split(":")[0]], source === "built")
+      if (linkedNumber === null || source !== "built") return
+      if (!trainer.open(linkedNumber)) find("practice-trouble").textContent = `There is no puzzle ${linkedNumber}: the set has ${list.length}.`
+      linkedNumber = null
       place.scrollIntoView({block: "start"})
     } catch (problem) {
       if (source !== sources.value) return
@@ -44,15 +44,15 @@ const practice = (() => {
   function follow(address) {
     const match = /^#puzzle=(\d{1,6})$/.exec(new URL(address).hash)
     if (match === null) return
-    wanted = Number(match[1])
+    linkedNumber = Number(match[1])
     if (place.open) open()
     else place.open = true // which is told to open()
   }
 
   /** Load the first puzzles, or those of a link. */
   function open() {
-    if (!place.open || (isLoaded && wanted === null)) return
-    if (wanted !== null) sources.value = "built"
+    if (!place.open || (isLoaded && linkedNumber === null)) return
+    if (linkedNumber !== null) sources.value = "built"
     load()
   }
 

@@ -19,21 +19,19 @@ const puzzles = (() => {
 
   const listed = (cells, columns) => cells.map((cell) => ttt.coordinate(cell, columns)).join(", ").replace(/, ([^,]*)$/, " or $1")
 
-  /** What a move is worth, and the best reply to it, as text for rich(). */
-  function verdictOf({game, values, best, replies, position}, cell) {
+  /** What a move loses of the value `top` of the `best` ones, and the best reply to it, as text for rich(). */
+  function verdictOf({game, mover, top, best, replies}, cell, loss) {
     const columns = game.columns
     const digits = digitsOf(game)
     const name = ttt.coordinate(cell, columns)
-    const top = bestValue(values)
-    const other = position.endsWith("o") ? "x" : "o"
-    const right = values[cell] >= top - TIE
+    const right = loss <= TIE
     const also = best.length > 1 ? `, as ${listed(best.filter((place) => place !== cell), columns)}` : ""
     const sentences = right
-      ? [`Right: *${name}* is best${also}. Its value is *${signed(top, digits)}*.`]
-      : [`*${name}* loses *${plain(top - values[cell], game)}*: its value is ${signed(values[cell], digits)}. Best is *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
-    if (replies[cell].length) sentences.push(`The best reply to ${name}: ${other} ${listed(replies[cell], columns)}.`)
+      ? [`*${name}* is best${also}. Its value is *${signed(top, digits)}*.`]
+      : [`*${name}* loses *${plain(loss, game)}*: its value is ${signed(top - loss, digits)}. Best is *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
+    if (replies[cell]?.length) sentences.push(`The best reply to ${name}: ${mover === "o" ? "x" : "o"} ${listed(replies[cell], columns)}.`)
     const answer = best[0]
-    if (!right && replies[answer].length) sentences.push(`To ${ttt.coordinate(answer, columns)} it is ${listed(replies[answer], columns)}.`)
+    if (!right && replies[answer]?.length) sentences.push(`To ${ttt.coordinate(answer, columns)} it is ${listed(replies[answer], columns)}.`)
     return sentences.join(" ")
   }
 
@@ -42,7 +40,7 @@ const puzzles = (() => {
     const names = listed(tempting.slice(0, 4), columns)
     if (why in REASONS) {
       const many = tempting.length > 1
-      return `${many ? "Natural moves are" : "The natural move is"} *${names}*, as ${many ? "each of them" : "it"}${REASONS[why].replace(/^it/, "")}; ${many ? "the best of them" : "it"} loses *${plain(loss, game)}*.`
+      return `${many ? "Obvious moves are" : "The obvious move is"} *${names}*, as ${many ? "each of them" : "it"}${REASONS[why].replace(/^it/, "")}; ${many ? "the best of them" : "it"} loses *${plain(loss, game)}*.`
     }
     const lost = tempting.length === 1 ? plain(bestValue(values) - values[tempting[0]], game) : plain(loss, game)
     return `${why} played *${names}*${tempting.length > 4 ? ", or another" : ""}, and lost *${lost}*${tempting.length > 1 ? " on average" : ""}.`
@@ -64,7 +62,7 @@ const puzzles = (() => {
    */
   function createTrainer(element, onOpen) {
     let all = []
-    let shown = []
+    let selection = []
     let at = 0
     let answered = null // the cell that was chosen, -1 for the answer alone, null before
     let board = null
@@ -72,8 +70,8 @@ const puzzles = (() => {
     const tried = new Map() // the first try at each puzzle: whether it was right
 
     const sort = make("select", {"aria-label": "Which puzzles"})
-    const before = make("button", {type: "button", "aria-label": "Previous puzzle"}, "\u2190")
-    const after = make("button", {type: "button", "aria-label": "Next puzzle"}, "\u2192")
+    const back = make("button", {type: "button", "aria-label": "Previous puzzle"}, "\u2190")
+    const forward = make("button", {type: "button", "aria-label": "Next puzzle"}, "\u2192")
     const count = make("span", {class: "count"})
     const task = make("p", {class: "task"})
     const place = make("div", {class: "puzzle-board"})
@@ -87,24 +85,24 @@ const puzzles = (() => {
     const keys = make("div", {class: "keys buttons"}, next, reveal, retry, open, link)
     const body = make("div", {class: "puzzle"}, place, make("div", {}, task, answer, keys, score))
     const nothing = make("p", {class: "quiet"})
-    const bar = make("div", {class: "puzzle-bar"}, sort, before, count, after)
+    const bar = make("div", {class: "puzzle-bar"}, sort, back, count, forward)
     element.replaceChildren(bar, nothing, body)
 
     function choose(value) {
       const [kind, word] = [value.slice(0, 1), value.slice(1)]
-      shown = all.filter((puzzle) => kind === "a" || (kind === "l" ? String(puzzle.level) === word : gameText(puzzle.game) === word))
+      selection = all.filter((puzzle) => kind === "a" || (kind === "l" ? String(puzzle.level) === word : gameText(puzzle.game) === word))
       go(0)
     }
 
     function go(number) {
-      at = (number + shown.length) % shown.length
+      at = (number + selection.length) % selection.length
       answered = null
       draw()
     }
 
     function guess(cell) {
       if (answered !== null) return
-      const puzzle = shown[at]
+      const puzzle = selection[at]
       if (!tried.has(puzzle)) tried.set(puzzle, cell >= 0 && puzzle.best.includes(cell))
       answered = cell
       draw()
@@ -112,10 +110,10 @@ const puzzles = (() => {
     }
 
     function draw() {
-      const puzzle = shown[at]
+      const puzzle = selection[at]
       const {rows, columns, gravity: drops = false} = puzzle.game
       const mover = puzzle.position.at(-1)
-      const known = answered !== null
+      const isAnswered = answered !== null
       if (board === null || board.rows !== rows || board.columns !== columns || board.drops !== drops) {
         board = ttt.createBoard(place, {rows, columns, drops, label: "Puzzle", onPlay: guess})
       }
@@ -123,20 +121,23 @@ const puzzles = (() => {
       board.show({
         cells: ttt.fromText(puzzle.position).cells,
         mover: "ox".indexOf(mover),
-        legal: known ? [] : [...puzzle.values.keys()].filter((cell) => puzzle.values[cell] !== null),
-        values: known ? puzzle.values : null,
+        legal: isAnswered ? [] : [...puzzle.values.keys()].filter((cell) => puzzle.values[cell] !== null),
+        values: isAnswered ? puzzle.values : null,
         format: (value) => signed(value, Math.min(digitsOf(puzzle.game), columns > 3 ? 2 : 3)),
-        chosen: known ? puzzle.best : [],
+        chosen: isAnswered ? puzzle.best : [],
       })
-      count.textContent = `${at + 1} of ${shown.length}`
+      count.textContent = `${at + 1} of ${selection.length}`
       task.replaceChildren(`${gameText(puzzle.game)}. `, make("strong", {}, stone(mover), " to move"), ": which move is best?", gradeText(puzzle))
-      const verdict = !known ? "" : answered < 0 ? `Best is *${listed(puzzle.best, columns)}*, with *${signed(bestValue(puzzle.values), digitsOf(puzzle.game))}*.` : verdictOf(puzzle, answered)
-      const wrong = known && !puzzle.tempting.includes(answered)
-      const tempting = known ? ` ${answered >= 0 && !wrong && puzzle.why in REASONS ? `That is the natural move: ${REASONS[puzzle.why]}.` : temptingText(puzzle)}` : ""
+      const top = bestValue(puzzle.values)
+      const isRight = puzzle.best.includes(answered)
+      const judged = () => (isRight ? "Right: " : "") + verdictOf({...puzzle, mover, top}, answered, top - puzzle.values[answered])
+      const verdict = !isAnswered ? "" : answered < 0 ? `Best is *${listed(puzzle.best, columns)}*, with *${signed(top, digitsOf(puzzle.game))}*.` : judged()
+      const wrong = isAnswered && !puzzle.tempting.includes(answered)
+      const tempting = isAnswered ? ` ${answered >= 0 && !wrong && puzzle.why in REASONS ? `That is the obvious move: ${REASONS[puzzle.why]}.` : temptingText(puzzle)}` : ""
       answer.replaceChildren(...rich(verdict + tempting))
-      answer.classList.toggle("right", known && puzzle.best.includes(answered))
-      reveal.hidden = known
-      retry.hidden = next.hidden = !known
+      answer.classList.toggle("right", isRight)
+      reveal.hidden = isAnswered
+      retry.hidden = next.hidden = !isAnswered
       link.hidden = !linked
       link.href = `#puzzle=${all.indexOf(puzzle) + 1}`
       const right = [...tried.values()].filter(Boolean).length
@@ -178,14 +179,14 @@ const puzzles = (() => {
 
     ttt.copyOnClick(link)
     sort.addEventListener("change", () => choose(sort.value))
-    before.addEventListener("click", () => go(at - 1))
-    after.addEventListener("click", () => go(at + 1))
+    back.addEventListener("click", () => go(at - 1))
+    forward.addEventListener("click", () => go(at + 1))
     next.addEventListener("click", () => pose(at + 1))
     reveal.addEventListener("click", () => guess(-1))
     retry.addEventListener("click", () => pose(at))
-    open.addEventListener("click", () => onOpen(shown[at]))
+    open.addEventListener("click", () => onOpen(selection[at]))
     return {load, open: openNumber}
   }
 
-  return {createTrainer}
+  return {createTrainer, verdictOf}
 })()

@@ -39,7 +39,7 @@ const offline = (() => {
     edge: 12,
     most_skips: 0.5,
     methods: ["svd"],
-    link: "skip=0.25&x=table&panels=exact.random.run.policy&policy=table",
+    link: "skip=0.25&x=table&show=none&panels=",
     policies: POLICIES,
     runs: [{name: NET}],
   })
@@ -109,7 +109,7 @@ const offline = (() => {
     }
     const rank = Math.min(panel.rank ?? RANK.default, data.ranks)
     const {compression_ratio: ratio, error, exploitability} = solution.ranks
-    const notes = [`${ttt.percent(ratio[rank])} of the table's numbers; relative error ${error[rank].toFixed(3)}, exploitable by ${exploitability[rank].toFixed(3)}.`]
+    const notes = [`${ttt.percent(ratio[rank])} of the table's numbers; relative error ${error[rank].toFixed(3)}, exploitability ${exploitability[rank].toFixed(3)}.`]
     const ofMoves = solver.movesBy(solution, position, "svd", rank)
     return {values: ofMoves, word: "value", notes, rank, largest_rank: data.ranks, curves: {error, exploitability}}
   }
@@ -125,9 +125,9 @@ const offline = (() => {
       puzzles: mistakes.map(({cell, mover, cells, text, loss, best}) => {
         const ofMoves = solver.movesBy(solution, {cells, mover}, "optimal")
         const replies = ofMoves.map((value, place) => {
-          const after = {cells: rules.put({cells, mover}, place), mover: 1 - mover}
-          if (value === null || solution.outcomeOf(after.cells) !== null) return []
-          return bestCells(solver.movesBy(solution, after, "optimal"))
+          const next = {cells: rules.put({cells, mover}, place), mover: 1 - mover}
+          if (value === null || solution.outcomeOf(next.cells) !== null) return []
+          return bestCells(solver.movesBy(solution, next, "optimal"))
         })
         return {game: line.game, position: text, values: ofMoves, best, tempting: [cell], why: "ox"[mover], loss, replies, wrong: {}, level: 0}
       }),

@@ -41,13 +41,13 @@ const solver = (() => {
       const sign = 1 - 2 * mover
       let [best, sum] = [-Infinity, 0]
       for (const cell of free) {
-        const after = key + (mover + 1) * powers[cell]
+        const next = key + (mover + 1) * powers[cell]
         board[cell] = mover + 1
-        visit(after, 1 - mover, cell)
-        if (game.skip_chance > 0) visit(after, mover, cell)
+        visit(next, 1 - mover, cell)
+        if (game.skip_chance > 0) visit(next, mover, cell)
         board[cell] = 0
-        best = Math.max(best, sign * expected(game.skip_chance, ofPerfect, after, mover))
-        sum += expected(game.skip_chance, ofRandom, after, mover)
+        best = Math.max(best, sign * expected(game.skip_chance, ofPerfect, next, mover))
+        sum += expected(game.skip_chance, ofRandom, next, mover)
       }
       optimal.set(2 * key + mover, sign * best)
       random.set(2 * key + mover, sum / free.length)
@@ -125,13 +125,13 @@ const solver = (() => {
 
   /** The net's value of each cell, averaged over the images of the board. */
   function netValues({net: [inward, inwardBias, outward, outwardBias]}, {cells, mover}) {
-    const seen = cells.map((stone) => (stone === 0 || mover === 0 ? stone : 3 - stone))
+    const relative = cells.map((stone) => (stone === 0 || mover === 0 ? stone : 3 - stone))
     const total = new Array(9).fill(0)
     for (const image of IMAGES) {
       const units = Float64Array.from(inwardBias)
       image.forEach((cell, place) => {
-        if (seen[cell] === 0) return
-        const at = ((seen[cell] - 1) * 9 + place) * data.hidden
+        if (relative[cell] === 0) return
+        const at = ((relative[cell] - 1) * 9 + place) * data.hidden
         units.forEach((_, unit) => (units[unit] += inward[at + unit]))
       })
       image.forEach((cell, place) => {
