@@ -93,7 +93,7 @@ class LearnerConfig:
         try:
             converted = convert(value.item() if isinstance(value, np.generic) else value, kind)
         except ValidationError as problem:
-            rule = str(problem).replace("Expected", "choose", 1)
+            rule = str(problem).replace("Expected", "choose", 1).replace("`", "")
             raise ValueError(f"{name}={value!r} does not work for {self.name}: {rule}") from None
         return value if isinstance(value, str) else converted  # FromFile is a str
 

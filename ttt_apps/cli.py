@@ -565,8 +565,8 @@ def format_value(value: Any) -> str:
         case float():
             return f"{value:.6g}"
         case {"mean": mean, "low": low, "high": high}:
-            mean, low, high = (number if number is None else float(f"{number:.4g}") for number in (mean, low, high))
-            return format_value(mean) + ("" if low == high else f" ({format_value(low)} to {format_value(high)})")
+            mean, low, high = (format_value(number and float(f"{number:.4g}")) for number in (mean, low, high))
+            return mean if low == high else f"{mean} ({low or '-inf'} to {high or 'inf'})".lstrip()
         case Mapping():
             return ", ".join(f"{name.replace('_', ' ')} {format_value(part)}" for name, part in value.items())
         case list() | tuple():
