@@ -155,7 +155,7 @@ def to_markdown(ladder: Ladder) -> str:
         [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
     )
     rows = [
-        rung_row({**rung, "spec": f"`{rung['spec']}`"}) | {"front": "yes" if front else ""}
+        rung_row({**rung, "spec": f"`{rung['spec']}`"}) | {"Pareto front": "yes" if front else ""}
         for rung, front in zip(ladder.rungs, fronts, strict=True)
     ]
     lines = [f"| {' | '.join(rows[0])} |", "|---" * len(rows[0]) + "|"]

@@ -36,7 +36,7 @@ WON, LOST, EVEN = (
 CONTENTS = {
     "sprt": ("Course of the test|The games|Largest differences", 1, {"LLR", "accepts 30 Elo"}),
     "tournament": ("Ratings|Cross table|Largest differences of the best two", 0, set()),
-    "ladder": ("The ladder|Against each rung|Worst positions", 0, set()),
+    "ladder": ("The ladder|Against each reference policy|Worst positions", 0, set()),
     "sweep": ("Settings|Learning curves", 0, set()),
 }
 """sections, number of pictures, and texts in them"""

@@ -131,6 +131,6 @@ class Probe(cli.JsonOptions):
             distance, distances = int(table.distance(boards)[0]), table.action_distances(boards)[0]
             plies = np.where(distances < 0, np.nan, distances)
             data |= {"distance": distance, "distances": values_json(game, plies)}
-            parts.append(f"it is over after {distance} more plies, and after this number of plies by each move")
+            parts.append(f"plies to the end: {distance}; by each move:")
             parts.append(values_text(game, position, plies, 0).replace("+", " ").replace("*", " "))
         cli.show(data, *parts, json=self.json)

@@ -29,7 +29,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
     ladder: Annotated[cli.TextOption, tyro.conf.arg(metavar="NAME|FILE")] = ""
     """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
     games: cli.Even = ladders.GAMES
-    """number of games against each rung where results are not exact, an even number"""
+    """number of games against each reference policy where results are not exact, an even number"""
     seed: cli.Natural = 0
     """seed of all random numbers"""
     out: cli.OptionalPath = None
@@ -81,7 +81,7 @@ def rung_row(rung: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cells of a rung in the table of a ladder."""
     cost = rung["cost"]
     return {
-        "rung": rung["spec"],
+        "reference policy": rung["spec"],
         "rating": f"{rung['rating']:.0f}",
         "95%": "exact" if rung["low"] == rung["high"] else f"{rung['low']:.0f} to {rung['high']:.0f}",
         **{name: None if rung.get(name) is None else f"{rung[name]:.4f}" for name in LOSSES},
@@ -94,18 +94,18 @@ def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
     """Return a table of the results against all rungs, with the policy at its place between them."""
     rows = [
         {
-            "rung": rung["spec"],
+            "reference policy": rung["spec"],
             "rating": rung["rating"],
             **{name: against[name] for name in ("win", "draw", "loss", "expected")},
             "score": against["score"]["mean"],
             "CPU, s a move": rung["cpu_s_per_move_here"],
-            "front": rung["front"],
+            "Pareto front": rung["front"],
         }
         for rung, against in zip(result["rungs"], result["results"], strict=True)
     ]
     cost = result["cost"] or {}
-    here = {"rung": f"> {result['policy']}", "rating": result["rating"]["mean"], "front": result["front"]}
-    rows.append({**here, "CPU, s a move": cost.get("cpu_s_per_move")})
+    placed = {"reference policy": f"> {result['policy']}", "rating": result["rating"]["mean"]}
+    rows.append({**placed, "CPU, s a move": cost.get("cpu_s_per_move"), "Pareto front": result["front"]})
     rows.sort(key=lambda row: -row["rating"])
     return cli.rows_table(rows, title=f"{result['policy']} against {_title(ladder)}")
 

@@ -82,8 +82,8 @@ class Plot(cli.JsonOptions):
     """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
 
     RUN is a run directory, that of ttt_eval.curves.record with the measurements of an agent of yours too, the folder of
-    a sweep, or a folder of runs. Curves with different marks are interpolated between them, over the range that all of
-    a group cover.
+    a sweep, or a folder of runs. Curves with different log points are interpolated between them, over the range that
+    all of a group cover.
     """
 
     runs: Runs = tyro.MISSING
@@ -126,7 +126,7 @@ class Plot(cli.JsonOptions):
             {key: part[-1] if isinstance(part, list) else part for key, part in group.items() if key not in OTHERS}
             for group in groups_data
         ]
-        table = cli.rows_table(rows, title="medians at the last common mark")
+        table = cli.rows_table(rows, title="medians at the last common log point")
         cli.show({"x": self.x, "y": self.y, "groups": groups_data}, table, json=self.json)
         if not self.json:
             written = [str(path) for path in (self.out, self.csv) if path is not None]

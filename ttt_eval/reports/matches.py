@@ -138,7 +138,7 @@ def ladder_report(result: LadderResult) -> Report:
             parts.table("ladder", table, where=f", on {result.processor}" if cost else ""),
             left_out(page.words("front" if cost else "no cost of moves")),
         ],
-        "Against each rung": [parts.table("rungs", against)],
+        "Against each reference policy": [parts.table("rungs", against)],
         "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)] if boards else [left_out(none)],
         "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, ladder=ladder["source"], **options),
     }
