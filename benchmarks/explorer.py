@@ -55,7 +55,7 @@ PLAY = """async ([names, games]) => {
       while (moves() !== number + 1 || busy()) await frame()
       times.push(performance.now() - begin)
       const entries = performance.getEntriesByType("resource")
-      const [first, last] = [entries.map((one) => one.startTime), entries.map((one) => one.responseEnd)]
+      const [first, last] = [entries.map((entry) => entry.startTime), entries.map((entry) => entry.responseEnd)]
       answers.push(Math.max(...last) - Math.min(...first))
     }
   }
@@ -180,7 +180,7 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
             browser.close()
         what = {
             "click": "from a click to five panels, drawn",
-            "answer": "of that, to the last answer",
+            "answer": "of that, from the first request of the click to its last answer",
         }[of_what]
         return Measured.of(name, what + f", {visitors - 1} others" * bool(others), "ms", times, "median under 100")
 
