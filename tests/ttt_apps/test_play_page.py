@@ -95,7 +95,7 @@ def test_answers_to_the_questions_for_a_class_are_exact():
     values = [solve(Game(skip_chance=skip)).value for skip in (0.1, 0.25, 0.5)]
     assert "by {:.3f}, at 25% by {:.3f} and at 50% by {:.3f} games".format(*values) in page
     ranks = inside()["games"][0]["ranks"]["exploitability"]
-    words = "by {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
+    words = "is {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
     assert words.format(*(ranks[rank] for rank in (75, 45, 18, 3))) in page
     game = Game(skip_chance=0.25)
     moves = np.sort(solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0])[:5]

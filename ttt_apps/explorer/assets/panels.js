@@ -125,7 +125,7 @@ function takeAnswer(panel, request, view, answer) {
   settle(panel)
   const isError = "error" in answer
   Object.assign(panel, {answer: isError ? null : answer, at: view.text})
-  panel.onBoard.hidden = isError
+  panel.onBoard.hidden = isError || answer.values.every((value) => value === null)
   if (!isError) drawPanel(panel, view)
   else {
     panel.place.replaceChildren()
@@ -141,10 +141,10 @@ function drawPanel(panel, view) {
   const cells = view.legal.filter((cell) => answer.values[cell] !== null)
   cells.sort((cell, other) => answer.values[other] - answer.values[cell])
   const top = cells.slice(0, NUM_TOP).map((cell) => [format(answer.values[cell]), ttt.coordinate(cell, state.columns)])
-  const isSmall = state.columns <= MAX_DRAWN
-  if (isSmall) showMap(panel, view)
+  const isDrawn = cells.length > 0 && state.columns <= MAX_DRAWN
+  if (isDrawn) showMap(panel, view)
   else Object.assign(panel, {board: null}).place.replaceChildren(...listOf(top))
-  const notes = [...answer.notes, ...(isSmall && isAllAlike(answer, view) ? ["All moves are alike."] : [])]
+  const notes = [...answer.notes, ...(isDrawn && isAllAlike(answer, view) ? ["All moves are alike."] : [])]
   panel.notes.replaceChildren(...notes.map((note) => make("p", {}, note)))
   if (kind === "compressed") {
     state.rank = answer.rank
@@ -242,7 +242,7 @@ function makePanels() {
     panel.controls = make("div", {class: "controls"})
     panels[kind] = panel
     panel.wait = make("p", {class: "wait", role: "status"})
-    panel.onBoard = make("button", {type: "button", class: "on-board", hidden: "", "aria-label": `${title}: show on the board`}, "On the board")
+    panel.onBoard = make("button", {type: "button", class: "on-board", hidden: "", "aria-label": `${title}: on board`}, "On board")
     panel.onBoard.addEventListener("click", () => setShow(kind))
     panel.card = make("section", {class: "card", id: `panel-${kind}`, "aria-labelledby": `title-${kind}`})
     const head = make("div", {class: "head"}, make("h3", {id: `title-${kind}`}, title), panel.onBoard)
