@@ -114,7 +114,7 @@ class Shell:
                 ["python", "-c", RUNNER],
                 cwd=self.folder,
                 env=self._state,
-                executable=_found("python", self._state["PATH"]),
+                executable=_program_path("python", self._state["PATH"]),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -136,7 +136,7 @@ class Shell:
             self._python.stdout.close()
 
 
-def _found(program, path):
+def _program_path(program, path):
     for folder in path.split(os.pathsep):
         if os.access(Path(folder, program), os.X_OK):
             return str(Path(folder, program))

@@ -9,9 +9,9 @@ from ttt_envs.open_spiel import load_game, to_boards
 
 
 def test_its_best_response():
-    """`exploitability` of `random`, computed by theirs from the adapter's boards, is that of `ttt_eval.exact`"""
+    """`exploitability` of `random`, computed by OpenSpiel's from the adapter's boards, is that of `ttt_eval.exact`"""
     from open_spiel.python import policy as policies
-    from open_spiel.python.algorithms import exploitability as theirs
+    from open_spiel.python.algorithms import exploitability as open_spiel
 
     from ttt_eval.exact.dynamic_programming import exploitability
 
@@ -19,4 +19,4 @@ def test_its_best_response():
     table = policies.TabularPolicy(load_game(game))
     policy = make_policy("random", game)
     table.action_probability_array[:] = policy.probabilities(to_boards(table.states))
-    assert exploitability(game, policy) == pytest.approx(theirs.exploitability(load_game(game), table), abs=1e-9)
+    assert exploitability(game, policy) == pytest.approx(open_spiel.exploitability(load_game(game), table), abs=1e-9)

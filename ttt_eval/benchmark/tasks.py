@@ -188,7 +188,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ValueError("an agent has no options of reset: the task determines how episodes begin")
         observation, info = self.env.reset()
         self._mover = info["mover"]
-        return observation, self._shown(info)
+        return observation, self._with_mask(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """See :class:`gymnasium.Env`.
@@ -204,7 +204,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         over = terminated or truncated
         self.discount = np.array([0 if over else 1 if info["mover"] == self._mover else -1], np.float32)
         self._mover = info["mover"]
-        return observation, reward, terminated, truncated, self._shown(info)
+        return observation, reward, terminated, truncated, self._with_mask(info)
 
     def store_due(self, *, at_end: bool = False) -> None:
         """Store policies whose checkpoint is reached, or at the end all others."""
@@ -216,7 +216,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         masks: BoolArray = self.env.get_wrapper_attr("action_masks")()
         return masks | self._hides_masks
 
-    def _shown(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _with_mask(self, info: dict[str, Any]) -> dict[str, Any]:
         return {**info, "action_mask": info["action_mask"] | self._hides_masks}
 
 
