@@ -30,7 +30,7 @@ def test_the_options_of_a_game_are_read_as_the_same_game(rule):
     ("words", "game"),
     [
         ("--game connect-four --skip-chance 0.25", Game(6, 7, 4, 0.25, gravity=True)),
-        ("--game connect-four --size 4", Game(4, 4, 4, gravity=True)),
+        ("--game connect-four --size 3", Game(3, 3, 3, gravity=True)),
         ("", Game(4, 5, 3, 0.5)),
         ("--game tic-tac-toe --no-overlines", Game(overlines=False)),
     ],
