@@ -102,7 +102,6 @@ SPECS = st.one_of(
 @given(SPECS, st.booleans())
 def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(TRUST, "0")
         patch.setattr("baselines.mcts.policy.MEMORY", 1 << 20)
         with one_line_errors():
             policy = make_policy(FromFile(spec) if from_file else spec, tiny.GAME)

@@ -13,6 +13,7 @@ from ttt_envs.core.files import locked
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)  # for the files: 28 parts
+LONG = Game(1, 17, 2, 0.25)
 build_once = cache(build)
 
 
@@ -33,11 +34,10 @@ def test_values_of_4x4_satisfy_the_bellman_equation(skip_chance, known_values):
 
 
 def test_values_above_16_cells_are_float32():
-    game = Game(1, 17, 2, 0.25)
-    ours = build(game)
+    ours = build_once(LONG)
     assert ours.dtype == np.float32
     assert ours.error == 18 * 2**-25
-    plain.assert_bellman_equation(ours, plain.positions_of_random_play(game, 50), 2**-25)
+    plain.assert_bellman_equation(ours, plain.positions_of_random_play(LONG, 50), 2**-25)
 
 
 def test_positions_of_no_alternating_play_are_refused_without_skips():
@@ -51,8 +51,6 @@ def test_positions_of_no_alternating_play_are_refused_without_skips():
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The solver above 16 cells
-
-LONG = Game(1, 17, 2, 0.25)
 
 
 @pytest.fixture
