@@ -24,7 +24,7 @@ from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import from_file, wrap
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import closest_names, name_place
 from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
@@ -103,17 +103,17 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     Raises:
         ValueError: a file that is damaged, too large, or holds anything but arrays.
     """
-    try:
-        with open_to_read(path, limit) as file, np.load(file, allow_pickle=False) as archive:
-            size = sum(entry.file_size for entry in archive.zip.infolist())
-            if size > limit:
-                raise ValueError(f"it unpacks to {size:,} bytes, and at most {limit:,} are read")
-            arrays = dict(archive)
-            if archive.zip.comment != _hash(arrays):
-                raise ValueError("its arrays are not those that were written")
-    except Exception as problem:  # a malformed zip or array header can raise many exceptions
-        why = str(problem).partition("\n")[0] or type(problem).__name__
-        raise ValueError(f"{path} cannot be read as a file of arrays: {why}") from None
+    with (
+        name_place(f"{path} cannot be read as a file of arrays", (Exception,)),  # a malformed zip can raise any
+        open_to_read(path, limit) as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        size = sum(entry.file_size for entry in archive.zip.infolist())
+        if size > limit:
+            raise ValueError(f"it unpacks to {size:,} bytes, and at most {limit:,} are read")
+        arrays = dict(archive)
+        if archive.zip.comment != _hash(arrays):
+            raise ValueError("its arrays are not those that were written")
     return arrays
 
 
@@ -147,12 +147,10 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
         hint = f"Did you mean {run.parent}?" if is_run(run.parent) else f"Make one with train.py --out {run}"
         raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {hint}")
     content = read_bounded(path, MAX_CONFIG_BYTES)
-    try:
+    with name_place(f"{path} cannot be read as the settings of a run"):
         data = parse_json(content)
         convert(data, fields)
         game_from_dict(data["game"])
-    except (ValueError, TypeError, RecursionError) as problem:
-        raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
     config: dict[str, Any] = from_file(data)
     return config
 

@@ -26,6 +26,7 @@ from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, ch
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares, normalise
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.envs.config import SELF, SeatChoice, Symmetry, game_keywords
@@ -452,15 +453,11 @@ class ZipPolicy(Named):
         """The model."""
         kind = load_algorithm(str(self), CONFIGS[self.algorithm].algorithm)
         memory = {"buffer_size": 1} if self.algorithm == "dqn" else {}  # and not of a million positions
-        with RandomState():
-            try:
-                model = kind.load(self.path, device="cpu", seed=None, **memory)
-                if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
-                    raise TypeError(f"it holds a {type(model.policy).__name__}")
-            except Exception as problem:  # a pickle can raise any exception
-                why = str(problem).partition("\n")[0] or type(problem).__name__
-                rule = f"cannot be read as a zip of {kind.__name__}, is it of another algorithm?"
-                raise ValueError(f"{self.path} {rule} {why}") from None
+        place = f"{self.path} cannot be read as a zip of {kind.__name__}, is it of another algorithm?"
+        with RandomState(), name_place(place, (Exception,)):  # a pickle can raise any
+            model = kind.load(self.path, device="cpu", seed=None, **memory)
+            if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
+                raise TypeError(f"it holds a {type(model.policy).__name__}")
         return as_policy(model, self.game)
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:

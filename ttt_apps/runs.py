@@ -21,6 +21,7 @@ from ttt_apps.train_options import Options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
@@ -197,10 +198,8 @@ class Run:
                 f"{directory} cannot continue to {total} games, because {config['learner']} has a training loop "
                 f"of its own and stores no state of it: train again, with --games {total} --out {directory} --overwrite"
             )
-        try:
+        with name_place(f"{directory.config} cannot be read as the settings of a run"):
             options = Options(**stored, games=total, out=directory.path, cluster=cluster)
-        except TypeError as problem:  # for example, a word in place of a number
-            raise ValueError(f"{directory.config} cannot be read as the settings of a run: {problem}") from None
         return cls(directory, options, settings, game_from_dict(config["game"]), meter)
 
     def new_training(self, options: Options) -> TrainingLoop:

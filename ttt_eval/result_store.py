@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import name_place, truncate
 from ttt_envs.core.files import (
     delete_temporary_files,
     locked,
@@ -125,7 +125,7 @@ def read_hashed_json(
         path: the file.
         kind: value of its key ``kind``.
         max_bytes: maximum size of the file in bytes.
-        parse: returns the result, or raises ValueError, TypeError or KeyError for invalid data.
+        parse: returns the result, or raises an exception for invalid data.
         what: the content, for the error message.
         remedy: what to do about a damaged file, for the error message.
 
@@ -134,15 +134,12 @@ def read_hashed_json(
         ValueError: a damaged file.
     """
     data = read_json(path, max_bytes)
-    try:
+    with name_place(f"{path} holds no {what}, {remedy}"):
         if not isinstance(data, dict) or data.get("kind") != kind or data.get("format") != 1:
             raise ValueError("it does not say that it is that, of format 1")
         if data.get("sha256") != hash_data(data):
             raise ValueError("its content does not match its checksum")
         return parse(data)
-    except (ValueError, TypeError, KeyError) as problem:
-        why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
-        raise ValueError(f"{path} holds no {what}, {why}: {remedy}") from None
 
 
 def _line(name: str, result: Any) -> str:

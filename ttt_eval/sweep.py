@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, field, toml
 
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
@@ -62,11 +63,10 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
         ValueError: no file, or an invalid one.
     """
     try:
-        parts = toml.decode(read_bounded(path, MAX_FILE_BYTES), type=_Parts)
+        with name_place(f"{path} is no sweep as docs/scale.md describes it"):
+            parts = toml.decode(read_bounded(path, MAX_FILE_BYTES), type=_Parts)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
-    except (ValueError, RecursionError) as problem:
-        raise ValueError(f"{path} is no sweep as docs/scale.md describes it: {problem}") from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
     count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
     if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):

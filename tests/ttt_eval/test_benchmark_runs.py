@@ -107,6 +107,9 @@ def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
     with pytest.raises(ValueError, match=str(copy)):
         run_all(copy, **change)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    (copy / "chance-25" / "seed-0.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"seed-0\.npz is no valid submission: File is not a zip file"):
+        run_all(copy)
 
 
 def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission, tmp_path):

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+DATA_PROBLEMS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""Exceptions that reading data of another shape raises."""
+MAX_PROBLEM = 400
+"""Maximum number of characters of an error in a message about a file."""
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
@@ -21,6 +27,20 @@ def truncate(value: object, max_length: int = 80) -> str:
 def quote(value: object) -> str:
     """Return any value, such as one of a file, in ASCII and short enough for a message."""
     return truncate(ascii(value), 60)
+
+
+@contextmanager
+def name_place(name: str, problems: tuple[type[Exception], ...] = DATA_PROBLEMS) -> Iterator[None]:
+    """Put a place, such as a file and a line, before the message of a problem with data.
+
+    Raises:
+        ValueError: one of these problems.
+    """
+    try:
+        yield
+    except problems as problem:
+        why = f"it has no {problem}" if isinstance(problem, KeyError) else str(problem).partition("\n")[0]
+        raise ValueError(f"{name}: {truncate(why or type(problem).__name__, MAX_PROBLEM)}") from None
 
 
 def closest_names(name: str, names: Iterable[str]) -> str:

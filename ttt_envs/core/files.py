@@ -20,6 +20,8 @@ from typing import Any
 
 import msgspec
 
+from ttt_envs.core.checks import name_place
+
 MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a file that is read, in bytes."""
 
@@ -180,10 +182,8 @@ def read_json(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Any:
         ValueError: any other problem; the message names the file.
     """
     content = read_bounded(path, max_bytes)
-    try:
+    with name_place(f"{path} cannot be read"):
         return parse_json(content, max_bytes)
-    except ValueError as problem:
-        raise ValueError(f"{path} cannot be read: {problem}") from None
 
 
 def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:

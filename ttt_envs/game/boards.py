@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import Float64Array, Int8Array, Int32Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64
 from ttt_envs.game.game import Game, Position
@@ -328,19 +329,15 @@ def from_text(text: str, game: AnyGame | None = None) -> Position:
         )
     cells = np.array([STONES.index(stone) for row in rows for stone in row], np.int8)
     if game is not None:
-        try:
+        with name_place(f"{text!r} is no position of this game"):
             check_cells(game, cells)
-        except ValueError as problem:
-            raise ValueError(f"{text!r} is no position of this game: {problem}") from None
     return Position(cells, MOVERS.index(mover))
 
 
 def check_opening(game: AnyGame, position: Position, name: str) -> None:
     """Raise ValueError, naming ``name``, if a position is over, or unreachable by its stones."""
-    try:
+    with name_place(f"{name} is no position of this game"):
         check_cells(game, position.cells)
-    except ValueError as problem:
-        raise ValueError(f"{name} is no position of this game: {problem}") from None
     if winner(visible(game), position.cells) is not None:
         raise ValueError(f"{name} is over: choose a position of an unfinished game")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, json, to_builtins
 from msgspec.structs import asdict
 
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import read_bounded
 from ttt_eval.benchmark.scoring import combine_scores, score_policies
 from ttt_eval.benchmark.submission import Cost, Count, Run, Submission, SubmissionFile, open_submission
@@ -149,9 +150,5 @@ def read_scores(path: Path) -> tuple[SubmissionScores, ...]:
         ValueError: damaged content, or scores of another version of the benchmark.
     """
     content = read_bounded(path, MAX_BYTES)
-    try:
+    with name_place(f"{path} cannot be read as scores of the benchmark, which evaluate.py bench score --out writes"):
         return json.decode(content, type=Scores).submissions
-    except (ValueError, RecursionError) as problem:
-        raise ValueError(
-            f"{path} cannot be read as scores of the benchmark, which evaluate.py bench score --out writes: {problem}"
-        ) from None

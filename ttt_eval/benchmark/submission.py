@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -29,7 +30,7 @@ from msgspec import Meta, Struct, json
 from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy, normalise
-from ttt_envs.core.checks import quote
+from ttt_envs.core.checks import name_place, quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
@@ -335,12 +336,8 @@ class SubmissionFile:
         entry = self._entries[name]
         if entry.file_size > max_bytes + MAX_TEXT_BYTES:
             raise ValueError(f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read")
-        try:
-            with self._archive.open(entry) as part:
-                array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
-        except Exception as problem:  # a malformed zip or array header can raise many exceptions
-            why = str(problem).partition("\n")[0][:200] or type(problem).__name__
-            raise ValueError(f"{name} cannot be read: {why}") from None
+        with name_place(f"{name} cannot be read", (Exception,)), self._archive.open(entry) as part:
+            array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
         return array
 
 
@@ -352,12 +349,16 @@ def open_submission(path: Path) -> Iterator[SubmissionFile]:
         OSError: it cannot be opened.
         ValueError: there is none, it is a link or too large, or something in it is invalid.
     """
-    path = path / FILE if path.is_dir() else path
-    with open_to_read(path, MAX_FILE_BYTES) as file:
-        try:
-            yield SubmissionFile(zipfile.ZipFile(file))
-        except (ValueError, RecursionError, zipfile.BadZipFile, NotImplementedError, EOFError) as problem:
-            raise ValueError(f"{path} is no valid submission: {problem}") from None
+    with _open_archive(path / FILE if path.is_dir() else path) as archive:
+        yield SubmissionFile(archive)
+
+
+@contextmanager
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a file of arrays, a submission or a run of one; refusals name it, also those of what is read of it."""
+    problems = (ValueError, RecursionError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError)
+    with open_to_read(path, MAX_FILE_BYTES) as file, name_place(f"{path} is no valid submission", problems):
+        yield zipfile.ZipFile(file)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -371,11 +372,9 @@ def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
         ValueError: it cannot be read again: a value is out of range, is no line of text, or is too long.
     """
     content = Head(record) if isinstance(record, Submission) else RunRecord(record)
-    try:
+    with name_place("the submission cannot be written"):  # such as for a key that is no text
         text = json.encode(content, enc_hook=str)
         json.decode(text, type=type(content))
-    except (ValueError, TypeError, OverflowError, RecursionError) as problem:  # such as of a key that is no text
-        raise ValueError(f"the submission cannot be written: {problem}") from None
     if len(text) > MAX_TEXT_BYTES:
         raise ValueError(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
     return np.frombuffer(text, np.uint8)
@@ -389,7 +388,7 @@ def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
             with archive.open(f"{HEAD}.npy", "w") as entry:
                 np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
-                with zipfile.ZipFile(run) as part:
+                with _open_archive(run) as part:
                     for name in part.namelist():
                         archive.writestr(name, part.read(name))
 

@@ -12,7 +12,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,14 +22,12 @@ import numpy as np
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
-from ttt_envs.core.checks import quote, truncate
+from ttt_envs.core.checks import MAX_PROBLEM, name_place, quote, truncate
 from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
 from ttt_envs.game.rules import Outcome, action_index, place, winner
 
-MAX_PROBLEM = 400
-"""Maximum number of characters of an error in a message about a file."""
 MAX_LINE_LENGTH = 1 << 16
 """Maximum length of a line in bytes."""
 MAX_FILE_BYTES = 1 << 30
@@ -192,19 +190,6 @@ class PlayedGame:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Files
-
-
-@contextmanager
-def name_place(name: str) -> Iterator[None]:
-    """Put a place, such as a file and a line, before the message of a problem with data.
-
-    Raises:
-        ValueError: the problem, a ValueError, TypeError or RecursionError.
-    """
-    try:
-        yield
-    except (ValueError, TypeError, RecursionError) as problem:
-        raise ValueError(f"{name}: {truncate(problem, MAX_PROBLEM)}") from None
 
 
 def read_games(

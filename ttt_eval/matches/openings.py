@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import read_bounded
 from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
@@ -24,7 +25,6 @@ from ttt_envs.game.rules import (
     mover_after,
     nth_empty_cell,
 )
-from ttt_eval.matches.games import name_place
 
 MAX_SIZE = 1 << 26
 """Maximum total number of cells of ``all:N``, and maximum size of a file of positions in bytes."""

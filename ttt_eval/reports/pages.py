@@ -6,6 +6,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
+from ttt_envs.core.checks import name_place
 from ttt_eval.reports.benchmark import benchmark_report
 from ttt_eval.reports.language_model import language_model_report
 from ttt_eval.reports.matches import ladder_report, sprt_report, tournament_report
@@ -42,8 +43,6 @@ def write_page(folder: Path) -> Path:
         ValueError: a damaged result, or one of another kind.
     """
     result = read_result(folder)
-    try:
+    with name_place(f"{folder / RESULT} holds no complete result"):
         report = report_of(result)
-    except (ValueError, LookupError, TypeError, AttributeError) as problem:
-        raise ValueError(f"{folder / RESULT} holds no complete result: {problem}") from None
     return write_report(folder / REPORT, report)

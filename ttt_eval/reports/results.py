@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, convert, field
 
 from ttt_envs.agents.specs import MAX_SPEC_LENGTH
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import read_json
 from ttt_envs.game.phantom import game_from_dict
 from ttt_eval.matches.score import Score
@@ -179,8 +180,6 @@ def read_result(folder: Path) -> AnyResult:
     """
     path = folder / RESULT
     data = read_json(path, MAX_BYTES)
-    try:
+    with name_place(f"{path} is no result that has a page"):
         result: AnyResult = convert({**_with_intervals(data), "raw": data, "folder": folder}, AnyResult, str_keys=True)
-    except (ValueError, TypeError) as problem:
-        raise ValueError(f"{path} is no result that has a page: {problem}") from None
     return result
