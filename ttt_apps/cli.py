@@ -29,7 +29,9 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import NOTICE
+from ttt_envs.core.packages import PACKAGES
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
+MAX_MESSAGE = 4_000
+"""Maximum number of characters of an error: messages quote files and arguments, which may be long."""
 MIN_COLUMNS = 40
 """Minimum width of the terminal: wrapping help to fewer columns does not terminate."""
 DATABASES = Path("databases")
@@ -51,8 +55,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gomoku": {"size": (15, 15), "win_length": 5},
 }
 """Games by name, as arguments of ``Game.of_size``."""
-PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies", "concurrent", "joblib", "ray")
-"""Packages whose ``raise`` statements refuse input: ours, and those that raise the exceptions of workers again."""
+REFUSING = (*PACKAGES, "studies", "concurrent", "joblib", "ray", "inspect")
+"""Packages whose ``raise`` statements refuse input: ours, those that raise the exceptions of workers again, and
+``inspect``, which refuses named classes without a signature."""
 QUIET = "TTT_ENVS_QUIET"
 """Environment variable: 1 if the command was given --quiet."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
@@ -460,7 +465,7 @@ def run_command(command: Callable[[], Any]) -> None:
         if not is_refusal(problem):
             raise
         text = describe_os_error(problem) if isinstance(problem, OSError) else str(problem)
-        print(f"error: {escape_unprintable(installed_names(text))}", file=sys.stderr)
+        print(f"error: {truncate(escape_unprintable(installed_names(text)), MAX_MESSAGE)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
         text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
@@ -482,7 +487,7 @@ def is_refusal(problem: BaseException) -> bool:
     if trace is None:
         return False
     package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package in PACKAGES and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return package in REFUSING and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def describe_os_error(problem: OSError) -> str:

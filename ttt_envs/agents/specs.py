@@ -22,7 +22,6 @@ import os
 import re
 import sys
 import types
-from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
@@ -204,7 +203,11 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     if not isinstance(spec, str):
         return to_policy(spec)
     parsed = parse_spec(spec)
-    return _build(parsed, _resolve(parsed), game)
+    kind = _resolve(parsed)
+    try:
+        return _build(parsed, kind, game)
+    except (TypeError, AttributeError, NameError) as problem:  # it is no class of policies, or does not fit the game
+        raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
 
 
 def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
@@ -236,7 +239,7 @@ def _resolve(spec: Spec) -> Any:
         if untrusted and kind.runs_program:
             raise ValueError(_distrust(spec.name, "which may not name what runs a program"))
         return kind
-    if {"/", "\\"} & set(module) or Path(module).is_dir():
+    if {"/", "\\"} & set(module) or os.path.isdir(spec.name):
         raise ValueError(f"there is no policy {spec.name!r}: the learner of a run is written 'run:{spec.name}'")
     # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
     if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
@@ -252,8 +255,6 @@ def _distrust(value: str, rule: str) -> str:
 def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
     """Return the policy that a class or factory makes of a spec."""
     check_game(spec.name, kind, game)
-    if not callable(kind):
-        raise ValueError(f"{spec.name} is not a class or function that makes policies: it is {kind!r}")
     parameters = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
     if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
         game = visible(game)
@@ -270,15 +271,12 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
         if p.name in arguments.arguments:
             key, value = p.name.replace("_", "-"), arguments.arguments[p.name]
             arguments.arguments[p.name] = convert_value(spec.name, key, value, p.annotation)
-    try:
-        return to_policy(kind(*arguments.args, **arguments.kwargs))
-    except (TypeError, AttributeError) as problem:
-        raise ValueError(f"{spec.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
+    return to_policy(kind(*arguments.args, **arguments.kwargs))
 
 
 def wrap(text: str) -> str:
-    """Return an argument of a spec string, in parentheses if it has punctuation of its own."""
-    return f"({text})" if set(text) & set(",:=()") else text
+    """Return an argument of a spec string, in parentheses if it is empty or has punctuation of its own."""
+    return f"({text})" if not text or set(text) & set(",:=()") else text
 
 
 class Named(Policy):
