@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import convert
+from msgspec import Meta, convert
 
-from ttt_envs.core.files import parse_json
+from ttt_envs.core.checks import name_place
+from ttt_envs.core.files import open_to_read, parse_json
 
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line of measurements in bytes."""
+_Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | float  # NumPy computes with them
 YAxis = Literal["exploitability", "regret", "score"]
 """Measures of which learning curves can be drawn."""
 
@@ -62,27 +64,28 @@ RATES = ("exact_win", "exact_draw", "exact_loss")
 """Exact measures against an opponent."""
 
 
-def parse_rows(lines: Iterable[bytes], path: Path, by: str, first: int = 1) -> list[dict[str, float]]:
-    """Return the rows of lines of JSON, each an object of finite numbers.
+def read_rows(path: Path, by: str) -> list[dict[str, float]]:
+    """Return the rows of a file of lines of JSON, each an object of finite numbers; none if there is no file.
+
+    A last line without its end is being written, and is left out.
 
     Args:
-        lines: the lines.
-        path: the file that they are from.
+        path: the file.
         by: a name that every row has, whose number is at least 0 and never decreases.
-        first: the number of the first line.
 
     Raises:
         ValueError: a line of anything else.
     """
     rows = list[dict[str, float]]()
-    for number, line in enumerate(lines, first):
-        try:
-            row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, int | float])
-            if row.get(by, -1) < (rows[-1][by] if rows else 0):
-                raise ValueError(f"its {by} are missing, or fewer than before")
-        except ValueError as problem:
-            raise ValueError(f"line {number} of {path} cannot be read: {problem}") from None
-        rows.append(row)
+    if not path.exists():
+        return rows
+    with open_to_read(path) as file:
+        while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(line) > MAX_LINE_BYTES:
+            with name_place(f"line {len(rows) + 1} of {path} cannot be read"):
+                row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, _Number])
+                if row.get(by, -1) < (rows[-1][by] if rows else 0):
+                    raise ValueError(f"its {by} are missing, or fewer than before")
+            rows.append(row)
     return rows
 
 

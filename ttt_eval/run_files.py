@@ -28,10 +28,11 @@ from learners.checkpoint import (
 )
 from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
-from ttt_envs.core.files import delete_temporary_files, locked, read_bounded, read_json, write_json
+from ttt_envs.core.checks import name_place
+from ttt_envs.core.files import delete_temporary_files, locked, read_json, write_json
 from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES
-from ttt_eval.metrics import parse_rows
+from ttt_eval.metrics import read_rows
 
 FIRST = "first/"
 """Prefix of the keys of the probabilities of first moves, such as ``first/b2``, in a line of measurements."""
@@ -161,10 +162,8 @@ class RunDirectory:
         if not self.cost.exists():
             return {}
         data = read_json(self.cost, MAX_COST_BYTES)
-        try:
+        with name_place(f"{self.cost} holds no cost by phase"):
             convert(data, _Cost)
-        except ValueError as problem:
-            raise ValueError(f"{self.cost} holds no cost by phase: {problem}") from None
         phases: dict[str, Mapping[str, float]] = data["phases"]
         return phases
 
@@ -174,8 +173,7 @@ class RunDirectory:
         Raises:
             ValueError: a line that is no object of finite numbers including ``games``.
         """
-        content = read_bounded(self.metrics) if self.metrics.exists() else b""
-        return parse_rows(content.split(b"\n")[:-1], self.metrics, "games")  # the rest is being written
+        return read_rows(self.metrics, "games")
 
     def write_cost(self, phases: Mapping[str, Mapping[str, float]]) -> None:
         """Write ``cost.json``."""

@@ -14,13 +14,13 @@ from typing import Any
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.files import read_bounded, write_atomically
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.packages import avoid_triton_crash
 from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.strength import measure
-from ttt_eval.metrics import parse_rows
+from ttt_eval.metrics import read_rows
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 
@@ -160,7 +160,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     Raises:
         ValueError: it is damaged.
     """
-    lines = parse_rows(read_bounded(path).splitlines(), path, "timesteps") if path.exists() else []
-    if not all("exploitability" in line for line in lines):
+    lines = read_rows(path, "timesteps")
+    if (path.exists() and not lines) or not all("exploitability" in line for line in lines):
         raise ValueError(f"{path} holds no evaluations of this callback: choose another log_path")
     return lines
