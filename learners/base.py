@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import Float64Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
@@ -78,7 +79,8 @@ class Stored:
     def state(self, arrays: Arrays) -> None:
         expected = {name: array for name, array in self.state.items() if not name.startswith(self.unchecked)}
         check_shapes(expected, arrays, self.name, self.any_length)
-        self.from_arrays({name: array.copy() for name, array in arrays.items()})
+        with name_place(f"arrays of {self.name} are damaged"):
+            self.from_arrays({name: array.copy() for name, array in arrays.items()})
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return ``state``."""
