@@ -50,7 +50,8 @@ class Folder:
     def _read_manifest(self) -> None:
         header = {"format": FORMAT, "game": self.game.to_dict(), "byteorder": sys.byteorder, "dtype": self.dtype.name}
         self._manifest = _load_manifest(self.path) or {**header, "stones": self.stones, "layers": {}}
-        if any(self._manifest.get(name) != value for name, value in header.items()):
+        is_other = any(self._manifest.get(name) != value for name, value in header.items())
+        if is_other or not 0 <= self._manifest["stones"] <= self.game.cells:
             raise ValueError(
                 f"{self.path} holds a table of another game than {self.game}, or in another format: choose another "
                 f"folder, or remove this one"
@@ -115,7 +116,7 @@ class Folder:
                 if hashlib.file_digest(opened, "sha256").hexdigest() != self._hashes[file.name]:
                     return None
             values = self.mapped(stones)
-        except (OSError, ValueError, KeyError):
+        except Exception:  # a malformed header can raise many exceptions
             return None
         return values if values.shape == (size,) and values.dtype == self.dtype else None
 

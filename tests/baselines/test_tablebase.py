@@ -155,7 +155,7 @@ def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
             make_policy(spec.format(path), game)
     whole = json.loads((folder_of(game, 4) / "manifest.json").read_text())
     del whole["layers"]["07-layer.npy"]
-    for data in ([], {"format": 1, "parts": {}}, {**whole, "stones": 99}, {**whole, "game": {"rows": 99}}, whole):
+    for data in ([], {**whole, "stones": 99}, {**whole, "stones": -1}, {**whole, "game": {"rows": 99}}, whole):
         (tmp_path / "manifest.json").write_text(json.dumps(data))
         with pytest.raises(ValueError, match=r"stones|manifest|format|rows=99"):
             make_policy(spec.format(tmp_path), game)

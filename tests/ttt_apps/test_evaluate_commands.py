@@ -1,6 +1,7 @@
 """Commands of evaluate.py: exact results, matches, ladders, plots, books and databases; the others have own tests."""
 
 import csv
+import hashlib
 import json
 import signal
 import subprocess
@@ -286,8 +287,10 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
     ):
         assert word in fails(capsys, "database", "probe", place, position)
     assert json_of(capsys, "database", "verify", folder)["largest_difference"] == 0
-    path = folder / "06-layer.npy"
-    content = bytearray(path.read_bytes())
-    content[-7] ^= 1
-    path.write_bytes(content)
+    layer, manifest = folder / "06-layer.npy", folder / "manifest.json"
+    whole, empty = (hashlib.sha256(content).hexdigest() for content in (layer.read_bytes(), b""))
+    layer.write_bytes(b"")
+    manifest.write_text(manifest.read_text().replace(whole, empty))
     assert "06-layer.npy is missing or damaged" in fails(capsys, "database", "verify", folder)
+    manifest.write_text(manifest.read_text().replace('rows": 3', 'rows": 19'))
+    assert "19 x 3 is too large" in fails(capsys, "database", "verify", folder)

@@ -16,7 +16,6 @@ from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_envs.core.parallel import map_blocks
 from ttt_envs.game.boards import Boards
-from ttt_envs.graph.numbering import Numbering
 
 COMMANDS = {
     "build": ("ttt_apps.evaluate.database:Build", "Build a database, or resume a build."),
@@ -75,8 +74,8 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
             ValueError: an error in the database; the message locates it.
         """
         workers = self.workers()
-        store = Folder.open(self.folder)
-        game, numbering = store.game, Numbering(store.game)
+        table, store = open_layers(None, self.folder), Folder.open(self.folder)
+        game, numbering = table.game, table.numbering
         blocks: list[tuple[Path, int, range]] = []
         for stones in range(game.cells, store.stones - 1, -1):
             entries = range(numbering.size(stones))
