@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct, convert, to_builtins
+from msgspec import Meta, Struct, convert, defstruct, to_builtins
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy
@@ -189,9 +190,16 @@ def read_ladder(name: str | Path) -> Ladder:
     return read_hashed_json(path, "rungs", MAX_FILE_BYTES, parse, what="complete ladder", remedy=remedy)
 
 
+_Cost = defstruct("_Cost", [("cpu_s_per_move", float), ("own_bytes", float)])
+_RUNG: list[Any] = [("spec", str), ("rating", float), ("low", float), ("high", float), ("cost", _Cost)]
+_Rungs = GenericAlias(list, defstruct("_Rung", [*_RUNG, *((name, float | None, None) for name in LOSSES)]))
+_FILE: list[Any] = [("name", str), ("anchor", str), ("games", _Count), ("rungs", _Rungs), ("results", list[Pairing])]
+_File: Any = defstruct("_File", _FILE)
+
+
 def _parse(data: dict[str, Any], source: str) -> Ladder:
+    results = convert(data, _File).results
     rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
-    results = convert(data["results"], list[Pairing])
     pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
     if {frozenset((result.a, result.b)) for result in results} != pairings:
         raise ValueError("it lacks results")
