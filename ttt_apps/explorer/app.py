@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from msgspec import json
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttt_apps.explorer.api import ExplorerApi
@@ -61,9 +62,11 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
             first = problem.errors()[0]
             where = ".".join(map(str, first["loc"][1:])) or "the request"
             problem = ValueError(f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
+        if isinstance(problem, HTTPException):  # no such page or method, or a body that is no JSON
+            return _error(problem.status_code, problem.detail)
         return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))
 
-    for kind in (RequestValidationError, *REFUSALS, Exception):
+    for kind in (RequestValidationError, HTTPException, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
     return app
 
