@@ -35,7 +35,7 @@ def _show_moves(console: Console, played: PlayedGame) -> None:
     game = played.game
     console.print(to_notation(played), soft_wrap=True)
     plies = list(played.positions())
-    boards = [position.cells for position, _, _ in plies[1:]] + [played.end().cells]
+    boards = [*(position.cells for position, _, _ in plies), played.end().cells][1:]
     for number, ((before, action, skipped), cells) in enumerate(zip(plies, boards, strict=True), 1):
         is_won = number == len(plies) and played.forfeit is None
         line = winning_line_cells(game, cells, played.result if is_won else None)

@@ -24,7 +24,7 @@ from ttt_apps.terminal_game import TerminalGame
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import cell_at, coordinate
-from ttt_eval.matches.games import HUMAN, read_games, write_games
+from ttt_eval.matches.games import HUMAN, PlayedGame, append_games, read_games, write_games
 
 SKIPPING = Game(skip_chance=0.25)
 
@@ -263,6 +263,8 @@ def test_replay_shows_a_game(tmp_path):
     assert "4. x c1 (skip)\n" in out.getvalue()
     with pytest.raises(ValueError, match=r"--number 3 is not in .*: it has 2 games"):
         replay(console, log, 3)
+    append_games(log, [PlayedGame(Game(), ("a", "b"))])  # which has no moves
+    replay(console, log, 3)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
