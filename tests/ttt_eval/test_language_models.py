@@ -321,7 +321,7 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
     for body in ("null", "{}", '{"choices": []}', '{"choices": [3]}', '{"choices": [{"message": []}], "usage": 3}'):
         bad.append(f'{{"custom_id": "five", "response": {{"body": {body}}}}}'.encode())
     surrogate = b'{"custom_id": "two", "text": "\\ud800"}'
-    odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "truncated": 3}'
+    odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "completion_tokens": 1%s}' % (b"0" * 30)
     path.write_bytes(b"\n".join([*bad, surrogate, odd, line, line[: len(line) // 2]]))
     with open_answers(path) as answers:
         assert answers == {"one": good, "three": Answer("?")}

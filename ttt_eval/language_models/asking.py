@@ -145,7 +145,7 @@ def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
     """Return an answer of text that can be written, and of numbers of tokens that are numbers."""
     counts = usage if isinstance(usage, dict) else {}
     tokens = (counts.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    prompt, completion = (count if isinstance(count, int) and count > 0 else 0 for count in tokens)
+    prompt, completion = (count if isinstance(count, int) and 0 < count < 1 << 40 else 0 for count in tokens)
     content = text if isinstance(text, str) else ""
     return Answer(content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(), prompt, completion, truncated)
 
