@@ -10,7 +10,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.checks import name_place
-from ttt_envs.core.jit import Float64Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
 
@@ -184,37 +184,44 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
         self.config, self.name, self.game, self.backup = config, config.name, game, backup
         self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
 
+    def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
+        """Return action values float64[B, cells] in training, NaN where illegal; 0 where a move ``is_random``."""
+        raise NotImplementedError
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+        """Return epsilon-greedy moves int64[B]."""
+        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
+        is_random = np.empty(len(actions), np.bool_)
+        decide_random(draws, self.epsilon, is_random)
+        choose_best(self.values_to_explore(boards, is_random), draws, actions)
+        return actions
+
 
 @kernel
-def epsilon_greedy(q: Float64Array, draws: Float64Array, epsilon: Float64Array, actions: Int64Array) -> None:
-    """Do :func:`epsilon_greedy_move` for action values float64[B, cells], draws float64[B, 2]."""
-    for b in range(len(actions)):
-        best = -np.inf
-        for action in range(q.shape[1]):
-            best = q[b, action] if q[b, action] > best else best
-        actions[b] = epsilon_greedy_move(q[b], best, draws[b], epsilon)
+def decide_random(draws: Float64Array, epsilon: Float64Array, is_random: BoolArray) -> None:
+    """Write whether to play a random move: where draws[b, 0] < epsilon[0], which then decays by epsilon[1]."""
+    for b in range(len(draws)):
+        is_random[b] = draws[b, 0] < epsilon[0]
+        epsilon[0] *= 1.0 - epsilon[1] * is_random[b]
 
 
-@inlined
-def epsilon_greedy_move(q: Float64Array, best: float, draws: Float64Array, epsilon: Float64Array) -> int:
-    """Return a random legal move where draws[0] < epsilon[0], else one of the highest value, ``best``.
+@kernel
+def choose_best(q: Float64Array, draws: Float64Array, actions: Int64Array) -> None:
+    """Choose a move of the highest value q float64[B, cells], NaN where illegal; draws[b, 1] chooses among equals.
 
-    ``q`` float64[cells] is NaN where illegal, and may be changed; draws[1] chooses among equals; epsilon[1] is a decay.
+    No branch depends on the values, because it would be mispredicted.
     """
-    if draws[0] < epsilon[0]:
-        epsilon[0] *= 1.0 - epsilon[1]
-        best = 0.0
-        for action in range(len(q)):
-            q[action] *= 0.0
-    num_best = 0
-    for action in range(len(q)):
-        num_best += q[action] == best
-    rest, move = int64(draws[1] * num_best), 0
-    for action in range(len(q)):
-        is_best = int64(q[action] == best)
-        move = action if (is_best != 0) & (rest == 0) else move
-        rest -= is_best
-    return move
+    for b in range(len(actions)):
+        best, num_best = -np.inf, 0
+        for action in range(q.shape[1]):
+            num_best = 0 if q[b, action] > best else num_best
+            best = q[b, action] if q[b, action] > best else best
+            num_best += q[b, action] == best
+        rank, move = int64(draws[b, 1] * num_best), 0
+        for action in range(q.shape[1]):
+            rank -= q[b, action] == best
+            move += rank >= 0
+        actions[b] = move
 
 
 def check_shapes(state: Arrays, arrays: Arrays, owner: str, any_length: tuple[str, ...] = ()) -> None:

@@ -52,7 +52,7 @@ class NaiveMC(TabularLearner):
     def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         super().__init__(config, game)
         self._rates = learning_rates(1.0, 1.0)
-        self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.key)), np.uint64)
+        self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.words)), np.uint64)
         self.lengths = np.zeros((0, 2), np.int64)
 
     def update(self, transition: Transition) -> dict[str, float]:
@@ -82,7 +82,7 @@ def mc_update(
         length = lengths[game, mover] if lengths[game, mover] < len(obs) else 0  # full of games never finished
         set_key(obs, batch.action[b], table)
         for w in range(len(table.words)):
-            waiting[game, mover, length, w] = table.key[w]
+            waiting[game, mover, length, w] = table.action_keys[batch.action[b], w]
         lengths[game, mover] = length + 1
         if batch.discount[b] == 0:
             for move in range(lengths[game, mover]):

@@ -5,7 +5,7 @@ The update rule is :func:`q_update`, for each transition: ``Q(s, a) += alpha * (
 0 where the game is over, 1 where s' is the same player's turn, and -1 where it is the opponent's (``backup``).
 
 Exploration: in training a random legal move has the probability ``epsilon`` (0.3, constant, unless set), else the move
-of the highest value is played; :func:`learners.base.epsilon_greedy_move` draws it, and the setting stands in
+of the highest value is played; :func:`learners.base.epsilon_greedy` draws it, and the setting stands in
 :class:`learners.q_table.TabularConfig` with those that all tables share.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from learners.base import Backup, Transition
 from learners.config import Fraction, Rate
-from learners.q_table import Memory, TabularConfig, TabularLearner, find, highest_value, learn, learning_rates, set_key
+from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, max_value, set_key, value_of
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -89,12 +89,11 @@ def q_update(
         next_value = 0.0
         if batch.discount[b] != 0:
             if batch.next_action[b] >= 0:  # Sarsa
-                set_key(next_obs, batch.next_action[b], table)
-                next_value = table.values[find(table.key, table)]
+                next_value = value_of(next_obs, batch.next_action[b], table)
             else:  # Q-learning
-                next_value = highest_value(next_obs, parameters, table, table.q)
+                next_value = max_value(next_obs, parameters, table, table.q)
         td_target = batch.reward[b] + batch.discount[b] * gamma * next_value
 
         set_key(obs, batch.action[b], table)
-        total += abs(learn(table.key, td_target, rates, power, table))
+        total += abs(learn(table.action_keys[batch.action[b]], td_target, rates, power, table))
     return total / max(1, len(batch.action))

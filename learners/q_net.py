@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Backup, EpsilonGreedyLearner, Stored, Transition, epsilon_greedy
+from learners.base import Backup, EpsilonGreedyLearner, Stored, Transition
 from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
-from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame
@@ -147,17 +147,16 @@ class QNet(EpsilonGreedyLearner):
             loss += float(self._update(drawn, self.net.next_rates())) / config.gradient_steps
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.net.updates)}
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
-        """Return epsilon-greedy moves int64[B], by the net without symmetries.
+    def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
+        """See the base class; by the net without symmetries.
 
         Raises:
             ValueError: the net has diverged.
         """
-        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
         q = self._q(boards.own_first()).numpy().astype(np.float64)
         self.net.check(q)
-        epsilon_greedy(np.where(boards.legal(self.game), q, np.nan), draws, self.epsilon, actions)
-        return actions
+        q[is_random] = 0.0
+        return np.where(boards.legal(self.game), q, np.nan)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; the mean over the training

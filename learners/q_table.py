@@ -8,6 +8,9 @@ move, the least over the symmetries that share entries:
 Of an action value the move is s(action) + 1, so that every action of a board has a key of its own; of an afterstate it
 is 64 * 3 ** s(action) + 1, the stone that it puts, so that moves to the same board share a key. Keys are exact: from 37
 cells on they have several words of 34 cells each, the first of which also holds the move, below 512.
+
+The actions of a small board share a slot, which is found once for all of them. On larger boards, most of which are seen
+once, a slot with room for every action would take several times the memory: each action has a slot of its own there.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Arrays, Backup, EpsilonGreedyLearner, Stored, epsilon_greedy_move
+from learners.base import Arrays, Backup, EpsilonGreedyLearner, Stored
 from learners.config import Fraction, LearnerConfig
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.parameters import Parameters
@@ -30,23 +33,27 @@ from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 MIN_SLOTS = 1024
+MAX_CELLS_PER_SLOT = 12
+"""maximum number of cells of a board whose actions share a slot"""
 PROBE_STEP = 13
-"""odd, and longer than the actions of a small board, which lie side by side: two boards soon part"""
+"""odd, and longer than the actions of a medium board, whose slots lie side by side: two boards soon part"""
 NUM_RATES = 4096
 """number of learning rates that are tabulated"""
 
 
 class Memory(NamedTuple):
-    """The arrays of a table of 2 ** n slots, for kernels; a slot that is free has a key of 0 and the initial value."""
+    """The arrays of a table of 2 ** n slots, for kernels; a slot that is free has a key of 0 and initial values."""
 
     keys: UInt64Array
-    """uint64[slots, words]"""
+    """uint64[slots, words]; ``move_bits`` are set"""
     values: Float64Array
-    """float64[slots]"""
+    """float64[slots, columns], where the column is the move of a key if actions share a slot, else 0"""
     counts: Int64Array
-    """int64[slots], numbers of updates"""
+    """int64[slots, columns], numbers of updates"""
     size: Int64Array
-    """int64[1], number of slots in use"""
+    """int64[2], numbers of slots in use and of entries"""
+    move_bits: np.uint64
+    """the bits of a key that hold the move, if actions share a slot, else 0"""
     stone_weights: UInt64Array
     """uint64[symmetries, words, cells]"""
     move_weights: UInt64Array
@@ -54,9 +61,9 @@ class Memory(NamedTuple):
     words: tuple[int, ...]
     """one 0 for each word of a key: the number of words is known where kernels are compiled"""
     sums: UInt64Array
-    """scratch, uint64[symmetries, words]: the sums over the stones of a board"""
-    key: UInt64Array
-    """scratch, uint64[words]"""
+    """scratch, uint64[words]: the sums over the stones of a board"""
+    action_keys: UInt64Array
+    """scratch, uint64[cells, words]: the keys of the actions on a board"""
     q: Float64Array
     """scratch, float64[cells]: the values of the actions on a board"""
 
@@ -85,14 +92,16 @@ class Table(Stored):
         stones = np.where(in_word, digit[:, None], np.uint64(0))
         moves = stones.copy() if afterstates else np.zeros_like(stones)
         moves[:, 0] += np.uint64(1) if afterstates else (images + 1).astype(np.uint64)
-        scratch = np.zeros((len(images), words), np.uint64), np.zeros(words, np.uint64), np.zeros(game.cells)
-        self._constants: tuple[Any, ...] = stones, moves, (0,) * words, *scratch
+        scratch = np.zeros(words, np.uint64), np.zeros((game.cells, words), np.uint64), np.zeros(game.cells)
+        share_slot = game.cells <= MAX_CELLS_PER_SLOT and not afterstates
+        self._columns, move_bits = (1 + game.cells, np.uint64(unit - 1)) if share_slot else (1, np.uint64(0))
+        self._constants: tuple[Any, ...] = move_bits, stones, moves, (0,) * words, *scratch
         self._fill(np.zeros((0, words), np.uint64), np.zeros(0), np.zeros(0, np.int64), MIN_SLOTS)
 
     @property
     def size(self) -> int:
         """Number of entries."""
-        return int(self.memory.size[0])
+        return int(self.memory.size[1])
 
     def reserve(self, more: int) -> None:
         """Make room for this number of new entries, so that at most half of the slots are in use.
@@ -100,25 +109,26 @@ class Table(Stored):
         Raises:
             MemoryError: the table would grow beyond its limit.
         """
-        needed = 2 * (self.size + more)
+        needed = 2 * (int(self.memory.size[0]) + more)
         if needed > len(self.memory.keys):
             self._fill(*self._entries(), 1 << (2 * needed - 1).bit_length())
 
     def _fill(self, keys: UInt64Array, values: Float64Array, counts: Int64Array, slots: int) -> None:
-        """Allocate so many slots, and put in entries with different keys."""
+        """Allocate so many slots, and insert entries with different keys."""
         words = keys.shape[1]
-        if slots > MIN_SLOTS and slots * 8 * (words + 2) > self.max_bytes:
+        if slots > MIN_SLOTS and slots * 8 * (words + 2 * self._columns) > self.max_bytes:
             size = f"{len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB"
             raise MemoryError(f"the table holds {size}: give more with memory=, or learn with a net")
-        arrays = np.zeros((slots, words), np.uint64), np.full(slots, self.initial), np.zeros(slots, np.int64)
-        self.memory = Memory(*arrays, np.array([len(keys)]), *self._constants)
-        places = np.empty(len(keys), np.int64)
-        insert_all(keys, self.memory, places)
-        self.memory.values[places], self.memory.counts[places] = values, counts
+        shape = slots, self._columns
+        arrays = np.zeros((slots, words), np.uint64), np.full(shape, self.initial), np.zeros(shape, np.int64)
+        self.memory = Memory(*arrays, np.array([0, len(keys)]), *self._constants)
+        insert_all(keys, values, counts, self.memory)
 
     def _entries(self) -> tuple[UInt64Array, Float64Array, Int64Array]:
-        used = np.flatnonzero(self.memory.keys[:, 0])
-        return self.memory.keys[used], self.memory.values[used], self.memory.counts[used]
+        places = slots, moves = self.memory.counts.nonzero()
+        keys = self.memory.keys[slots]
+        keys[:, 0] -= self.memory.move_bits - moves.astype(np.uint64)
+        return keys, self.memory.values[places], self.memory.counts[places]
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return an empty board, and the entries by ascending keys, so that equal tables have equal arrays."""
@@ -128,8 +138,9 @@ class Table(Stored):
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace all entries."""
-        slots = max(MIN_SLOTS, 1 << (4 * len(arrays["keys"])).bit_length())
-        self._fill(np.ascontiguousarray(arrays["keys"]), arrays["values"], arrays["counts"], slots)
+        keys, move_bits = np.ascontiguousarray(arrays["keys"]), self.memory.move_bits
+        in_use = len(np.unique(keys | move_bits)) if move_bits else len(keys)
+        self._fill(keys, arrays["values"], arrays["counts"], max(MIN_SLOTS, 1 << (4 * in_use).bit_length()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -185,17 +196,15 @@ class TabularLearner(EpsilonGreedyLearner):
         self.table = Table(game, config.symmetries, afterstates, draw, int(config.memory * 2**30))
         self._parameters = visible(game).parameters
 
-    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
-        """Return epsilon-greedy moves int64[B]."""
-        draws, actions = rng.random((len(boards.mover), 2)), np.empty(len(boards.mover), np.int64)
-        explore_rows(boards.own_first(), draws, self.epsilon, self._parameters, self.table.memory, actions)
-        return actions
+    def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
+        """See the base class; no value is looked up for a random move."""
+        q = np.empty(boards.cells.shape)
+        write_action_values(boards.own_first(), is_random, self._parameters, self.table.memory, q)
+        return q
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
-        q = np.empty(boards.cells.shape)
-        write_action_values(boards.own_first(), self._parameters, self.table.memory, q)
-        return q
+        return self.values_to_explore(boards, np.zeros(len(boards.mover), np.bool_))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,37 +212,28 @@ class TabularLearner(EpsilonGreedyLearner):
 
 
 @inlined
-def sum_stones(obs: Int8Array, table: Memory) -> None:
-    """Write the sums over the stones of a board for :func:`write_key`."""
-    for s in range(len(table.sums)):
+def write_keys(obs: Int8Array, first: int, stop: int, table: Memory) -> None:
+    """Write key(board, action) into ``table.action_keys`` for the actions from ``first`` to ``stop`` - 1."""
+    for s in range(len(table.stone_weights)):
         for w in range(len(table.words)):
             total = np.uint64(0)
             for cell in range(len(obs)):
                 total += np.uint64(obs[cell]) * table.stone_weights[s, w, cell]
-            table.sums[s, w] = total
-
-
-@inlined
-def write_key(action: int, table: Memory) -> None:
-    """Write key(board, action) into ``table.key``, after :func:`sum_stones` of the board."""
-    least = 0
-    for s in range(1, len(table.sums)):
-        is_less, is_equal = False, True
-        for w in range(len(table.words)):
-            word = table.sums[s, w] + table.move_weights[s, w, action]
-            least_word = table.sums[least, w] + table.move_weights[least, w, action]
-            is_less |= is_equal & (word < least_word)
-            is_equal &= word == least_word
-        least = s if is_less else least
-    for w in range(len(table.words)):
-        table.key[w] = table.sums[least, w] + table.move_weights[least, w, action]
+            table.sums[w] = total
+        for action in range(np.uint64(first), np.uint64(stop)):
+            is_less = False
+            for w in range(len(table.words) - 1, -1, -1):
+                word, least = table.sums[w] + table.move_weights[s, w, action], table.action_keys[action, w]
+                is_less = (s == 0) | (word < least) | (word == least) & is_less
+            for w in range(len(table.words)):
+                word = table.sums[w] + table.move_weights[s, w, action]
+                table.action_keys[action, w] = word if is_less else table.action_keys[action, w]
 
 
 @inlined
 def set_key(obs: Int8Array, action: int, table: Memory) -> None:
-    """Write key(board, action) into ``table.key``."""
-    sum_stones(obs, table)
-    write_key(action, table)
+    """Write key(board, action) into ``table.action_keys[action]``."""
+    write_keys(obs, action, action + 1, table)
 
 
 @inlined
@@ -243,36 +243,53 @@ def find(key: UInt64Array, table: Memory) -> int:
     mixed = (key[0] >> np.uint64(6)) * HASH_FACTOR
     for w in range(1, len(table.words)):
         mixed = (mixed ^ key[w]) * HASH_FACTOR
-    slot = int64((mixed >> np.uint64(32)) + key[0] % np.uint64(64)) & last  # actions of a board lie side by side
-    while num_stops(key, slot, table) == 0:
+    slot = int64((mixed >> np.uint64(32)) + (key[0] | table.move_bits) % np.uint64(64)) & last
+    while is_stop(key, slot, table) == 0:
         slot = (slot + PROBE_STEP) & last
     return slot
 
 
 @inlined
-def num_stops(key: UInt64Array, slot: int, table: Memory) -> int:
-    """Return 0 if a slot has another key than ``key`` uint64[words], else 1: a sum, so that there is one branch."""
-    difference = np.uint64(0)
-    for w in range(len(table.words)):
+def is_stop(key: UInt64Array, slot: int, table: Memory) -> int:
+    """Return 0 if a slot has another key than ``key`` uint64[words], else 1.
+
+    Bit 63 of (x - 1) & ~x is 1 only if x is 0. A compiler makes two branches of a comparison with "or", and processors
+    cannot predict whether an entry is there.
+    """
+    used, difference = table.keys[slot, 0], (key[0] | table.move_bits) ^ table.keys[slot, 0]
+    for w in range(1, len(table.words)):
         difference |= key[w] ^ table.keys[slot, w]
-    return int64(difference == 0) + int64(table.keys[slot, 0] == 0)
+    bit = np.uint64(1)
+    return int64(((difference - bit) & ~difference | (used - bit) & ~used) >> np.uint64(63))
 
 
 @inlined
-def value_of(action: int, table: Memory) -> float:
-    """Return the value of an action, after :func:`sum_stones` of the board."""
-    write_key(action, table)
-    value: float = table.values[find(table.key, table)]
-    return value
+def insert(key: UInt64Array, table: Memory) -> int:
+    """Return the slot of a key uint64[words], which takes a free one if there is none."""
+    slot = find(key, table)
+    if table.keys[slot, 0] == 0:
+        table.size[0] += 1
+        for w in range(len(table.words)):
+            table.keys[slot, w] = key[w]
+        table.keys[slot, 0] |= table.move_bits
+    return slot
 
 
 @kernel(interpreted=False)
-def insert_all(keys: UInt64Array, table: Memory, places: Int64Array) -> None:
-    """Put different keys uint64[N, words] into free slots, and write these."""
+def insert_all(keys: UInt64Array, values: Float64Array, counts: Int64Array, table: Memory) -> None:
+    """Insert entries with different keys uint64[N, words]."""
     for i in range(len(keys)):
-        places[i] = find(keys[i], table)
-        for w in range(len(table.words)):
-            table.keys[places[i], w] = keys[i, w]
+        slot, move = insert(keys[i], table), keys[i, 0] & table.move_bits
+        table.values[slot, move], table.counts[slot, move] = values[i], counts[i]
+
+
+@inlined
+def value_of(obs: Int8Array, action: int, table: Memory) -> float:
+    """Return the value of an action on a board."""
+    set_key(obs, action, table)
+    slot, move = find(table.action_keys[action], table), table.action_keys[action, 0] & table.move_bits
+    value: float = table.values[slot, move]
+    return value
 
 
 @inlined
@@ -281,53 +298,44 @@ def learn(key: UInt64Array, target: float, rates: Float64Array, power: float, ta
 
     The learning rate alpha of the n-th update of an entry is that of :func:`learning_rates`.
     """
-    slot = find(key, table)
-    if table.counts[slot] == 0:
-        table.size[0] += 1
-        for w in range(len(table.words)):
-            table.keys[slot, w] = key[w]
-    table.counts[slot] += 1
-    n = table.counts[slot]
+    slot, move = insert(key, table), key[0] & table.move_bits
+    table.size[1] += table.counts[slot, move] == 0
+    table.counts[slot, move] += 1
+    n = table.counts[slot, move]
     alpha = rates[n] if n < len(rates) else rates[1] * float(n) ** -power
-    error: float = target - table.values[slot]
-    table.values[slot] += alpha * error
+    error: float = target - table.values[slot, move]
+    table.values[slot, move] += alpha * error
     return error
 
 
 @inlined
-def highest_value(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64Array) -> float:
-    """Write the action values q float64[cells] of a board, NaN where illegal, and return the highest."""
-    sum_stones(obs, table)
-    best = -np.inf
+def max_value(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64Array) -> float:
+    """Write the action values q float64[cells] of a board, NaN where illegal, and return the highest.
+
+    Values of illegal actions are read, too: a branch would take longer.
+    """
+    write_keys(obs, 0, len(obs), table)
+    best, slot = -np.inf, find(table.action_keys[0], table)
     for action in range(len(obs)):
-        value = value_of(action, table)  # also if it is illegal: a branch here takes longer
+        if table.move_bits == 0:  # each action has a slot of its own
+            slot = find(table.action_keys[action], table)
+        value = table.values[slot, table.action_keys[action, 0] & table.move_bits]
         q[action] = value if is_legal(obs, action, parameters) else np.nan
         best = q[action] if q[action] > best else best
     return best
 
 
 @kernel
-def write_action_values(obs: Int8Array, parameters: Parameters, table: Memory, q: Float64Array) -> None:
-    """Write the action values float64[B, cells] of boards int8[B, cells], own stones first, NaN where illegal."""
-    for b in range(len(obs)):
-        highest_value(obs[b], parameters, table, q[b])
-
-
-@kernel
-def explore_rows(
-    obs: Int8Array,
-    draws: Float64Array,
-    epsilon: Float64Array,
-    parameters: Parameters,
-    table: Memory,
-    actions: Int64Array,
+def write_action_values(
+    obs: Int8Array, is_random: BoolArray, parameters: Parameters, table: Memory, q: Float64Array
 ) -> None:
-    """Choose epsilon-greedy moves on boards int8[B, cells], own stones first."""
-    for b in range(len(actions)):
-        best = 0.0
-        if draws[b, 0] < epsilon[0]:  # no value is looked up for a random move
+    """Write the action values float64[B, cells] of boards int8[B, cells], own stones first, NaN where illegal.
+
+    They are 0 where ``is_random`` bool[B].
+    """
+    for b in range(len(obs)):
+        if is_random[b]:
             for action in range(obs.shape[1]):
-                table.q[action] = 0.0 if is_legal(obs[b], action, parameters) else np.nan
+                q[b, action] = 0.0 if is_legal(obs[b], action, parameters) else np.nan
         else:
-            best = highest_value(obs[b], parameters, table, table.q)
-        actions[b] = epsilon_greedy_move(table.q, best, draws[b], epsilon)
+            max_value(obs[b], parameters, table, q[b])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.q_table import Table, learn, sum_stones, value_of, write_key
+from learners.q_table import Table, find, learn, write_keys
 from learners.training import Trainer
 from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.game import reference
@@ -135,15 +135,14 @@ def test_keys_are_exact(game, data):
             for number, (stones, action) in enumerate(moves):
                 board = np.zeros(game.cells, np.int8)
                 board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
-                sum_stones(board, table)
+                write_keys(board, action, action + 1, table)
                 board[action] = afterstates
-                key = board.tobytes(), None if afterstates else action
+                key, entry = table.action_keys[action], (board.tobytes(), None if afterstates else action)
                 if learns:
-                    entries[key] = number
-                    write_key(action, table)
-                    learn(table.key, float(number), np.ones(2), 0.0, table)
-                assert value_of(action, table) == entries[key]
-        assert table.size[0] == len(entries)
+                    entries[entry] = number
+                    learn(key, float(number), np.ones(2), 0.0, table)
+                assert table.values[find(key, table), key[0] & table.move_bits] == entries[entry]
+        assert table.size[1] == len(entries)
 
 
 def test_a_full_table_is_reported():
