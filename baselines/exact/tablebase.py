@@ -30,6 +30,8 @@ class Probe(NamedTuple):
     layer: Layer
     values: Values
     """float32[N], without skips int8[N]: see :mod:`ttt_envs.graph.numbering`"""
+    parameters: Parameters
+    """``Game.parameters``"""
 
 
 class Tablebase:
@@ -65,11 +67,12 @@ class Tablebase:
             ValueError: the layer's file is damaged.
         """
         number = min(stones + of_moves, self.solution.game.cells)
-        return Probe(stones, self.solution.numbering.layer(number), self.solution.layer(number))
+        solution, parameters = self.solution, self.solution.game.parameters
+        return Probe(stones, solution.numbering.layer(number), solution.layer(number), parameters)
 
 
 @kernel(interpreted=False, nogil=True)
-def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
+def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe) -> float:
     """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
 
     Args:
@@ -77,9 +80,8 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
         mover: the player who has just moved.
         skipped: whether the last player moves again.
         probe: of :meth:`Tablebase.probe` with ``of_moves``.
-        parameters: ``Game.parameters``.
     """
-    own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
+    own, other, parameters = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe.parameters
     if not skipped:
         own, other = other, own
     moves, best = legal_bits(own, other, parameters), -1000.0
@@ -93,7 +95,7 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
 
 
 @inlined
-def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | None, parameters: Parameters) -> float:
+def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | None) -> float:
     """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left.
 
     Without a database it is not called, but compiled: a kernel without layers has fewer arguments.
@@ -104,8 +106,8 @@ def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | No
     if probe is None:
         return 0.0
     own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
-    value = entry_value(own, other, (probe.layer, probe.values), parameters)
-    if parameters.skip_chance > 0 or value == 0.0:
+    value = entry_value(own, other, (probe.layer, probe.values), probe.parameters)
+    if probe.parameters.skip_chance > 0 or value == 0.0:
         return value
     plies = WON + 1 - abs(value) - 1.0  # one ply is already played
     score = depth - plies + 1.0 if plies <= depth else 1.0 - plies / (WON + 1)

@@ -254,7 +254,7 @@ def _play(cell: int, mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[
         win = 1.0 if fixed.by_result else float(depth)
         return True, 0.0 if outcome == DRAW else win * line_sign(rules)
     if stones == fixed.probe_stones:
-        return True, afterstate_score(state.cells[: state.num_cells], mover, depth - 1, fixed.probe, rules)
+        return True, afterstate_score(state.cells[: state.num_cells], mover, depth - 1, fixed.probe)
     return depth == 1, horizon(best[mover], best[1 - mover], rules)
 
 

@@ -57,6 +57,6 @@ def _play_random_game(b: int, leaf: int, tree: Tree, cells: Int64Array) -> float
             return 0.0 if outcome == DRAW else (1.0 if outcome == first else -1.0)
         mover = mover_after(mover, key, stones, parameters.skip_chance)
         stones += 1
-        value = probe_value(board, mover, stones, True, tree.probe, parameters)
+        value = probe_value(board, mover, stones, True, tree.probe)
         if not math.isnan(value):
             return value if mover == first else -value

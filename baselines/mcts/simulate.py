@@ -121,13 +121,11 @@ def mark_solved(b: int, node: int, value: float, tree: Tree) -> None:
 
 
 @inlined
-def probe_value(
-    board: Int8Array, mover: int, stones: int, skipped: bool, probe: Probe | None, parameters: Parameters
-) -> float:
+def probe_value(board: Int8Array, mover: int, stones: int, skipped: bool, probe: Probe | None) -> float:
     """Return :func:`result_for_last_player`, NaN if the database does not have positions with this number of stones."""
     if probe is None:  # a test of a type: without a database, its code is not compiled
         return math.nan
-    return result_for_last_player(board, mover, skipped, probe, parameters) if stones == probe.stones else math.nan
+    return result_for_last_player(board, mover, skipped, probe) if stones == probe.stones else math.nan
 
 
 @pasted
@@ -148,7 +146,7 @@ def init_children(b: int, edge: int, node: int, mover: int, stones: int, tree: T
     is_foreseen = turns == 1 and node > 0 and parameters.variants == 0
     for turn in range(turns):
         child, next_mover = edge * turns + turn, mover if turn == 1 else 1 - mover
-        value = probe_value(board, mover, stones, turn == 1, tree.probe, parameters)
+        value = probe_value(board, mover, stones, turn == 1, tree.probe)
         if not math.isnan(value):
             mark_solved(b, child, value, tree)
         elif tree.decisive and not is_foreseen and winning_moves(board, next_mover, parameters, mask) > 0:
