@@ -33,7 +33,7 @@ from baselines.expectiminimax.lines import (
     sort_moves,
     take,
 )
-from baselines.search.canonical import MAX_WORDS, Planes, mark, write_key
+from baselines.search.canonical import INVERSE, MAX_WORDS, PERMUTATION, Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
@@ -237,7 +237,7 @@ def _look_up(mover: int, depth: int, random_key: np.uint64, path: Path, table: I
         key[0, words - 1] = 2 * plies + mover ^ int64(random_key)
         entry = find(key, 0, words, table)
         if entry >= 0:
-            move = path.planes.inverses[symmetry, table[entry, words] & CELL_BITS]
+            move = path.planes.maps[symmetry, INVERSE, table[entry, words] & CELL_BITS]
     return symmetry, entry, move
 
 
@@ -388,7 +388,7 @@ def _search(
         elif best >= min(beta, high):
             break
     if uses_table:
-        info = depth << WORTH_SHIFT | path.planes.permutations[symmetry, chosen]
+        info = depth << WORTH_SHIFT | path.planes.maps[symmetry, PERMUTATION, chosen]
         entry, gained = store(path.nodes[depth].key, 0, words, info, table)
         values = table.view(np.float64)[entry]
         values[words + 1] = max(low, best) if best > alpha else low

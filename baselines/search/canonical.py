@@ -13,6 +13,7 @@ from ttt_envs.game.symmetry import inverse, symmetries
 
 MAX_WORDS = 12
 """Maximum number of words of the stones of both players."""
+PERMUTATION, INVERSE = range(2)
 
 
 class Planes(NamedTuple):
@@ -20,16 +21,14 @@ class Planes(NamedTuple):
 
     stones: Int64Array
     """int64[S, words]: the bits of one player's stones, then those of the other's"""
-    permutations: Int64Array
-    """int64[S, cells]: new cell of a stone under each symmetry"""
-    inverses: Int64Array
-    """int64[S, cells]: the inverse"""
+    maps: Int64Array
+    """int64[S, 2, cells]: the new cell of a stone under each symmetry (``PERMUTATION``), and the ``INVERSE``"""
 
     @classmethod
     def empty(cls, game: Game) -> Planes:
         """Return the empty board of a game."""
-        permutations, inverses = symmetry_tables(game)
-        return cls(np.zeros((len(inverses), 2 * -(-game.cells // 64)), np.int64), permutations, inverses)
+        maps = np.stack(symmetry_tables(game), axis=1)
+        return cls(np.zeros((len(maps), 2 * -(-game.cells // 64)), np.int64), maps)
 
 
 @lru_cache(maxsize=16)
@@ -47,7 +46,7 @@ def mark(cell: int, player: int, planes: Planes) -> None:
     """Put a stone on the board, or take it back."""
     stones, half = planes.stones, planes.stones.shape[1] // 2
     for i in range(len(stones)):
-        to = planes.permutations[i, cell]
+        to = planes.maps[i, PERMUTATION, cell]
         stones[i, player * half + (to >> 6)] ^= int64(1) << (to & 63)
 
 
