@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, inlined, int64
-from ttt_envs.core.records import Records, records
+from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import MAX_EDGE, Game
-from ttt_envs.game.lines import makes_line
 from ttt_envs.game.parameters import Parameters, line_sign
 
 UInt32Array = NDArray[np.uint32]
@@ -39,7 +38,10 @@ count stones, the latter are all lines"""
 
 
 class Lines:
-    """The lines of a game as a record, constant for all positions; a line counts once for each kind that it has."""
+    """The lines and rules of a game as a record: it is one argument of a recursion, which copies all of them.
+
+    A line counts once for each kind that it has.
+    """
 
     cells: Annotated[UInt32Array, np.uint32, (MAX_LINES, MAX_EDGE)]
     """the cells of the lines, those of ``SCORED`` lines first"""
@@ -49,7 +51,11 @@ class Lines:
     may count from the end"""
     scores: Annotated[UInt8Array, np.uint8, (2, 1 << MAX_EDGE)]
     """by kind and the bits of a player's stones in a line, their number or score"""
+    rows: int
+    columns: int
     win_length: int
+    skip_chance: float
+    variants: int
     num_lines: int
     num_scored: int
     """number of ``SCORED`` lines"""
@@ -97,9 +103,16 @@ def lines_of(game: Game, heuristic: Heuristic) -> Lines:
         scores[SCORED] = np.where(runs != 0, length + 1, scores[SCORED])
         runs &= runs >> 1  # shortens every run by one
     out.cells[: len(lines), : game.win_length] = lines
-    out.win_length, out.num_lines, out.num_scored = game.win_length, len(lines), int(is_scored.sum())
+    out.rows, out.columns, out.win_length, out.skip_chance, out.variants = game.parameters[:5]
+    out.num_lines, out.num_scored = len(lines), int(is_scored.sum())
     out.counts, out.num_through = counts, int(through[:, 0, SCORED].max()) - 1
     return out
+
+
+@inlined
+def rules_of(lines: Lines) -> Parameters:
+    """Return the rules without what finds lines in bits."""
+    return Parameters(lines.rows, lines.columns, lines.win_length, lines.skip_chance, lines.variants, 0, 0, 0, None)
 
 
 def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
@@ -113,30 +126,32 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 
 @inlined
-def put(cell: int, mover: int, source: int, target: int, lines: Lines, board: Board, tallies: Records) -> None:
-    """Put a stone on an empty cell; the tallies ``target`` become those of ``source`` plus the stone.
+def put(cell: int, mover: int, is_last: bool, old: Tally, tally: Tally, lines: Lines, board: Board) -> None:
+    """Put a stone on an empty cell; ``tally`` becomes ``old`` plus the stone.
 
-    The masks of the board stay as they are if ``target`` is 0: no stone comes next.
+    If no stone comes next, ``is_last``, the masks of the board stay as they are, and the mover's counts are not set.
     """
     through, scores, masks = lines.through, lines.scores, board.masks
-    old, tally = tallies[source], tallies[target]
     board.cells[cell] = mover + 1
     start = int64(1)
     for kind in range(1 + int64(lines.num_lines > lines.num_scored)):
         own, other = tally.counts[kind, mover], tally.counts[kind, 1 - mover]
-        for value in range(lines.win_length + 1 if source != target else 0):
-            own[value], other[value] = old.counts[kind, mover, value], old.counts[kind, 1 - mover, value]
+        for value in range(lines.win_length + 1):
+            other[value] = old.counts[kind, 1 - mover, value]
+            if not is_last:
+                own[value] = old.counts[kind, mover, value]
         own_best, other_best = old.best[kind, mover], old.best[kind, 1 - mover]
         end = int64(through[cell, 0, kind])
         for i in range(start, end):
             line, bit = through[cell, i, 0], through[cell, i, 1]
             own_mask, other_mask = masks[mover, line], masks[1 - mover, line]
-            if target > 0:
+            if not is_last:
                 masks[mover, line] = own_mask | bit
             if other_mask == 0:
                 value = int64(scores[kind, own_mask | bit])
-                own[scores[kind, own_mask]] -= 1
-                own[value] += 1
+                if not is_last:
+                    own[scores[kind, own_mask]] -= 1
+                    own[value] += 1
                 own_best = max(own_best, value)
             if own_mask == 0:
                 other[scores[kind, other_mask]] -= 1
@@ -147,11 +162,11 @@ def put(cell: int, mover: int, source: int, target: int, lines: Lines, board: Bo
 
 
 @inlined
-def take(cell: int, mover: int, target: int, lines: Lines, board: Board) -> None:
+def take(cell: int, mover: int, is_last: bool, lines: Lines, board: Board) -> None:
     """Undo :func:`put`."""
     through, masks = lines.through, board.masks
     board.cells[cell] = 0
-    for i in range(1, int64(through[cell, 0, COUNTED]) if target > 0 else 1):
+    for i in range(1, 1 if is_last else int64(through[cell, 0, COUNTED])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
 
@@ -159,14 +174,6 @@ def take(cell: int, mover: int, target: int, lines: Lines, board: Board) -> None
 def most_stones(player: int, tally: Tally) -> int:
     """Return a player's maximum number of stones in an open line, -1 if none is open; runs never exceed the count."""
     return int64(max(tally.best[SCORED, player], tally.best[COUNTED, player]))
-
-
-@inlined
-def completes_line(cell: int, mover: int, board: Board, tally: Tally, parameters: Parameters) -> bool:
-    """Return whether the stone that was just put on a cell is in a line."""
-    if parameters.variants != 0:  # a line may be too long
-        return makes_line(board.cells[: parameters.rows * parameters.columns], cell, parameters)
-    return most_stones(mover, tally) == parameters.win_length
 
 
 @inlined

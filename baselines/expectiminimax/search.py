@@ -25,11 +25,11 @@ from baselines.expectiminimax.lines import (
     Heuristic,
     Lines,
     Tally,
-    completes_line,
     horizon,
     lines_of,
     most_stones,
     put,
+    rules_of,
     sort_moves,
     take,
 )
@@ -42,8 +42,9 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import DRAW, NOT_OVER, is_legal, outcome_of_move, value_over_skip
+from ttt_envs.game.lines import completes_line
+from ttt_envs.game.parameters import NO_OVERLINES, Parameters, line_sign
+from ttt_envs.game.rules import DRAW, NOT_OVER, is_legal, outcome_of_move
 
 MAX_DEPTH = 361
 DEFAULT_TABLE_BYTES = 1 << 28
@@ -54,30 +55,10 @@ Pruning = Literal["none", "alpha-beta", "star1"]
 """``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;
 ``"star1"`` through all chance nodes"""
 NO_PRUNING, ALPHA_BETA, STAR1 = range(len(typing.get_args(Pruning)))
-LOW, HIGH = range(2)
 NO_LAYER = 1 << 10
 """Number of stones of a database layer that no search reaches."""
 CELL_BITS = (1 << 9) - 1
 """the bits of a cell in a word of the table"""
-
-
-class Fixed(NamedTuple):
-    """Constants of a search."""
-
-    lines: Lines
-    parameters: Parameters
-    """``Game.parameters``"""
-    pruning: int
-    width: int
-    """number of moves to draw below the root; 0 for all"""
-    by_result: bool
-    """whether every win counts 1; else the number of plies left"""
-    margin: float
-    """twice the tolerance within which moves count as equal to the best; infinite if every move counts"""
-    probe_stones: int
-    """number of stones at which the probe is read, ``NO_LAYER`` without one"""
-    probe: Probe | None
-    """database layer for look-ups instead of searches"""
 
 
 class Roots(NamedTuple):
@@ -93,11 +74,22 @@ class Roots(NamedTuple):
     """uint64[B]: random keys of a narrow search"""
     nodes: Int64Array
     """int64[B], positions visited; added to"""
+    values: Float64Array
+    """float64[B, cells]: the values of the moves, for the mover; written"""
 
 
 class State(Board):
-    """The current position and the progress of a search, as a record."""
+    """The current position, the settings and the progress of a search, as a record."""
 
+    pruning: int
+    width: int
+    """number of moves to draw below the root; 0 for all"""
+    by_result: int
+    """whether every win counts 1; else the number of plies left"""
+    margin: float
+    """twice the tolerance within which moves count as equal to the best; infinite if every move counts"""
+    probe_stones: int
+    """number of stones at which the probe is read, ``NO_LAYER`` without one"""
     weight: Annotated[Int64Array, np.int64, (MAX_CELLS,)]
     """scratch for sorting moves"""
     row: int
@@ -108,6 +100,8 @@ class State(Board):
     """the best of their values"""
     hint: int
     """the move to try first, -1 for none"""
+    values: Annotated[Float64Array, np.float64, (MAX_CELLS,)]
+    """the values of these moves, for the mover"""
     num_cells: int
     empty: int
     """number of empty cells"""
@@ -124,32 +118,27 @@ class State(Board):
 
 
 class Node(Tally):
-    """A decision node and the chance node before it, as a record.
-
-    Turns after a chance node are numbered 0, the other player's, and 1, the maker's own after a skip; the maker is the
-    player who has just moved.
-    """
+    """A decision node, as a record."""
 
     moves: Annotated[Int64Array, np.int64, (MAX_CELLS,)]
     """the moves to try"""
-    bounds: Annotated[Float64Array, np.float64, (2, 2)]
-    """``LOW`` and ``HIGH`` of either turn after a chance node, for the maker"""
     key: Annotated[Int64Array, np.int64, (1, MAX_WORDS + 1)]
     """of the table: the words of ``planes``; the plies left and the mover"""
 
 
 class Path(NamedTuple):
-    """The current position and the nodes that lead to it: every call of the recursion copies the arrays' shapes."""
+    """All that a search reads and writes; every call of the recursion copies the pointers and the arrays' shapes."""
 
+    lines: Lines
     state: State
     nodes: Records
     """`Node`[D], by plies left: D is the depth + 1"""
     planes: Planes
     """the current position, down to the last ply but one"""
-    values: Float64Array
-    """float64[B, cells]: the values of the moves of the roots, for the mover; written"""
     table: Int64Array
     """of decision nodes, may have no rows: the key, the worth and the best move, and both bounds on the value"""
+    probe: Probe | None
+    """database layer for look-ups instead of searches"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -167,9 +156,8 @@ def write_moves(width: int, key: np.uint64, cells: Int8Array, moves: Int64Array,
     """Write all moves, in order of cells, or ``width`` drawn without replacement, into ``moves``; return the number."""
     count = 0
     for cell in range(len(cells)):
-        if is_legal(cells, cell, parameters):
-            moves[count] = cell
-            count += 1
+        moves[count] = cell
+        count += int64(is_legal(cells, cell, parameters))
     if 0 < width < count:
         for i in range(width):
             j = i + int(uniform(key, 0, i) * (count - i))
@@ -183,40 +171,40 @@ def write_moves(width: int, key: np.uint64, cells: Int8Array, moves: Int64Array,
 
 
 @inlined
-def _maximum(player: int, is_mover: bool, depth: int, fixed: Fixed, path: Path) -> float:
+def _maximum(player: int, is_mover: bool, depth: int, tally: Tally, path: Path) -> float:
     """Return an upper bound on the value for a player: a win within ``depth`` plies needs the missing stones first."""
-    rules, state, empty = fixed.parameters, path.state, path.state.empty
-    stones = most_stones(player, path.nodes[depth])
-    missing = rules.win_length - stones
-    ply = (missing if rules.skip_chance > 0 else 2 * missing - 1) + 1 - int64(is_mover)
+    lines, state, empty = path.lines, path.state, path.state.empty
+    stones = most_stones(player, tally)
+    missing = lines.win_length - stones
+    ply = (missing if lines.skip_chance > 0 else 2 * missing - 1) + 1 - int64(is_mover)
     if stones >= 0 and ply <= min(depth, empty):
-        return 1.0 if fixed.by_result else depth - ply + 1.0
-    if stones >= 0 and fixed.probe_stones - state.num_cells + empty <= depth < empty:
+        return 1.0 if state.by_result else depth - ply + 1.0
+    if stones >= 0 and state.probe_stones - state.num_cells + empty <= depth < empty:
         return 1.0  # a database has wins beyond the horizon
     return 0.5 if empty > depth else 0.0
 
 
 @inlined
-def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, float]:
+def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, float]:
     """Return bounds on the value for a mover with ``depth`` plies left."""
-    rules, tally, stones = fixed.parameters, path.nodes[depth], path.state.num_cells - path.state.empty
-    is_plain = fixed.width == 0 and rules.variants == 0
-    low, high = -_maximum(1 - mover, False, depth, fixed, path), _maximum(mover, True, depth, fixed, path)
+    lines, state, stones = path.lines, path.state, path.state.num_cells - path.state.empty
+    is_plain = state.width == 0 and lines.variants == 0
+    low, high = -_maximum(1 - mover, False, depth, tally, path), _maximum(mover, True, depth, tally, path)
     own_best, other_best = tally.best[SCORED, mover], tally.best[SCORED, 1 - mover]
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
-    if is_plain and most_stones(mover, tally) == rules.win_length - 1:
+    if is_plain and most_stones(mover, tally) == lines.win_length - 1:
         low = high
-    elif is_plain and depth == 1 and stones + 1 != fixed.probe_stones:
+    elif is_plain and depth == 1 and stones + 1 != state.probe_stones:
         # A stone never worsens the mover's best line nor improves the other player's; some stone improves an open line
-        if path.state.empty == 1 or (own_best < 0 and other_best <= 0):
+        if state.empty == 1 or (own_best < 0 and other_best <= 0):
             low = high = 0.0
         elif own_best >= other_best:
             low = high = 0.5
         else:  # by counts, a stone adds at most one, and weakens their best lines only in a cell of all of them
-            low, high = 0.0 if fixed.lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5, 0.5
-            if fixed.lines.counts and tally.counts[SCORED, 1 - mover, other_best] > fixed.lines.num_through:
+            low, high = 0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5, 0.5
+            if lines.counts and tally.counts[SCORED, 1 - mover, other_best] > lines.num_through:
                 high = low
-    return (low, high) if line_sign(rules) > 0 else (-high, -low)
+    return (low, high) if line_sign(rules_of(lines)) > 0 else (-high, -low)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -224,14 +212,14 @@ def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, fl
 
 
 @inlined
-def _look_up(mover: int, depth: int, random_key: np.uint64, path: Path, table: Int64Array) -> tuple[int, int, int]:
+def _look_up(mover: int, depth: int, random_key: np.uint64, key: Int64Array, path: Path) -> tuple[int, int, int]:
     """Write the key of a decision node, which in a narrow search is that of one node of the tree only.
 
     Returns:
         The symmetry that maps the board to its key; the row of the table, -1 for none; and a good move, also of a
         search one ply shallower, -1 for none.
     """
-    key, words, entry, move = path.nodes[depth].key, path.planes.stones.shape[1] + 1, -1, int64(-1)
+    table, words, entry, move = path.table, path.table.shape[1] - 3, -1, int64(-1)
     symmetry = write_key(key[0], path.planes)
     for plies in range(max(depth - 1, 2), depth + 1):
         key[0, words - 1] = 2 * plies + mover ^ int64(random_key)
@@ -242,64 +230,41 @@ def _look_up(mover: int, depth: int, random_key: np.uint64, path: Path, table: I
 
 
 @inlined
-def _play(cell: int, mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[bool, float]:
+def _play(cell: int, mover: int, depth: int, is_last: bool, old: Tally, tally: Tally, path: Path) -> tuple[bool, float]:
     """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value for its player."""
-    rules, state, tally = fixed.parameters, path.state, path.nodes[depth - 1]
-    put(cell, mover, depth, depth - 1, fixed.lines, state, path.nodes)
+    rules, state = rules_of(path.lines), path.state
+    put(cell, mover, is_last, old, tally, path.lines, state)
     state.empty -= 1
     state.nodes += 1
     stones, best = state.num_cells - state.empty, tally.best[SCORED]
-    outcome = outcome_of_move(completes_line(cell, mover, state, tally, rules), mover, stones, rules)
+    is_line = most_stones(mover, tally) == rules.win_length
+    if rules.variants & NO_OVERLINES:  # a line may be too long
+        is_line = completes_line(state.cells, cell, mover + 1, rules)
+    outcome = outcome_of_move(is_line, mover, stones, rules)
     if outcome != NOT_OVER:
-        win = 1.0 if fixed.by_result else float(depth)
+        win = 1.0 if state.by_result else float(depth)
         return True, 0.0 if outcome == DRAW else win * line_sign(rules)
-    if stones == fixed.probe_stones:
-        return True, afterstate_score(state.cells[: state.num_cells], mover, depth - 1, fixed.probe)
+    if stones == state.probe_stones:
+        return True, afterstate_score(state.cells[: state.num_cells], mover, depth - 1, path.probe)
     return depth == 1, horizon(best[mover], best[1 - mover], rules)
 
 
 @inlined
-def _last_ply(mover: int, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Do :func:`_search` for the last ply."""
-    rules, state, moves, ceiling, best, i = fixed.parameters, path.state, path.nodes[1].moves, min(beta, high), low, 0
-    count = write_moves(fixed.width, key, state.cells[: state.num_cells], moves, rules)
+def _last_ply(mover: int, count: int, beta: float, low: float, high: float, node: Node, path: Path) -> float:
+    """Do :func:`_search` for the last ply, whose ``count`` moves are written."""
+    state, moves, ceiling, best, i = path.state, node.moves, min(beta, high), low, 0
     while i < count and best < ceiling:
-        _, value = _play(moves[i], mover, 1, fixed, path)
+        _, value = _play(moves[i], mover, 1, True, node, path.nodes[0], path)
         best = max(best, value)
-        take(moves[i], mover, 0, fixed.lines, state)
+        take(moves[i], mover, True, path.lines, state)
         state.empty += 1
         i += 1
     return best
 
 
-@inlined
-def _window(own: int, alpha: float, beta: float, bounds: Float64Array, fixed: Fixed) -> tuple[float, float]:
-    """Return the window, for the maker, in which the value of a turn matters, given the bounds of the other one."""
-    skip = fixed.parameters.skip_chance
-    if skip == 0 and fixed.pruning != NO_PRUNING:
-        return alpha, beta
-    if fixed.pruning < STAR1:
-        return -np.inf, np.inf
-    chance, rest = (skip, 1.0 - skip) if own else (1.0 - skip, skip)
-    return (alpha - rest * bounds[1 - own, HIGH]) / chance, (beta - rest * bounds[1 - own, LOW]) / chance
-
-
-@inlined
-def _solve(side: int, alpha: float, beta: float, bounds: Float64Array, skip: float) -> tuple[bool, float]:
-    """Return whether a chance node needs no further search, and its value, a bound if at most alpha or at least beta.
-
-    ``side`` is 1 or -1 if the value of a turn was above or below its window, which solves the node whatever rounding
-    says.
-    """
-    low = value_over_skip(bounds[1, LOW], bounds[0, LOW], skip)
-    high = value_over_skip(bounds[1, HIGH], bounds[0, HIGH], skip)
-    is_solved = side != 0 or low >= beta or high <= alpha or low >= high
-    return is_solved, high if side < 0 or (side == 0 and high <= alpha) else low
-
-
 @kernel(interpreted=False, nogil=True)
 def _search(
-    mover: int, depth: int, alpha: float, beta: float, low: float, high: float, key: np.uint64, fixed: Fixed, path: Path
+    mover: int, depth: int, alpha: float, beta: float, low: float, high: float, key: np.uint64, path: Path
 ) -> float:
     """Return the value of a decision node for its mover: exact between alpha and beta, else a bound beyond them.
 
@@ -313,10 +278,11 @@ def _search(
         beta: the value matters only below this.
         low, high: bounds on the value.
         key: random key of the node, 0 in a search of all moves.
-        fixed, path: all else.
+        path: all else.
     """
-    moves, rules, state, table = path.nodes[depth].moves, fixed.parameters, path.state, path.table
-    lines, words = fixed.lines, path.planes.stones.shape[1] + 1
+    lines, state, table, words = path.lines, path.state, path.table, path.table.shape[1] - 3
+    skip, cells = lines.skip_chance, state.cells[: state.num_cells]
+    node, next_node, moves = path.nodes[depth], path.nodes[depth - 1], path.nodes[depth].moves
     is_root, hint, symmetry, chosen = depth == len(path.nodes) - 1, int64(-1), int64(0), int64(-1)
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
@@ -325,71 +291,81 @@ def _search(
     if is_root:
         hint = state.hint
     elif uses_table:
-        symmetry, entry, hint = _look_up(mover, depth, key, path, table)
+        symmetry, entry, hint = _look_up(mover, depth, key, node.key, path)
         if entry >= 0:
             values = table.view(np.float64)[entry]
             low, high = max(low, values[words + 1]), min(high, values[words + 2])
             if low >= beta or high <= alpha or low >= high:
                 return low if low >= beta else high
     best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
-    count = write_moves(0 if is_root else fixed.width, key, state.cells[: state.num_cells], moves, rules)
-    if is_root or (fixed.pruning != NO_PRUNING and fixed.width == 0):
+    count = write_moves(0 if is_root else state.width, key, cells, moves, rules_of(lines))
+    if is_root or (state.pruning != NO_PRUNING and state.width == 0):
         sort_moves(hint, lines, state, moves, state.weight[: state.num_cells], count)
     for i in range(first, count):
         if is_root:
-            alpha = best - fixed.margin
+            alpha = best - state.margin
         cell = moves[i]
-        is_known, value = _play(cell, mover, depth, fixed, path)
+        is_known, value = _play(cell, mover, depth, False, node, next_node, path)
         if not is_known:
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
-            bounds, turns = path.nodes[depth - 1].bounds, 2 if rules.skip_chance > 0 else 1
-            for own in range(turns):
-                least, highest = -np.inf, np.inf
-                if fixed.pruning != NO_PRUNING:
-                    least, highest = _limits(mover if own else 1 - mover, depth - 1, fixed, path)
-                bounds[own, LOW], bounds[own, HIGH] = (least, highest) if own else (-highest, -least)
+            # A chance node. The other player's turn is first, the mover's own after a skip is the rest, and then the
+            # two change places. All bounds are for the mover
+            low_turn, high_turn, low_rest, high_rest = -np.inf, np.inf, -np.inf, np.inf
+            if state.pruning != NO_PRUNING:
+                least, highest = _limits(1 - mover, depth - 1, next_node, path)
+                low_turn, high_turn = -highest, -least
+                if skip > 0:
+                    low_rest, high_rest = _limits(mover, depth - 1, next_node, path)
+            if skip == 0:
+                low_rest = high_rest = -0.0  # added, it changes no number
             floor = alpha if is_root else max(alpha, best)
-            is_solved, value = _solve(0, floor, beta, bounds, rules.skip_chance)
-            own = int64(0)
-            while own < turns and not is_solved:
-                if bounds[own, LOW] < bounds[own, HIGH]:
+            chance, rest, own, side, num_replies = 1.0 - skip, skip, int64(0), int64(0), int64(0)
+            while True:
+                least, highest = chance * low_turn + rest * low_rest, chance * high_turn + rest * high_rest
+                # A turn outside of its window solves the node, whatever rounding says
+                is_solved = side != 0 or least >= beta or highest <= floor or least >= highest
+                value = highest if side < 0 or (side == 0 and highest <= floor) else least
+                if is_solved or own > int64(skip > 0) or state.stopped != 0:
+                    break
+                if low_turn < high_turn:
                     player = mover if own else 1 - mover
-                    next_key = turn_key(key, cell, player) if fixed.width > 0 else key
-                    least, highest = _window(own, floor, beta, bounds, fixed)
-                    bottom, top = bounds[own, LOW], bounds[own, HIGH]
-                    lower, upper = (bottom, top) if own else (-top, -bottom)
-                    start, end = (least, highest) if own else (-highest, -least)
+                    next_key = turn_key(key, cell, player) if state.width > 0 else key
+                    bottom, top = -np.inf, np.inf
+                    if state.pruning == STAR1 or (skip == 0 and state.pruning != NO_PRUNING):
+                        bottom, top = (floor - rest * high_rest) / chance, (beta - rest * low_rest) / chance
+                    start, end = (bottom, top) if own else (-top, -bottom)
+                    lower, upper = (low_turn, high_turn) if own else (-high_turn, -low_turn)
                     if depth == 2:
-                        result = _last_ply(player, end, lower, upper, next_key, fixed, path)
+                        if num_replies == 0 or state.width > 0:
+                            num_replies = write_moves(state.width, next_key, cells, next_node.moves, rules_of(lines))
+                        result = _last_ply(player, num_replies, end, lower, upper, next_node, path)
                     else:
-                        result = _search(player, depth - 1, start, end, lower, upper, next_key, fixed, path)
+                        result = _search(player, depth - 1, start, end, lower, upper, next_key, path)
                     result = result if own else -result
-                    if state.stopped != 0:
-                        break
-                    if result > least:
-                        bounds[own, LOW] = max(bottom, result)
-                    if result < highest:
-                        bounds[own, HIGH] = min(top, result)
-                    side = int64(result >= highest) - int64(result <= least)
-                    is_solved, value = _solve(side, floor, beta, bounds, rules.skip_chance)
-                own += 1
+                    if result > bottom:
+                        low_turn = max(low_turn, result)
+                    if result < top:
+                        high_turn = min(high_turn, result)
+                    side = int64(result >= top) - int64(result <= bottom)
+                low_turn, high_turn, low_rest, high_rest = low_rest, high_rest, low_turn, high_turn
+                chance, rest, own = rest, chance, own + 1
             if len(table) > 0 and depth > 2:
                 mark(cell, mover, path.planes)
-        take(cell, mover, depth - 1, lines, state)
+        take(cell, mover, False, lines, state)
         state.empty += 1
         if state.stopped != 0:
             return best
         if value > best:
             best, chosen = value, cell
         if is_root:
-            path.values[state.row, cell] = value
+            state.values[i] = value
             state.best, state.index = best, i + 1
         elif best >= min(beta, high):
             break
     if uses_table:
         info = depth << WORTH_SHIFT | path.planes.maps[symmetry, PERMUTATION, chosen]
-        entry, gained = store(path.nodes[depth].key, 0, words, info, table)
+        entry, gained = store(node.key, 0, words, info, table)
         values = table.view(np.float64)[entry]
         values[words + 1] = max(low, best) if best > alpha else low
         values[words + 2] = min(high, best) if best < beta else high
@@ -398,10 +374,9 @@ def _search(
 
 
 @inlined
-def _begin_root(cells: Int8Array, lines: Lines, path: Path) -> None:
+def _begin_root(cells: Int8Array, path: Path) -> None:
     """Replace the stones on the board by those of a root, int8[cells]."""
-    state, root = path.state, len(path.nodes) - 1
-    tally = path.nodes[root]
+    lines, state, tally = path.lines, path.state, path.nodes[len(path.nodes) - 1]
     state.cells[:] = 0
     state.masks[:, : lines.num_lines] = 0
     tally.counts[:] = 0
@@ -412,21 +387,24 @@ def _begin_root(cells: Int8Array, lines: Lines, path: Path) -> None:
     state.empty = state.num_cells = len(cells)
     for cell in range(len(cells)):
         if cells[cell] != 0:
-            put(cell, int64(cells[cell]) - 1, root, root, lines, state, path.nodes)
+            put(cell, int64(cells[cell]) - 1, False, tally, tally, lines, state)
             mark(cell, int64(cells[cell]) - 1, path.planes)
             state.empty -= 1
 
 
 @kernel(interpreted=False, nogil=True)
-def run_search(roots: Roots, fixed: Fixed, path: Path) -> None:
+def run_search(roots: Roots, path: Path) -> None:
     """Search the roots, from the one that state names, until all are searched or the search has to stop."""
     state, depth = path.state, int64(len(path.nodes) - 1)
+    moves = path.nodes[depth].moves
     while state.row < len(roots.cells) and state.stopped == 0:
         row, nodes_before = int64(state.row), state.nodes
-        _begin_root(roots.cells[row], fixed.lines, path)
+        _begin_root(roots.cells[row], path)
         state.hint = roots.hints[row]
         window = -np.inf, np.inf, -np.inf, np.inf
-        _search(int64(roots.mover[row]), depth, *window, roots.random_keys[row], fixed, path)
+        _search(int64(roots.mover[row]), depth, *window, roots.random_keys[row], path)
+        for i in range(state.index):
+            roots.values[row, moves[i]] = state.values[i]
         roots.nodes[row] += state.nodes - nodes_before
         if state.stopped == 0:
             state.row, state.index, state.best = row + 1, 0, -np.inf
@@ -498,24 +476,18 @@ class Search:
         count, planes = len(boards.mover), Planes.empty(game)
         self.depth, self._stops, self._memory = 0, 0, 0 if kind == NO_PRUNING else memory
         self._key_words, self.move_values = planes.stones.shape[1] + 1, np.full(boards.cells.shape, np.nan)
-        table = np.zeros((0, self._key_words + 3), np.int64)
-        self._path = Path(records(State, (1,))[0], records(Node, (0,)), planes, self.move_values, table)
-        self._fixed = Fixed(
-            lines_of(game, heuristic),
-            game.parameters,
-            kind,
-            width or 0,
-            by_result,
-            np.inf if every_move else 2 * margin,
-            NO_LAYER if probe is None else probe.stones,
-            probe,
-        )
+        state, table = records(State, (1,))[0], np.zeros((0, self._key_words + 3), np.int64)
+        state["pruning"], state["width"], state["by_result"] = kind, width or 0, by_result
+        state["margin"] = np.inf if every_move else 2 * margin
+        state["probe_stones"] = NO_LAYER if probe is None else probe.stones
+        self._path = Path(lines_of(game, heuristic), state, records(Node, (0,)), planes, table, probe)
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
             np.ascontiguousarray(boards.mover),
             hints=np.full(count, -1),
             random_keys=np.zeros(count, np.uint64) if width is None or random_keys is None else random_keys,
             nodes=np.zeros(count, np.int64),
+            values=self.move_values,
         )
         self.nodes = self._roots.nodes
 
@@ -546,7 +518,7 @@ class Search:
                 table, state["stored"], state["full"] = grown
                 self._path = self._path._replace(table=table)
             state["limit"], state["stopped"] = limit, 0
-            run_search(self._roots, self._fixed, self._path)
+            run_search(self._roots, self._path)
             is_finished = not state["stopped"]
             if is_finished or state["nodes"] >= limit:
                 self._stops = self._stops + 1 if before == (state["row"], state["index"]) else 0
