@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from baselines.search.transpositions import FOREVER, find, num_visits, store, worth_of
+from baselines.search.transpositions import FOREVER, empty_table, find, num_visits, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import records
 from ttt_envs.game.bits import count_bits
@@ -309,7 +309,7 @@ class Solver:
         self.game, self.nodes, self._progress = game, 0, progress
         self.board = Board.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
-        self._table = np.zeros((1 << rows.bit_length() - 1, TABLE_WORDS), np.int64)
+        self._table = empty_table(1 << rows.bit_length() - 1, TABLE_WORDS)
         self._state = records(State, (1,))[0]
         for name, number in vars(self.board).items():
             self._state[name] = number

@@ -81,6 +81,13 @@ def _refill(old: Int64Array, words: int, new: Int64Array) -> int:
     return count
 
 
+def empty_table(rows: int, words: int) -> Int64Array:
+    """Return zeros, int64[rows, words], that begin with a cache line: then a bucket of 64 bytes is in one only."""
+    memory = np.zeros(rows * words + 7, np.int64)
+    start = -(memory.ctypes.data // 8) % 8
+    return memory[start : start + rows * words].reshape(rows, words)
+
+
 def grow(table: Int64Array, num_stored: int, key_words: int, memory: int) -> tuple[Int64Array, int, int]:
     """Move a table that is half full into a larger one, if ``memory`` bytes hold both.
 
@@ -90,7 +97,7 @@ def grow(table: Int64Array, num_stored: int, key_words: int, memory: int) -> tup
     size, row_bytes = len(table), 8 * table.shape[1]
     larger = max(4 * size, MIN_ROWS)
     if 2 * num_stored >= size and (size + larger) * row_bytes <= memory:
-        new = np.zeros((larger, table.shape[1]), np.int64)
+        new = empty_table(larger, table.shape[1])
         num_stored = int(_refill(table, key_words, new))
         table, size = new, larger
     return table, num_stored, size // 2 if size and 5 * size * row_bytes <= memory else FOREVER
