@@ -157,7 +157,7 @@ class SB3Net(Checkpointable):
             parts = [array.astype(np.float64) for name, array in arrays.items() if name.startswith(prefixes)]
             tower = [Dense(w.T, bias, self.activation) for w, bias in zip(parts[::2], parts[1::2], strict=True)]
             shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
-            if [layer.weights.shape for layer in tower] != shapes:
+            if [layer.weights.shape + layer.bias.shape for layer in tower] != [(*shape, shape[1]) for shape in shapes]:
                 needs = f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}"
                 raise ValueError(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])

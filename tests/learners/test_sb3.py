@@ -200,8 +200,10 @@ def test_signed_buffers_by_hand():
 
 def test_what_does_not_fit_is_refused(monkeypatch):
     net = CONFIGS["sb3-dqn"].build(GAME, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs layers"):
-        net.state = fit(CONFIGS["sb3-ppo"], games=0)[1].state
+    own, other = (fit(CONFIGS[name], games=0)[1].state for name in ("sb3-dqn", "sb3-ppo"))
+    for arrays in (other, {name: array[:1] if array.ndim == 1 else array for name, array in own.items()}):
+        with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs layers"):
+            net.state = arrays
     with pytest.raises(ValueError, match="policy as opponent"):
         fit(CONFIGS["sb3-ppo"], opponent="self", game=PhantomGame(kind="abrupt"))
     monkeypatch.setitem(sys.modules, "sb3_contrib", None)

@@ -18,6 +18,7 @@ EVALUATE = [
     # names of commands, options, policies and other things
     ("", "match"),
     ("match random rndom", "'random'"),
+    ("match random builtins:dict", "no signature"),
     ("reproduce learners-nave", "learners-naive"),
     # what is missing
     ("match random", "two or more"),

@@ -58,7 +58,6 @@ def test_reading_is_bounded(tmp_path):
         "[" * 100_000 + "]" * 100_000,
         "9" * 10_000,
         "[NaN]",
-        "-Infinity",
         "[-1e999]",
         '"\\ud800"',
     ],

@@ -109,7 +109,6 @@ def test_malformed_specs_are_rejected(text):
         ("nobodys.policies:Corner", "nobodys"),
         (".policies:Corner", "package.module:name"),
         ("importlib.util:find_spec", "find_spec"),  # a factory that fails
-        ("builtins:dict", "no signature"),
         ("ttt_envs:Game", "Game made no policy of 3 x 3"),  # its variants are a property
         ("x" * 999, "choose one of"),
         ("settings:depth=1.5", "depth"),
