@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ttt_envs.core.files import write_atomically, write_csv
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
-from ttt_eval.result_store import Unit, collect_results
+from ttt_eval.result_store import Unit, collect_results, write_csv
 from ttt_eval.statistics import Interval
 
 if TYPE_CHECKING:

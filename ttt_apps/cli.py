@@ -43,8 +43,6 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
-MAX_MESSAGE = 4_000
-"""Maximum number of characters of an error: messages quote files and arguments, which may be long."""
 MIN_COLUMNS = 40
 """Minimum width of the terminal: wrapping help to fewer columns does not terminate."""
 DATABASES = Path("databases")
@@ -351,19 +349,6 @@ def check_no_effect(options: Any, where: str, *names: str) -> None:
             raise UsageError(f"{option_name(field)} has no effect {where}: leave it out")
 
 
-def check_correction(spec: str, game: Game) -> str:
-    """Return the value function that corrects luck, by default that of the game, checked.
-
-    Raises:
-        ValueError: an unknown one, or one of another game.
-    """
-    from ttt_eval.matches.luck import default_correction, make_correction
-
-    spec = spec or default_correction(game)
-    make_correction(spec, game)
-    return spec
-
-
 def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:
     """Parse a command line with tyro, and apply the options that hold for the process.
 
@@ -465,7 +450,8 @@ def run_command(command: Callable[[], Any]) -> None:
         if not is_refusal(problem):
             raise
         text = describe_os_error(problem) if isinstance(problem, OSError) else str(problem)
-        print(f"error: {truncate(escape_unprintable(installed_names(text)), MAX_MESSAGE)}", file=sys.stderr)
+        # it may quote long files or arguments
+        print(f"error: {truncate(escape_unprintable(installed_names(text)), 4_000)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
         text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"

@@ -22,11 +22,12 @@ from learners.checkpoint import RunConfig, new_config
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import write_atomically, write_csv
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.exact.strength import measure
 from ttt_eval.metrics import YAxis
+from ttt_eval.result_store import write_csv
 from ttt_eval.run_files import RunDirectory
 from ttt_eval.sweep import setting_name
 

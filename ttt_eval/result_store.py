@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -114,6 +116,12 @@ def hash_data(data: Mapping[str, Any]) -> str:
     """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
     rest = {key: value for key, value in data.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows as CSV, atomically."""
+    csv.writer(text := StringIO(), lineterminator="\n").writerows(rows)
+    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def read_hashed_json(

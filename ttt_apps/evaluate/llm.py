@@ -22,6 +22,7 @@ from ttt_envs.core.files import parse_json, write_atomically, write_json
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
+from ttt_eval.matches.luck import check_correction
 from ttt_eval.reports.results import RESULT
 
 DEFAULT_GAMES = 100
@@ -100,7 +101,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}
         settings = TextGameConfig(game, opponent=make_policy(self.opponent or best, game), **options)
-        correction = cli.check_correction(self.luck_correction, game)
+        correction = check_correction(self.luck_correction, game)
         usage: dict[str, Any] = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
             if any(self.price):
@@ -128,7 +129,6 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         """Write the prompts without an answer to a file, as batch services read them."""
         target = {"method": "POST", "url": "/v1/chat/completions"}
         requests = [{"custom_id": key, **target, "body": body} for key, body in interview.missing.items()]
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
         cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
         cli.warn(

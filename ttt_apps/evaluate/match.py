@@ -20,6 +20,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import sprt, tournament
 from ttt_eval.matches.elo import elo_to_dict
 from ttt_eval.matches.games import append_games, new_games
+from ttt_eval.matches.luck import check_correction
 from ttt_eval.matches.match import RESULT, MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
@@ -107,7 +108,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             make_policy(player, game)  # reports a wrong name before a bar is drawn
         openings = Openings.from_text(self.openings, game) if self.openings else None
         clock = Clock.from_text(self.clock) if self.clock else None
-        correction = cli.check_correction(self.luck_correction, game)
+        correction = check_correction(self.luck_correction, game)
         return MatchSettings(game, self.players, self.seed, openings, clock, correction)
 
     def _play_match(self) -> None:

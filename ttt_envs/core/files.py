@@ -6,7 +6,6 @@ nested a million times. All of these are rejected with a one-line error.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import secrets
@@ -14,7 +13,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedRandom, BufferedReader, StringIO
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +61,6 @@ def write_atomically(path: Path, write: Any) -> None:
 def write_json(path: Path, data: Any) -> None:
     """Write JSON atomically."""
     write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
-
-
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
-    """Write rows as CSV, atomically."""
-    csv.writer(text := StringIO(), lineterminator="\n").writerows(rows)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:

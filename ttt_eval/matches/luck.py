@@ -57,6 +57,17 @@ def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | Non
     return _cached_correction(spec, game) if isinstance(spec, str) else LuckCorrection(game, spec)
 
 
+def check_correction(spec: str, game: Game) -> str:
+    """Return the value function that corrects luck, by default that of the game, checked.
+
+    Raises:
+        ValueError: an unknown one, or one of another game.
+    """
+    spec = spec or default_correction(game)
+    make_correction(spec, game)
+    return spec
+
+
 @lru_cache(maxsize=4)
 def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
     if spec == OFF:
