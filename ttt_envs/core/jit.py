@@ -2,7 +2,7 @@
 
 The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a kernel takes 0.1 to
 7 seconds; many callers, such as a first game, need only a few calls on small arrays, which take milliseconds. So calls
-on small arrays are interpreted until they have taken 0.2 seconds; then the kernel is compiled. Short workloads thus
+on small arrays are interpreted until they have taken 0.1 seconds; then the kernel is compiled. Short workloads thus
 compile nothing and do not import numba, which takes a quarter of a second. A compiled kernel replaces its placeholder
 in all modules, so that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
 
@@ -50,7 +50,7 @@ INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
 """Environment variables. 0 compiles every kernel at its first call, however small; 0 disables the compile notice."""
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
-MAX_INTERPRETED_S = 0.2
+MAX_INTERPRETED_S = 0.1
 """CPU seconds that calls of a kernel may spend in the interpreter before it is compiled."""
 CAN_INTERPRET = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 """Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers combine otherwise."""
