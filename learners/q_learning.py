@@ -5,7 +5,7 @@ The update rule is :func:`q_update`, for each transition: ``Q(s, a) += alpha * (
 0 where the game is over, 1 where s' is the same player's turn, and -1 where it is the opponent's (``backup``).
 
 Exploration: in training a random legal move has the probability ``epsilon`` (0.3, constant, unless set), else the move
-of the highest value is played; :func:`learners.base.epsilon_greedy` draws it, and the setting stands in
+of the highest value is played; :meth:`learners.base.EpsilonGreedyLearner.explore` does it, and the setting stands in
 :class:`learners.q_table.TabularConfig` with those that all tables share.
 """
 
