@@ -17,14 +17,13 @@ import msgspec
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
-from ttt_eval.result_store import Unit, collect_results, write_csv
+from ttt_eval.result_store import RESULT, TABLE, Unit, collect_results, write_csv
 from ttt_eval.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-TABLE, RESULT = "table.md", "result.json"
 VERDICTS = {True: "yes", False: "no", None: "undecided"}
 RESULT_VALUES = (1, 0, -1)
 """Values of a win, a draw and a loss."""

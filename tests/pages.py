@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ttt_eval.reports.pages import write_page
-from ttt_eval.reports.results import RESULT
+from ttt_eval.result_store import RESULT
 from ttt_eval.run_files import REPORT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -34,7 +34,7 @@ from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.reports.sweep import write_table
-from ttt_eval.result_store import Unit, collect_results
+from ttt_eval.result_store import RESULT, TABLE, Unit, collect_results
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 
 RUNS = "runs"
@@ -100,7 +100,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 folder,
                 provenance,
                 jobs=workers,
-                other_files=(sweeps.RESULT, sweeps.TABLE, REPORT),
+                other_files=(RESULT, TABLE, REPORT),
                 postprocess=partial(_write_files, runs),
                 progress=progress,
             )
@@ -113,9 +113,9 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         head, *texts = write_table(folder)
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(
-            folder / sweeps.RESULT,
+            folder / RESULT,
             cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
-            others=[folder / sweeps.TABLE, runs],
+            others=[folder / TABLE, runs],
         )
 
 

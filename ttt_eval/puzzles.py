@@ -212,8 +212,7 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
         OSError: no file, or one that cannot be read.
         ValueError: a damaged file.
     """
-    remedy = "make it again with evaluate.py puzzles --out"
-    return read_hashed_json(path, "puzzles", MAX_FILE_BYTES, _parse, what="puzzles", remedy=remedy)
+    return read_hashed_json(path, "puzzles", MAX_FILE_BYTES, _parse, what="puzzles")
 
 
 def _parse(data: dict[str, Any]) -> list[Puzzle]:

@@ -30,6 +30,8 @@ Unit = Mapping[str, Any]
 
 RESULT_VERSION = 2
 """Version of the code that determines stored results: raise it with a change that alters any of them."""
+RESULT, TABLE = "result.json", "table.md"
+"""Files in a folder of results that hold what follows from all of them: as data, and for readers."""
 UNITS = "units.jsonl"
 """File in a folder that stores results, one per line."""
 
@@ -125,7 +127,7 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
 
 
 def read_hashed_json(
-    path: Path, kind: str, max_bytes: int, parse: Callable[[dict[str, Any]], Content], *, what: str, remedy: str
+    path: Path, kind: str, max_bytes: int, parse: Callable[[dict[str, Any]], Content], *, what: str
 ) -> Content:
     """Read a JSON object of a kind and of format 1 that has its :func:`hash_data` as ``sha256``, and parse it.
 
@@ -135,14 +137,13 @@ def read_hashed_json(
         max_bytes: maximum size of the file in bytes.
         parse: returns the result, or raises an exception for invalid data.
         what: the content, for the error message.
-        remedy: what to do about a damaged file, for the error message.
 
     Raises:
         OSError: no file, or one that cannot be read.
         ValueError: a damaged file.
     """
     data = read_json(path, max_bytes)
-    with name_place(f"{path} holds no {what}, {remedy}"):
+    with name_place(f"{path} holds no {what}, make it again or reinstall ttt_envs"):
         if not isinstance(data, dict) or data.get("kind") != kind or data.get("format") != 1:
             raise ValueError("it does not say that it is that, of format 1")
         if data.get("sha256") != hash_data(data):

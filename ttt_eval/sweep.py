@@ -14,11 +14,11 @@ from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
+from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval, interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
-RESULT, TABLE = "result.json", "table.md"
 AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
 AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom", "opponent")

@@ -20,7 +20,8 @@ from ttt_eval.matches.sprt import SPRT, SequentialMatch
 from ttt_eval.matches.tournament import Tournament, bradley_terry
 from ttt_eval.reports.formats import duration, format_elo, format_interval, likelihood, number
 from ttt_eval.reports.pages import write_page
-from ttt_eval.reports.results import MAX_BYTES, RESULT
+from ttt_eval.reports.results import MAX_BYTES
+from ttt_eval.result_store import RESULT
 from ttt_eval.run_files import REPORT
 from ttt_eval.statistics import Interval, interval_from_seeds
 from ttt_eval.sweep import RunResult, aggregate_runs, write_sweep

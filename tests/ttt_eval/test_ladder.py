@@ -22,9 +22,8 @@ from ttt_eval.matches.ladder import (
     rate_policy,
     read_ladder,
 )
-from ttt_eval.matches.match import RESULT
 from ttt_eval.matches.move_cost import MoveCost
-from ttt_eval.result_store import hash_data
+from ttt_eval.result_store import RESULT, hash_data
 
 PROVENANCE = {"code": "this"}
 GAME = Game(skip_chance=0.25)

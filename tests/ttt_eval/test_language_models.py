@@ -32,7 +32,7 @@ from ttt_eval.language_models.asking import Answer, Interview, Sampling, make_as
 from ttt_eval.language_models.dataset import make_rows
 from ttt_eval.language_models.results import evaluate_model, make_games, reachable_positions
 from ttt_eval.matches.luck import make_correction
-from ttt_eval.reports.results import RESULT
+from ttt_eval.result_store import RESULT
 
 needs_client = pytest.mark.needs("openai")
 

@@ -76,7 +76,7 @@ def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
     write_puzzles(tmp_path / "b.json", read_puzzles(tmp_path / "a.json"), {"seed": 3})
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     (tmp_path / "c.json").write_text((tmp_path / "a.json").read_text().replace(": 3,", ": 4,", 1))
-    with pytest.raises(ValueError, match=r"c.json holds no puzzles, .*make it again with evaluate.py puzzles --out"):
+    with pytest.raises(ValueError, match=r"c.json holds no puzzles"):
         read_puzzles(tmp_path / "c.json")
 
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from ttt_envs import Game
 from ttt_eval.matches.luck import EXACT
-from ttt_eval.matches.match import BLOCK, PAIRS_PER_SEED_BLOCK, RESULT, MatchSettings, play_blocks
+from ttt_eval.matches.match import BLOCK, PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT, run_sprt
-from ttt_eval.result_store import UNITS
+from ttt_eval.result_store import RESULT, UNITS
 
 GAME = Game(skip_chance=0.25)
 TEST = SPRT(0, 20)

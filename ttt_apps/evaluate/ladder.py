@@ -13,8 +13,8 @@ from ttt_apps import cli
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
-from ttt_eval.matches.match import RESULT
 from ttt_eval.metrics import LOSSES, describe_losses
+from ttt_eval.result_store import RESULT
 
 
 @dataclass(frozen=True)

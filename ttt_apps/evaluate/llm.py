@@ -23,7 +23,7 @@ from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
-from ttt_eval.reports.results import RESULT
+from ttt_eval.result_store import RESULT
 
 DEFAULT_GAMES = 100
 HIDDEN = ("pairs", "corrected", "moves", "blunders", "exact")

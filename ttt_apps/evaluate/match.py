@@ -21,9 +21,10 @@ from ttt_eval.matches import sprt, tournament
 from ttt_eval.matches.elo import elo_to_dict
 from ttt_eval.matches.games import append_games, new_games
 from ttt_eval.matches.luck import check_correction
-from ttt_eval.matches.match import RESULT, MatchSettings, play_blocks
+from ttt_eval.matches.match import MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
+from ttt_eval.result_store import RESULT
 
 FACTS = ("score", "wins", "draws", "losses", "raw_score", "variance_reduction", "equivalent_games", "pentanomial")
 """Keys of a score that are printed."""

@@ -100,8 +100,7 @@ def read_proved(name: str | Path) -> Positions:
     path = Path(name) if str(name).endswith(".json") else PROVED_POSITIONS_FOLDER / f"{name}.json"
     if path.parent == PROVED_POSITIONS_FOLDER and str(name) not in SETS:
         raise ValueError(f"there are no proven positions of {name}: choose {', '.join(SETS)}, or a .json file")
-    remedy = "reinstall ttt_envs, or make it again"
-    return read_hashed_json(path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions", remedy=remedy)
+    return read_hashed_json(path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions")
 
 
 def _parse(data: dict[str, Any]) -> Positions:

@@ -33,13 +33,13 @@ from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.strength import strength, worst_positions
 from ttt_eval.matches.elo import score_from_elo
 from ttt_eval.matches.luck import default_correction
-from ttt_eval.matches.match import RESULT, play_pairs
+from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.metrics import LOSSES
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import Unit, collect_results, read_hashed_json
+from ttt_eval.result_store import RESULT, Unit, collect_results, read_hashed_json
 from ttt_eval.statistics import Interval
 
 ANCHOR = "random"
@@ -185,9 +185,7 @@ def read_ladder(name: str | Path) -> Ladder:
     path = Path(name) if str(name).endswith(".json") else LADDER_FOLDER / f"{name}.json"
     if path.parent == LADDER_FOLDER and str(name) not in LADDERS:
         raise ValueError(f"there is no ladder {str(name)!r}: choose {', '.join(LADDERS)}, or a .json file")
-    remedy = "reinstall ttt_envs, or choose another file"
-    parse = partial(_parse, source=str(name))
-    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, parse, what="complete ladder", remedy=remedy)
+    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, partial(_parse, source=str(name)), what="complete ladder")
 
 
 _Cost = defstruct("_Cost", [("cpu_s_per_move", float), ("own_bytes", float)])

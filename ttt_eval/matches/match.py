@@ -30,7 +30,7 @@ from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues,
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Forfeits, Score, Times
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import Unit, do_units
+from ttt_eval.result_store import RESULT, Unit, do_units
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock
@@ -48,7 +48,6 @@ MIN_BLOCK = 4
 MAX_FORFEITS = 8
 """Number of forfeits in the first games asked for moves, or in all games of a block, after which a match is aborted."""
 
-RESULT = "result.json"
 BLOCK = 64
 """Number of pairs per unit of work."""
 TIMED_BLOCK = 4

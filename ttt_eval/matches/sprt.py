@@ -27,8 +27,9 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_from_score, elo_to_dict, score_from_elo
-from ttt_eval.matches.match import RESULT, MatchSettings, play_matches
+from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.score import Score
+from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
 
 MAX_LOOKS = 100

@@ -16,8 +16,9 @@ from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.match import RESULT, MatchSettings, play_matches
+from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.score import Score
+from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
 
 PRIOR = 0.2

@@ -11,9 +11,10 @@ from ttt_eval.reports.benchmark import benchmark_report
 from ttt_eval.reports.language_model import language_model_report
 from ttt_eval.reports.matches import ladder_report, sprt_report, tournament_report
 from ttt_eval.reports.page import Report, write_report
-from ttt_eval.reports.results import RESULT, read_result
+from ttt_eval.reports.results import read_result
 from ttt_eval.reports.runs import run_report, runs_report
 from ttt_eval.reports.sweep import sweep_report
+from ttt_eval.result_store import RESULT
 from ttt_eval.run_files import REPORT
 
 

@@ -16,9 +16,9 @@ from ttt_envs.core.files import read_json
 from ttt_envs.game.phantom import game_from_dict
 from ttt_eval.matches.score import Score
 from ttt_eval.matches.sprt import SPRT
+from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
 
-RESULT = "result.json"
 MAX_BYTES = 1 << 26
 """Maximum size of a result in bytes."""
 

@@ -14,9 +14,10 @@ from ttt_eval.metrics import Metric, metric
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 from ttt_eval.reports.results import SweepResult, read_result
+from ttt_eval.result_store import TABLE
 from ttt_eval.run_files import REPORT, RunDirectory
 from ttt_eval.statistics import Interval
-from ttt_eval.sweep import AGENT, TABLE, setting_name, varied_options
+from ttt_eval.sweep import AGENT, setting_name, varied_options
 
 MAX_SHOWN = 200
 """Maximum number of settings in the table of the page, best first."""
