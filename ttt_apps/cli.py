@@ -566,11 +566,14 @@ def format_value(value: Any) -> str:
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
-    """Return a table of JSON-ready rows: their keys are its columns, but those without a value in any row."""
+    """Return a table of JSON-ready rows: their keys are its columns, but those without a value in any row.
+
+    Without rows it prints nothing but an empty line.
+    """
     rows = list(rows)
     columns = {name: [row.get(name) for row in rows] for row in rows for name in row}
     columns = {name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)}
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=(rows and title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, cells in columns.items():
         is_text = all(isinstance(cell, str | list) for cell in cells)
         table.add_column(name.replace("_", " "), justify="left" if is_text else "right", overflow="fold")
