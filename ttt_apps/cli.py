@@ -123,6 +123,8 @@ Even = Annotated[int, _whole_number(low=2, step=2)]
 """Number of games in pairs with the seats swapped."""
 UNSAID: Any = tyro.conf.arg(help_behavior_hint="")
 """In place of tyro's "(default: None)", where the help says what happens without an option."""
+ONE_OF: Any = tyro.conf.create_mutex_group(required=False, title="one of these")
+"""Options of a command that exclude each other."""
 # in place of unions with None, whose messages name both types
 OptionalNatural = Annotated[int | None, _whole_number(low=0), UNSAID]
 OptionalPositive = Annotated[int | None, _whole_number(low=1), UNSAID]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, TextIO
 
@@ -38,13 +39,13 @@ class Play(cli.TrustOptions, cli.GameOptions):
     """seed of all random numbers: the same seed and moves give the same game; default: a new one each time"""
     log: cli.OptionalPath = None
     """file to which games are appended when they end"""
-    replay: cli.OptionalPath = None
+    replay: Annotated[cli.OptionalPath, cli.ONE_OF] = None
     """show a game of such a file, move by move, instead of playing"""
     number: cli.OptionalPositive = None
     """with --replay: which game, counted from 1; default: the first"""
     input: cli.OptionalPath = None
     """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
-    gomocup: tyro.conf.FlagCreatePairsOff[bool] = False
+    gomocup: Annotated[tyro.conf.FlagCreatePairsOff[bool], cli.ONE_OF] = False
     """run the opponent as an engine of the Gomocup protocol, started by a tournament manager; default: timed, a search
     by the manager's times"""
     web: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -66,6 +67,9 @@ class Play(cli.TrustOptions, cli.GameOptions):
         from ttt_eval.matches.games import append_games
 
         if self.replay is not None:
+            cli.check_no_effect(
+                self, "with --replay", *cli.GAME_FIELDS, "opponent", "seat", "games", "seed", "log", "input", "trust"
+            )
             replay(console, self.replay, self.number or 1)
             return
         cli.check_no_effect(self, "without --replay FILE", "number")
@@ -107,10 +111,7 @@ def _main(words: list[str]) -> None:
     options = cli.parse(Play, words, cli.installed_names("play.py"))
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
-    if options.input is None:
-        options.run(cli.PlainConsole(), sys.stdin)
-        return
-    with open(options.input, encoding="utf-8", errors="replace") as lines:
+    with open(options.input, encoding="utf-8", errors="replace") if options.input else nullcontext(sys.stdin) as lines:
         options.run(cli.PlainConsole(), lines)
 
 

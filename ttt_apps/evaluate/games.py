@@ -27,13 +27,13 @@ class Games(cli.JsonOptions):
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """a log of games, or games as text"""
-    text: tyro.conf.FlagCreatePairsOff[bool] = False
+    text: Annotated[tyro.conf.FlagCreatePairsOff[bool], cli.ONE_OF] = False
     """print the games as readable text"""
     number: cli.OptionalPositive = None
     """only the game with this number, from 1"""
-    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
+    out: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE"), cli.ONE_OF] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
-    explain: cli.OptionalPositive = None
+    explain: Annotated[cli.OptionalPositive, cli.ONE_OF] = None
     """explain the result of the game with this number, from 1: by the values of its moves and the luck of its skips"""
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
     """values that explain a game and correct scores for the luck of skips, as in evaluate.py match"""
@@ -41,10 +41,10 @@ class Games(cli.JsonOptions):
     def run(self) -> None:
         """Read, check, and print or write."""
         if self.explain is not None:
-            cli.check_no_effect(self, "with --explain", "number", "text", "out")
+            cli.check_no_effect(self, "with --explain", "number")
             self._explain(self.explain)
         elif self.out is not None:
-            cli.check_no_effect(self, "with --out", "text", "json", "luck_correction")
+            cli.check_no_effect(self, "with --out", "json", "luck_correction")
             self._write(self.out)
         elif self.text:
             cli.check_no_effect(self, "with --text", "json", "luck_correction")

@@ -41,11 +41,11 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """name of the model, as the endpoint knows it"""
-    endpoint: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL")] = ""
+    endpoint: Annotated[cli.TextOption, tyro.conf.arg(metavar="URL"), cli.ONE_OF] = ""
     """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from OPENAI_API_KEY"""
     answers: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl")] = None
     """file of the answers; default: one of endpoint and model in the user's cache"""
-    prompts: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    prompts: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl"), cli.ONE_OF] = None
     """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the number of prompts and of tokens, with --price what they cost, and stop"""
@@ -86,8 +86,6 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        if self.endpoint:
-            cli.check_no_effect(self, "with --endpoint, which is asked", "prompts")
         if not self.dry_run:
             cli.check_no_effect(self, "without --dry-run", "price")
         game, every = self.game_for(self.opponent), self.positions == "all"

@@ -62,7 +62,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     default exact with skips on boards of up to 12 cells, else off"""
     games: cli.OptionalEven = None
     """number of games, even, in a tournament of each pairing; default: 1,000, and at most 40,000 with --sprt"""
-    sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, cli.UNSAID] = None
+    sprt: Annotated[tuple[float, float] | None, TWO_NUMBERS, cli.UNSAID, cli.ONE_OF] = None
     """play until one of two Elo differences of A minus B is accepted: A is no better than ELO0, or at least ELO1
     better"""
     alpha: float = 0.05
@@ -72,7 +72,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     clock: Annotated[cli.TextOption, tyro.conf.arg(metavar="SECONDS+INCREMENT")] = ""
     """clock of two players, as in 10+0.1: seconds per game, and increment in seconds per move. A player without time
     loses"""
-    log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE")] = None
+    log: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE"), cli.ONE_OF] = None
     """of a match: new file, to which all games are written as they are played"""
     anchor: cli.OptionalText = None
     """of a tournament: policy with rating 0; default: the mean of all is 0"""
@@ -98,7 +98,6 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             cli.check_no_effect(self, "without --sprt ELO0 ELO1", "alpha", "beta", "out", "no_report")
             self._play_match()
         else:
-            cli.check_no_effect(self, "with --sprt", "log")
             self._play_test(*self.sprt)
 
     def _settings(self) -> MatchSettings:
