@@ -69,13 +69,14 @@ class GameConfig:
 
     def _make_games(self) -> tuple[AnyGame, ...]:
         chances = self.skip_chance if isinstance(self.skip_chance, (tuple, list)) else (self.skip_chance,)
-        if chances is self.skip_chance and (len(chances) < 2 or len(set(chances)) < len(chances)):
+        rules = {name: getattr(self, name) for name in ("gravity", "overlines", "misere", "torus")}
+        games = tuple(Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances)
+        if chances is self.skip_chance and (len(games) < 2 or len(set(games)) < len(games)):
             raise ValueError(
                 f"skip_chance={self.skip_chance!r} must have two or more different values, all of them drawn equally "
                 f"often: write skip_chance=(0, 0.5), or a number"
             )
-        rules = {name: getattr(self, name) for name in ("gravity", "overlines", "misere", "torus")}
-        return tuple(Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances)
+        return games
 
     @property
     def game(self) -> AnyGame:
