@@ -389,7 +389,7 @@ def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
                 np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
                 with _open_archive(run) as part:
-                    for name in part.namelist():
+                    for name in filter(None, part.namelist()):  # damage gives an entry no name: none can be written
                         archive.writestr(name, part.read(name))
 
     write_atomically(path, write)
