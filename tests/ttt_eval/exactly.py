@@ -23,7 +23,7 @@ from ttt_eval.exact.dynamic_programming import (
 )
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
-SMALL_VARIANTS = [replace(Game(2, 3, 2 + number % 2), **rules) for number, rules in enumerate(plain.COMBINATIONS)]
+SMALL_VARIANTS = [replace(Game(2, 3, 3 - number % 2), **rules) for number, rules in enumerate(plain.COMBINATIONS)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
