@@ -116,6 +116,7 @@ def test_one_position_of_each_class_is_queried(game):
         call(claiming)
         assert len(set(canonical_queries(game, claiming.queries))) == len(claiming.queries)
         assert len(claiming.queries) < len(plain_one.queries) / 2
+        assert set(claiming.queries) <= set(plain.moves_of(game))  # with the colours that games can reach
 
 
 def test_while_training_queries_each_position_once():
