@@ -122,6 +122,7 @@ def test_updates_draw_from_the_latest_decisions():
     learner = build(buffer_size=3, batch_size=200, learning_rate=0.01)
     for row in ((A, 5, -1, 0, A), (A, 2, 1, 0, A), (B, 1, 0, 1, A), (C, 8, 0, -1, A)):
         learner.update(transition(row))
+        assert learner.replay.draw(50).any(axis=1).all()  # no row that is still empty
     arrays = learner.state
     assert arrays["replay.added"] == 4
     assert arrays["replay.rows"].shape == (3, 21)
