@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.base import concatenate
-from learners.mlp import TFNet, dense_layers, forward, layer_shapes
+from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
 from learners.value_net import PRESETS, ValueNetConfig, hold_out, make_teacher, play_training_games
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.boards import one_ply_ahead
@@ -139,3 +139,9 @@ def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
     best = int(np.argmin([row["held_out_loss"] for row in rows]))
     assert best < 3  # a large rate does not end at the lowest error
     assert_array_equal(biases[-1], biases[best])
+    trained = training(iterations=0, held_out=0.0, symmetries="all")
+    trained.run()
+    obs, value, *_ = trained.examples
+    layers = dense_layers(trained.learner.weights, (*PRESETS["40-20"][1], "linear"))
+    errors = [forward(planes(obs[:, image]), layers)[:, 0] - value for image in symmetries(SKIP)]
+    assert trained.logged["loss"] == pytest.approx(np.square(errors).mean(), rel=1e-5)
