@@ -120,6 +120,8 @@ def test_later_updates_are_those_of_the_sources(method, before):
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
     change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
     assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
+    # fictitious play has averaged once: half of a move of 6, and half of a best response that is not it
+    assert np.exp(trained(SMALL, 1, method="fictitious-play").learner.logits[0].min()) == pytest.approx(1 / 12)
 
 
 @pytest.mark.parametrize("method", METHODS)
