@@ -7,6 +7,7 @@ import plain
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ttt_envs import Boards
+from ttt_envs.game import reference
 from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
 
 
@@ -49,11 +50,10 @@ class PlainTree:
         """The cells where a player would complete a line."""
         cells = self.cells[node]
         own = {cell for cell, stone in enumerate(cells) if stone == player + 1}
-        return [
-            c
-            for c in range(len(cells))
-            if cells[c] == 0 and any(c in line and line <= own | {c} for line in self.lines)
-        ]
+        return [c for c in self.legal(node) if any(c in line and line <= own | {c} for line in self.lines)]
+
+    def legal(self, node):
+        return reference.legal_cells(self.game, set(np.flatnonzero(self.cells[node]).tolist()))
 
     def look(self, node):
         """A position is met: it is won or lost at once, or evaluated."""
@@ -68,7 +68,7 @@ class PlainTree:
         elif node and len(blocks) > 1:
             self.exact_values[node] = -1.0
         else:
-            sensible = [int(cell) for cell in wins or blocks or np.flatnonzero(np.array(cells) == 0)]
+            sensible = wins or blocks or self.legal(node)
             boards = Boards(np.array([cells], np.int8), np.array([mover], np.int8))
             if hasattr(self.evaluator, "evaluate"):
                 logits, values = self.evaluator.evaluate(boards)

@@ -50,12 +50,13 @@ def searched(game, boards, simulations, leaf=None, **more):
     st.sampled_from([0.3, 1.4, 4.0]),
     st.booleans(),
     st.sampled_from([Noise(), NoiseValues()]),
+    st.booleans(),
 )
-@example((3, 3, 3), 0.0, 0, 1.4, True, Noise())  # of two stones that win only one can be blocked
-@example((4, 4, 3), 0.0, 0, 1.4, True, NoiseValues())
-def test_it_agrees_with_a_plain_implementation(shape, skip, seed, c, decisive, leaf):
+@example((3, 3, 3), 0.0, 0, 1.4, True, Noise(), False)  # of two stones that win only one can be blocked
+@example((4, 4, 3), 0.0, 0, 1.4, True, NoiseValues(), False)
+def test_it_agrees_with_a_plain_implementation(shape, skip, seed, c, decisive, leaf, gravity):
     """With an evaluator's priors, and with equal ones."""
-    game = Game(*shape, skip)
+    game = Game(*shape, skip, gravity=gravity)
     boards = plain.positions_of_random_play(game, 2, seed)
     search = searched(game, boards, 60, leaf, c=c, decisive=decisive)
     for row, key in enumerate(keys_for(2).tolist()):
