@@ -138,6 +138,8 @@ def play_random_game(game, rng):
     st.integers(0, 2**32),
 )
 @example(Game(9, 8, 4, gravity=True, torus=True, misere=True), 0)
+@example(Game(9, 9, 3, overlines=False), 8)  # a stone joins too many, and the game goes on
+@example(Game(19, 1, 17, 0.97), 1)  # 16 stones in a row are no line yet
 def test_games_agree_with_the_reference_and_commute_with_symmetries(game, seed):
     played, key, positions, cells, outcome = play_random_game(game, np.random.default_rng(seed))
     draws = [uniform(key, rules.STREAM_SKIP, n) for n in range(game.cells)]
