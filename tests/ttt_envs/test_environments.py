@@ -209,6 +209,10 @@ def test_states_and_copies_go_on_as_the_original(kind):
             env.env.restore_state(blank)
         again = [play_on(env, env.restore(blank, seed=number), 2) for number in (seed, seed)]
         assert again[0] == again[1]
+        env.restore(blank, seed=seed)
+        following = play_on(env, env.reset())
+        env.reset(seed + (kind == "vector"))  # game 1 of a vector has the next seed
+        assert play_on(env, env.reset()) == following  # from the second episode of the seed on
 
     check()
 
@@ -235,7 +239,7 @@ def test_states_count_illegal_actions_and_steps():
     env.step(4)
     state = env.clone_state(include_rng=True)
     for _ in range(2):
-        assert [env.step(4)[3] for _ in range(8)] == [False] * 7 + [True]
+        assert [env.step(4)[2:4] for _ in range(8)] == [(False, False)] * 7 + [(False, True)]
         env.restore_state(state)
     envs = MNKVectorEnv(2, opponent="self", max_episode_steps=3)
     envs.reset(seed=0)
@@ -354,7 +358,7 @@ OVER, NOT_THEIRS, SKIPPED, OF_X = "ooo/xx./... x", "x.o/.../..o o", "oo./.../...
         *(({}, options) for options in ({"unknown": 1}, {"seat": 2}, {"seat": True})),
         *(({}, {"position": text}) for text in (4, "..../.... o", OVER, NOT_THEIRS, SKIPPED)),
         ({"opponent": "self"}, {"seat": 0}),
-        ({"skip_chance": 0.1}, {"position": OF_X}),  # the first stone is o's
+        *(({"skip_chance": 0.1}, {"position": text}) for text in (OF_X, ".../.../... x")),  # the first stone is o's
     ],
 )
 def test_invalid_reset_options_are_refused_and_change_nothing(settings, options):
@@ -400,9 +404,10 @@ def test_games_begin_with_reset():
         with pytest.raises(ResetNeeded):
             env.step([0])
     env = SingleEnv(opponent="self")
+    env.reset()
+    for action in (0, 3, 1, 4, 2):
+        env.step(action)
     for _ in range(2):
-        env.reset()
-        for action in (0, 3, 1, 4, 2):
-            env.step(action)
         with pytest.raises(ResetNeeded):
             env.step(5)
+        env.restore_state(env.clone_state(include_rng=True))  # which is over, too

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from players import Scripted
+from players import Impure, Scripted
 
+from ttt_envs import Boards, Game
 from ttt_envs.agents.policy import sample
 from ttt_envs.envs.single_env import SingleEnv
 
@@ -26,6 +27,13 @@ def test_a_move_without_probability_is_never_drawn(weights, u):
     p = np.array([weights]) / sum(weights)
     for number in (u, 0.0, np.nextafter(1, 0)):
         assert p[0, sample(p, np.array([number]))[0]] > 0
+
+
+def test_what_else_a_policy_draws_differs_at_every_ply_of_every_episode():
+    """In the same position; an episode that goes on would show it only now and then."""
+    keys, plies = np.repeat(np.arange(3, dtype=np.uint64), 3), np.tile(np.arange(3), 3)
+    moves = Impure().act_in_games(Boards.start(Game(19, 19, 5), 9), np.zeros(9, np.int64), keys, plies)
+    assert len(set(moves.tolist())) == 9
 
 
 class AtFault(Scripted):

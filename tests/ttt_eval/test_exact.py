@@ -29,7 +29,6 @@ from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import from_keys
 from ttt_eval.exact.dynamic_programming import (
-    OutcomeProbabilities,
     best_response,
     exploitability,
     exploitation,
@@ -42,8 +41,7 @@ from ttt_eval.exact.dynamic_programming import (
 from ttt_eval.exact.estimate import boards_by_stones
 
 pytestmark = pytest.mark.usefixtures("private_cache")
-GAMES = [T3, SKIP3, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1)]
-GAMES += [replace(game, skip_chance=0.25 * (number // 2 % 2)) for number, game in enumerate(SMALL_VARIANTS)]
+GAMES = [T3, SKIP3, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1), *SMALL_VARIANTS]
 LARGER = [replace(Game(3, 3, 2 + number % 2), **chosen) for number, chosen in enumerate(plain.COMBINATIONS)]
 
 
@@ -58,7 +56,6 @@ def close(ours, expected, atol=1e-12):
 def test_random_play_has_its_known_results(known_values):
     facts = known_values["random_play_values_3x3x3"]
     ours = outcome(T3, "random", "random")
-    assert isinstance(ours, OutcomeProbabilities)
     close(ours, facts["win_draw_loss_of_player_0"])
     assert ours.value == ours.win - ours.loss
     assert ours.value == pytest.approx(float(Fraction(facts["value_at_start"])), abs=1e-12)

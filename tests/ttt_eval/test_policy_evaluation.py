@@ -1,7 +1,6 @@
 """Values, advantages and occupancy of policies, beside the same in plain Python dictionaries."""
 
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -20,8 +19,8 @@ from ttt_eval.exact import evaluate_policy
 SKIP3 = Game(skip_chance=0.25)
 SKIPS = (0.0, 0.25, 0.5)
 SMALL, GAMES = ([Game(*size, skip) for skip in SKIPS] for size in ((2, 3, 2), (3, 3, 3)))
-VARIANTS = [replace(game, skip_chance=0.25 * (number // 2 % 2)) for number, game in enumerate(SMALL_VARIANTS)]
-VARIANTS += [Game(2, 4, 3, 0.5, overlines=False)]  # one player may fill the board without a line of three
+VARIANTS = [*SMALL_VARIANTS, Game(2, 4, 3, 0.5, overlines=False)]
+"""in the last, one player may fill the board without a line of three"""
 PAIRS = {
     "full": ("random", "drawn1"),
     "holes": ("drawn1", "drawn2"),
