@@ -40,15 +40,18 @@ def test_result_is_that_of_the_pairs_in_order(tmp_path):
     np.testing.assert_array_equal(result.score.pairs, total.pairs)
     assert result.decision.accepted == 0
     assert result.decision.low >= result.path[-1][1] > result.decision.low - 3
+    assert result.estimate.mean > total.moments()[0] + 1e-3  # which an early stop at the lower bound makes too low
 
 
 def test_clearly_better_player_is_accepted_early(tmp_path):
-    result = run(tmp_path, "win-or-block")
+    """Far better than either hypothesis: the mean is in its interval although the ratio has gained little for it."""
+    result = run(tmp_path, "win-or-block", SPRT(0, 5))
     assert result.decision.accepted == 1
-    assert result.score.games < 4000
+    assert 128 < result.score.games < 4000
     data = json.loads((tmp_path / RESULT).read_text())
     assert (data["accepted"], data["path"][-1]) == ("elo1", [result.score.games // 2, data["llr"]])
     assert data["elo"]["low"] > 0
+    assert data["score"]["low"] < result.score.moments()[0] < data["score"]["high"]
     assert Score.from_record(data).to_record() == result.score.to_record()
 
 

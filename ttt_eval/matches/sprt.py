@@ -8,7 +8,8 @@ approximations; the ends of the interval are those at which it is near 1 and 0 (
 section 3.6; fishtest estimates Elo in this way).
 
 The walk is that of the log-likelihood ratio. If nearly all pairs are equal, the ratio is far from that of normal
-samples, because rare results weigh more than the variance. So its gain by the mean is measured on the sample itself.
+samples, because rare results weigh more than the variance; and by a mean beyond both hypotheses it gains less than
+between them. So its gain is measured on the sample itself, between the hypotheses, or up to a mean beyond them.
 """
 
 from __future__ import annotations
@@ -194,15 +195,15 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
         moved = np.append(points + (sample_mean - mean) * (counts > 0), (0.0, 1.0))
         return likelihood_ratio(np.append(counts, (0, 0)), moved, score0, score1)
 
-    gain = (ratio(score1) - ratio(score0)) / (score1 - score0)
-    even = score0 - ratio(score0) / gain  # the mean for which both hypotheses are equally likely
+    ends = [min(score0, mean), max(score1, mean)]
+    gain, at_zero = np.polyfit(ends, [*map(ratio, ends)], 1).tolist()
 
     def find(probability: float, standard_error: float) -> float:
         spread = (gain * standard_error) ** 2
         walk = RandomWalk(*test.bounds, looks, spread / looks).coarser()
 
         def excess(true_mean: float) -> float:
-            return walk.probability_of_lower(gain * (true_mean - even) / spread, gain * (mean - even)) - probability
+            return walk.probability_of_lower((gain * true_mean + at_zero) / spread, gain * mean + at_zero) - probability
 
         if excess(0.0) <= 0:
             return 0.0
