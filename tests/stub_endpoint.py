@@ -61,13 +61,14 @@ class Stub:
     def move_of(self, model, position):
         if model == "malformed" or (model == "half-malformed" and answers_badly(self.game, position)):
             return None
-        return MOVES[{"half-malformed": "optimal"}.get(model, model)](self.game, position)
+        return MOVES[{"half-malformed": "random"}.get(model, model)](self.game, position)
 
     def answer(self, body):
         position = read_grid(body["messages"][0]["content"], self.game)
+        assert all(answer["content"].endswith("<move>z99</move>") for answer in body["messages"][1::2])
         action = self.move_of(body["model"], position)
         if action is None:
-            return "I would rather not say: <move>z99</move>"
+            return "I would rather not say. " * 200 + "<move>z99</move>"
         return f"<think>a1? no.</think>I play <move>{coordinate(action, self.game)}</move>"
 
 
