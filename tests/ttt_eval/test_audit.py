@@ -205,9 +205,12 @@ def test_the_first_episodes_of_a_seed_do_not_depend_on_their_number():
 def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(game, start, seat):
     auditor = Auditor(game, "random", "optimal:epsilon=0.6", AuditSettings(seat=seat, episodes=None, position=start))
     audits = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
+    few = [AuditSettings(seat=seat, episodes=40, position=start, seed=seed) for seed in range(4)]
+    sampled = [audit("gae", game, "random", "optimal:epsilon=0.6", settings) for settings in few]
     for kind in ("advantage", "gradient"):
         errors = [getattr(result, kind) for result in audits]
         assert max(each.bias_squared.mean for each in errors) < 1e-24
+        assert min(getattr(result, kind).bias_squared.mean for result in sampled) < 0  # noise is no bias
         variances = [each.variance.mean for each in errors]
         assert variances == sorted(variances) == pytest.approx([each.mse.mean for each in errors])
         assert variances[0] < variances[-1]
