@@ -20,6 +20,7 @@ from ttt_eval.matches.sprt import SPRT, SequentialMatch
 from ttt_eval.matches.tournament import Tournament, bradley_terry
 from ttt_eval.reports.formats import duration, format_elo, format_interval, likelihood, number
 from ttt_eval.reports.pages import write_page
+from ttt_eval.reports.parts import interval_cells
 from ttt_eval.reports.results import MAX_BYTES
 from ttt_eval.result_store import RESULT
 from ttt_eval.run_files import REPORT
@@ -263,6 +264,7 @@ def test_numbers_as_text():
     assert [*map(likelihood, (1.0, 0.0, 0.998))] == ["over 99.9%", "below 0.1%", "99.8%"]
     assert [*map(duration, (3.14e-6, 0.0021, 2.5))] == ["3.14 us", "2.1 ms", "2.5 s"]
     assert [*map(number, (0.0, 1 - 1e-12, 0.25, 3.2e-5))] == ["0", "1", "0.2500", "3.2e-05"]
+    assert interval_cells([Interval(0.5, 0.25, 1.0)], str, (0.0, 1.0))[0].reach == [25, 50, 100]
 
 
 @in_browser
