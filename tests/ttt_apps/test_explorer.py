@@ -272,6 +272,9 @@ def test_offered_policies_move_reproducibly(client):
         cell = ask(client, "move", game=game, moves="b2+", seed=1, policy=spec)["cell"]
         assert cell != cell_at("b2", Game(**game)), spec
         assert ask(client, "move", game=game, moves="b2+", seed=1, policy=spec)["cell"] == cell
+    games = [{"game": SKIPS, "seed": seed, "policy": "random"} for seed in range(8)]
+    steps = [ask(client, "move", **each, moves="a1")["cell"] - ask(client, "move", **each)["cell"] for each in games]
+    assert not set(steps) <= {0, 1}  # as one random number at both plies would choose among the free cells
 
 
 # ---------------------------------------------------------------------------------------------------------------------

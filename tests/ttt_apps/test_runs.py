@@ -178,7 +178,7 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
 
 def test_finished_run_is_extended_and_never_shortened(tmp_path, capsys):
     assert "is no run" in error_of(capsys, train.main, "--resume", tmp_path / "run")
-    train.main(options("q-learning", tmp_path / "run", games=300))
+    train.main(options("q-learning", tmp_path / "run", games=300, batch=400))
     assert "--games 200" in error_of(capsys, train.main, "--resume", tmp_path / "run", "--games", "200")
     assert "--overwrite" in error_of(capsys, train.main, *options("q-learning", tmp_path / "run"))
     train.main(["--resume", str(tmp_path / "run"), "--games", "500"])
