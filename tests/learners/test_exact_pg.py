@@ -77,14 +77,14 @@ def test_gradient_is_the_policy_gradient(game, opponent, seat):
 
 def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
     """With the opponent's policy, the action values at the last move are constant: closed forms."""
-    steps, rate, temperature = 7, 0.5, 0.2
+    game, steps, rate, temperature = Game(2, 3, 3, 0.25), 7, 0.5, 0.2
     learners = {
-        method: trained(SMALL, steps, "random", method=method, learning_rate=rate, temperature=temperature,
+        method: trained(game, steps, "random", method=method, learning_rate=rate, temperature=temperature,
                         anneal=False).learner
         for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "r-nad")
     }  # fmt: skip
     graph = learners["r-nad"].graph
-    rows = np.flatnonzero(graph.legal.sum(axis=1) == 2)  # two moves, of which one may win
+    rows = np.flatnonzero(graph.legal.sum(axis=1) == 2)  # two moves, of which one may win, as with three to win
     wins = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True)).action_values[rows]
     for method, factor in {
         "natural-gradient": steps * rate,
