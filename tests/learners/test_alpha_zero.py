@@ -67,6 +67,7 @@ def test_value_targets_of_perfect_searches_are_exact_despite_random_moves(td_lam
     steps = np.diff(np.count_nonzero(examples.obs, axis=1))
     assert set(steps[steps >= 0]) == {1}  # every position, game by game
     assert (steps < 0).sum() == 59
+    game = Game(misere=True)  # in which a random first move may lose
     never = play_games(AlphaZeroConfig(opening=0, epsilon=0), game, Perfect(game), KEY, range(20))
     assert not never.results.any()
     assert abs(never.value).max() < 1e-6

@@ -59,14 +59,15 @@ def test_logs_are_merged_and_players_selected(log, tmp_path):
 def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
     moves = tuple(Move(cell) for cell in (0, 3, 1, 4, 2))
     games = [
+        PlayedGame(Game(), ("a", "b"), moves[2:], 0, opening="o../x../... o"),  # its moves are no early ones
         PlayedGame(Game(), ("a", "b"), moves, 0),
         PlayedGame(Game(), ("a", "b"), moves[:3], None),
         PlayedGame(Game(), ("a", "b"), moves[:2], 1, forfeit="time"),
     ]
     write_games(tmp_path / "log", games)
-    book = book_from_games([tmp_path / "log"], plies=9, tell=quiet)
-    assert (book.games, book.results.sum()) == (1, 5)
-    write_games(tmp_path / "open", games[1:])
+    book = book_from_games([tmp_path / "log"], plies=2, tell=quiet)
+    assert (book.games, book.results.sum()) == (1, 2)
+    write_games(tmp_path / "open", games[2:])
     write_games(tmp_path / "4", [PlayedGame(Game(4, 4, 4), ("a", "b"), (Move(0),), None)])
     for names, player in (("open", None), ("log 4", None), ("log", "nobody")):
         with pytest.raises(ValueError, match=r"make|name"):
