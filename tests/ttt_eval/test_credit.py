@@ -131,9 +131,10 @@ def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
 
 def test_a_player_who_stops_has_lost():
     text = TextGame(Game(), opponent="self")
-    for answer in ("b2", "a1", "nonsense", "more nonsense"):
+    for answer in ("nonsense", "b2", "a1", "nonsense", "more nonsense"):
         text.step(answer)
     first, second = (describe_seat(text, seat, optimal_credit(text.game)) for seat in (0, 1))
-    assert first[1] == {"result": -1, "regret": 0, "illegal": -2}
+    assert first[1] == {"result": -1, "regret": 0, "illegal": -3}
     assert second[1] == {"result": 0, "regret": 0, "illegal": 0}
+    assert [TurnReward(text.game, illegal=1.0)(text.turns, seat) for seat in (0, 1)] == [-1, 0]
     assert len(first[0]) == len(second[0]) == 1

@@ -103,8 +103,8 @@ def test_result_file(measured, tmp_path):
 
 
 def test_pareto_front():
-    # cheapest, weaker and dearer, strong, as strong and dearer
-    assert pareto_front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    # cheapest, weaker at the same cost, strong, as strong and dearer
+    assert pareto_front([0, -5, 300, 300], [2, 2, 3, 4]) == [True, False, True, False]
     assert pareto_front([0, 100], None) == [None, None]
 
 

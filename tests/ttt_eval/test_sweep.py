@@ -33,8 +33,8 @@ def test_file_describes_all_combinations(tmp_path):
     assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
     assert sweep.varied_options(rows) == ["games", "epsilon", "layers", "learner"]
     assert read(tmp_path, "") == ([{}], [0])
-    once = 'seeds = [7, 3]\nfixed = {agent = "random"}\ngrid = {epsilon = [0.1, 0.3]}'  # which no agent has
-    assert read(tmp_path, once) == ([{"agent": "random"}], [7, 3])
+    # an agent has none of the settings of learners
+    assert read(tmp_path, "seeds = [7, 3]\nfixed.agent = 'x'\ngrid.games = [1, 2]") == ([{"agent": "x"}], [7, 3])
 
 
 def test_setting_as_a_command_line():

@@ -123,8 +123,8 @@ def test_while_training_queries_each_position_once():
     game = SIX
     for sides in SIDES[::3]:
         learner = Claiming(Averaged(game), *sides)
-        measure = training_callback(game, Drawn(game, seed=5), 10, games=10)
-        result = measure(10, learner)
+        measure = training_callback(game, Drawn(game, seed=5), 10, games=40, start=15)
+        result = measure(20, learner)  # the next multiple of 10
         assert len(set(learner.queries)) == len(learner.queries)
         assert result["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)
         assert result["regret"] == pytest.approx(regret(game, learner.policy), abs=1e-12)

@@ -43,8 +43,8 @@ def test_difference_of_two_players_is_that_of_their_score():
     counts = np.array(pairs) + PRIOR
     assert first.mean - second.mean == pytest.approx(elo_from_score(counts @ np.arange(5) / 4 / counts.sum()), abs=1e-6)
     assert first.mean == pytest.approx(-second.mean)
-    by_wilson = elo(Score.from_pentanomial(pairs))
-    by_sampling = rate({(0, 1): pairs}, 2, anchor=1)
+    by_wilson = elo(Score.from_pentanomial([4 * count for count in pairs]))
+    by_sampling = bradley_terry({(0, 1): (np.array(pairs), 4.0)}, 2, anchor=1)  # each as good as four pairs
     assert by_sampling[1] == (0, 0, 0)
     assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
 
