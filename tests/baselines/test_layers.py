@@ -35,7 +35,8 @@ def test_values_of_4x4_satisfy_the_bellman_equation(skip_chance, known_values):
 
 def test_values_above_16_cells_are_float32():
     ours = build_once(LONG)
-    assert (ours.error, ours.tie) == (18 * 2**-25, 1e-9 + 36 * 2**-25)  # two moves may be rounded apart
+    # two moves may be rounded apart
+    assert (ours.dtype, ours.error, ours.tie) == (np.float32, 18 * 2**-25, 1e-9 + 36 * 2**-25)
     plain.assert_bellman_equation(ours, plain.positions_of_random_play(LONG, 50), 2**-25)
 
 

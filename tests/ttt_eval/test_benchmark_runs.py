@@ -300,7 +300,7 @@ def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, capsys)
         for name in ("interquartile_mean", "mean"):
             assert float(line[name]) == pytest.approx(entry[name][0], abs=6e-4)
         for task, score in entry["tasks"].items():
-            assert float(line[task]) == pytest.approx(score, abs=6e-4)
+            assert line[task] == f"{round(score, 3) + 0.0:.3f}"  # without -0.000
 
 
 # ---------------------------------------------------------------------------------------------------------------------
