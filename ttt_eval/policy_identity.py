@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,15 +34,12 @@ def _files_of(spec: str) -> Iterator[Path]:
     module_spec = find_spec(module) if module else None
     if module_spec is not None and module_spec.origin:
         yield Path(module_spec.origin)
-    for value in (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed))):
-        path = None if value is None or "\0" in value else Path(value)
-        if path is None or len(value or "") > 1000:
-            continue
-        if path.is_file():
-            yield path
-        elif path.is_dir():
+    for value in filter(None, (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed)))):
+        if os.path.isfile(value):
+            yield Path(value)
+        elif os.path.isdir(value):
             # of a run its weights and config, of a database its hashes; figures and pages do not affect a move
             names = ("config.json", "manifest.json", "*.npz", "*.zip", "*.keras")
-            yield from sorted({file for name in names for file in path.glob(name) if file.is_file()})
-        elif set("(:") & set(value or "") or value in POLICIES:
-            yield from _files_of(str(value))
+            yield from sorted({file for name in names for file in Path(value).glob(name) if file.is_file()})
+        elif set("(:") & set(value) or value in POLICIES:
+            yield from _files_of(value)

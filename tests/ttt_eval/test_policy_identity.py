@@ -10,7 +10,7 @@ def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
     run.mkdir()
     (run / "config.json").write_text("{}")
     (run / "checkpoint.npz").write_bytes(b"1")
-    identities = [policy_identity(f"run:{run}"), policy_identity(f"expectiminimax:leaf=(run:{run})")]
+    identities = [policy_identity(f"run:{run}"), policy_identity(f"expectiminimax:leaf=(run:{run},w={'0' * 1000})")]
     assert identities[0] == identities[1] != ""
     (run / "metrics.jsonl").write_text("what happened")
     assert policy_identity(f"run:{run}") == identities[0]
