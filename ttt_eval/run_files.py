@@ -80,7 +80,8 @@ def run_folder(spec: str) -> Path | None:
 
 
 def list_run_folders(spec: str) -> list[Path]:
-    """Return the folders of the runs that a spec string names, itself or in its arguments, as in ``leaf=(run:PATH)``.
+    """Return the folders of the runs that a spec string names, itself or in its arguments at any depth, as in
+    ``leaf=(run:PATH)``.
 
     Raises:
         ValueError: the string does not parse.
@@ -90,7 +91,7 @@ def list_run_folders(spec: str) -> list[Path]:
         return [folder]
     parsed = parse_spec(spec)
     values = (parsed.unkeyed or "", *parsed.keyed.values())
-    return [folder for value in values if value.startswith("run:") for folder in list_run_folders(value)]
+    return [folder for value in values if "run:" in value for folder in list_run_folders(value)]
 
 
 class RunDirectory:

@@ -119,7 +119,7 @@ def test_output_shows_names_without_markup_and_without_control_characters(termin
     "command",
     [
         "exploitability expectiminimax:depth=1,leaf=(RUN)",
-        "match random RUN --games 2",
+        "match random timed:search=(expectiminimax:depth=1,leaf=(RUN)),max-depth=1 --games 2",
         "audit gae --opponent RUN --episodes 50",
     ],
 )
