@@ -245,7 +245,7 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
 def test_an_address_that_is_none_is_refused_without_its_secret():
     """And one where nothing listens, before any request."""
     secret = "http://u:secret@localhost/v1", "http://localhost/?key=secret"
-    for url in ("localhost", "ftp://localhost", *secret, "http://localhost:9/v1"):
+    for url in ("localhost", "ftp://localhost", *secret, "http://localhost:9/v1", "http://localhost:x/v1"):
         with pytest.raises(ValueError, match="localhost") as end:
             make_ask(url, 8)
         assert "secret" not in str(end.value)

@@ -65,13 +65,13 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     random move"""
     temperature: float = 0.0
     """temperature of the model"""
-    max_tokens: cli.Count = 1024
+    max_tokens: cli.Positive = 1024
     """maximum number of tokens of an answer"""
     fields: Annotated[str, tyro.conf.arg(metavar="JSON")] = "{}"
     """further fields of requests; null leaves one out: '{"max_tokens": null, "max_completion_tokens": 1024}'"""
     seed: cli.Natural = 0
     """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
-    concurrency: cli.Count = 8
+    concurrency: cli.Positive = 8
     """maximum number of requests at a time"""
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
     """value function that corrects the luck of games; default: exact with skips on boards of up to 12 cells, else

@@ -181,7 +181,7 @@ def make_ask(url: str, concurrency: int) -> Ask:
         )
     try:
         httpx.head(url, timeout=10)
-    except httpx.ConnectError as problem:  # the client would repeat its requests
+    except (httpx.ConnectError, httpx.InvalidURL) as problem:  # the client would repeat its requests
         raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
     except httpx.HTTPError:
         pass
