@@ -28,7 +28,7 @@ EVALUATE = [
     ("exploitability random --size 5", "memory"),
     # what contradicts itself, or has no effect
     ("match random random --phantom classic", "--phantom"),
-    ("match random random --sprt 20 0", "elo0=20"),
+    ("match random random --sprt 0 1e6", "elo1=1e+06"),
     # files and positions
     ("exploitability run:runs/frist", "runs/frist"),
     ("compare runs/first runs/first --out a.pdf", ".html"),

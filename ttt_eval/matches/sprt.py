@@ -33,6 +33,8 @@ from ttt_eval.matches.score import Score
 from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
 
+MAX_ELO = 4_000
+"""Maximum Elo difference of a hypothesis: the score of one that is larger rounds to 1."""
 MAX_LOOKS = 100
 """Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer."""
 _GRID = 201
@@ -75,8 +77,8 @@ class SPRT:
     """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
 
     def __post_init__(self) -> None:
-        if not self.elo0 < self.elo1:
-            raise ValueError(f"elo0={self.elo0:g} is not below elo1={self.elo1:g}: the test is between the two")
+        if not -MAX_ELO <= self.elo0 < self.elo1 <= MAX_ELO:
+            raise ValueError(f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo of 0")
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
                 raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
