@@ -51,7 +51,7 @@ def score_of(pairs):
 def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
     score, test = score_of(pairs), SPRT(0, 30)
     decision = test.decide(score)
-    settings = {**SETTINGS, "a": a, "b": b, "most_games": 4000}
+    settings = {**SETTINGS, "a": a, "b": b, "most_games": 4000, "clock": "9+1"}
     return SequentialMatch(test, score, decision, [(100, decision.llr)], settings, differences).to_dict()
 
 
@@ -209,7 +209,7 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     words = shlex.split(text[text.index("python evaluate.py") :])
     evaluate([*words[2:], "--games", "256", "--out", str(tmp_path / "again"), "--no-report"])
     again = json.loads((tmp_path / "again" / RESULT).read_text())
-    for name in ("game", "a", "b", "seed", "openings", "test", "differences"):
+    for name in ("game", "a", "b", "seed", "openings", "clock", "test", "differences"):
         assert again[name] == results["sprt"][name], name
     assert not (tmp_path / "again" / REPORT).exists()
 

@@ -26,7 +26,7 @@ def sprt_report(result: SprtResult) -> Report:
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
     ]
-    options = {"alpha": test.alpha, "beta": test.beta, "games": result.most_games}
+    options = {"alpha": test.alpha, "beta": test.beta, "games": result.most_games, "clock": result.raw.get("clock")}
     again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)
     sections: dict[str, Parts] = {
         "": [Text(f"{_describe_decision(result)} A is {a}, B is {b}."), parts.forfeits(score, a, b)],
