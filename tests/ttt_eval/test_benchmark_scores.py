@@ -12,7 +12,7 @@ from ttt_eval.benchmark import TASKS, comparison
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.scores import CheckpointScore, RunScore, SubmissionScores, read_scores, to_json
 from ttt_eval.benchmark.submission import Cost
-from ttt_eval.reports.benchmark import describe_leader, write_benchmark
+from ttt_eval.reports.benchmark import describe_leader, report_command, write_benchmark
 
 # float64[5 runs, 6 tasks]
 RUNS, COLUMNS = np.ogrid[:5, :6]
@@ -138,13 +138,13 @@ def page(tmp_path_factory):
     values = ("one <b>", -0.9, 1.5), ("two", -0.5, 15.0), ("three", -0.7, 30.0)
     entries = [submission(name, tasks, range(5), lift=lift, cost=Cost(cpu_s)) for name, lift, cpu_s in values]
     scores = to_file(folder / "scores.json", *entries)
-    write_benchmark(folder / "page.html", compare_submissions(read_scores(scores)), [scores])
+    write_benchmark(folder / "page.html", compare_submissions(read_scores(scores), 3), report_command([scores], (), 3))
     return folder / "page.html"
 
 
 def test_the_page_begins_with_the_verdict(page):
     text = read_page(page).text()
-    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report")
+    parts = ("two is best of 3", "Axes", "Tasks", "evaluate.py bench report", "--seed 3")
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 

@@ -211,9 +211,10 @@ class BenchReport(cli.JsonOptions):
             raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
         submissions = [submission for path in self.submissions for submission in self._read(path)]
         comparison = compare_submissions(submissions, self.seed, self.task)
-        page = pages.write_benchmark(self.out, comparison, self.submissions, self.task)
+        command = pages.report_command(self.submissions, self.task, self.seed)
+        page = pages.write_benchmark(self.out, comparison, command)
         if self.markdown is not None:
-            text = pages.leaderboard_markdown(comparison, self.submissions, self.task)
+            text = pages.leaderboard_markdown(comparison, command)
             write_atomically(self.markdown, lambda file: file.write(text.encode()))
         rows = [
             {

@@ -15,16 +15,15 @@ from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
 _score = partial(formats.format_interval, write=formats.three_digits)
 
 
-def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> Path:
+def write_benchmark(out: Path, comparison: Comparison, command: str) -> Path:
     """Write the page of submissions, and return its path.
 
     Args:
         out: path of the page.
         comparison: of the submissions.
-        sources: the arguments of the command, to repeat it.
-        tasks: those of its option ``--task``.
+        command: of :func:`report_command`.
     """
-    return page.write_report(out, benchmark_report(comparison, f"{report_command(sources, tasks)} --out {out}"))
+    return page.write_report(out, benchmark_report(comparison, f"{command} --out {out}"))
 
 
 def benchmark_report(comparison: Comparison, command: str = "") -> Report:
@@ -54,18 +53,16 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
     return Report(f"Benchmark ttt-exact {VERSION}", describe_leader(comparison), [], sections)
 
 
-def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> str:
+def report_command(sources: Sequence[Path], tasks: Sequence[str] = (), seed: int = 0) -> str:
     """Return the command of a report, without its outputs."""
-    return shlex.join(
-        ["python", "evaluate.py", "bench", "report", *map(str, sources), *(["--task", *tasks] if tasks else [])]
-    )
+    options = [*(["--task", *tasks] if tasks else []), *(["--seed", str(seed)] if seed else [])]
+    return shlex.join(["python", "evaluate.py", "bench", "report", *map(str, sources), *options])
 
 
-def leaderboard_markdown(comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> str:
-    """Return the command, the leaderboard and mean scores of tasks in Markdown; see :func:`write_benchmark`."""
+def leaderboard_markdown(comparison: Comparison, command: str) -> str:
+    """Return a command, the leaderboard and mean scores of tasks in Markdown; see :func:`write_benchmark`."""
     intro = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are of a bootstrap."
-    command = f"`{report_command(sources, tasks)} --markdown FILE`"
-    lines = [command, "", intro, *comparison.notes, "", *page.markdown(_leaderboard(comparison))]
+    lines = [f"`{command} --markdown FILE`", "", intro, *comparison.notes, "", *page.markdown(_leaderboard(comparison))]
     return "\n".join([*lines, "", page.words("task means"), "", *page.markdown(_task_means(comparison)), ""])
 
 
