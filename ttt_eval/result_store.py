@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
@@ -124,6 +124,25 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     """Write rows as CSV, atomically."""
     csv.writer(text := StringIO(), lineterminator="\n").writerows(rows)
     write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+
+
+def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: str) -> Path:
+    """Return the path of a ``.json`` file, or of a built-in set by its name.
+
+    Args:
+        name: the name or the path.
+        folder: folder of the built-in sets.
+        names: their names.
+        what: a set of them in words, for the error message.
+
+    Raises:
+        ValueError: no such name.
+    """
+    if str(name).endswith(".json"):
+        return Path(name)
+    if str(name) not in names:
+        raise ValueError(f"there is no {what} {str(name)!r}: choose {', '.join(names)}, or a .json file")
+    return folder / f"{name}.json"
 
 
 def read_hashed_json(

@@ -105,6 +105,6 @@ def test_damaged_files_are_refused(small, tmp_path, damage):
         data["sha256"] = hash_data(data)
     path = tmp_path / "x.json"
     path.write_text(json.dumps(data))
-    for name in (path, "9x9-5"):
+    for name in (path, "9x9-5", "../proved_positions/5x5-4"):
         with pytest.raises(ValueError, match=str(name)):
             read_proved(name)

@@ -21,7 +21,7 @@ from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.game import Game
 from ttt_eval.exact.policy_cache import make_policy_once
-from ttt_eval.result_store import read_hashed_json
+from ttt_eval.result_store import path_of_set, read_hashed_json
 from ttt_eval.statistics import Interval, wilson
 
 PROVED_POSITIONS_FOLDER = Path(__file__).parents[1] / "data" / "proved_positions"
@@ -97,9 +97,7 @@ def read_proved(name: str | Path) -> Positions:
         OSError: no file, or one that cannot be read.
         ValueError: no such set, a damaged file.
     """
-    path = Path(name) if str(name).endswith(".json") else PROVED_POSITIONS_FOLDER / f"{name}.json"
-    if path.parent == PROVED_POSITIONS_FOLDER and str(name) not in SETS:
-        raise ValueError(f"there are no proven positions of {name}: choose {', '.join(SETS)}, or a .json file")
+    path = path_of_set(name, PROVED_POSITIONS_FOLDER, SETS, "set of proven positions")
     return read_hashed_json(path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions")
 
 

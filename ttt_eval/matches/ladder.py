@@ -39,7 +39,7 @@ from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.tournament import DRAWS, bradley_terry
 from ttt_eval.metrics import LOSSES
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import RESULT, Unit, collect_results, read_hashed_json
+from ttt_eval.result_store import RESULT, Unit, collect_results, path_of_set, read_hashed_json
 from ttt_eval.statistics import Interval
 
 ANCHOR = "random"
@@ -182,9 +182,7 @@ def read_ladder(name: str | Path) -> Ladder:
         OSError: no file, or one that cannot be read.
         ValueError: no such ladder, a damaged file.
     """
-    path = Path(name) if str(name).endswith(".json") else LADDER_FOLDER / f"{name}.json"
-    if path.parent == LADDER_FOLDER and str(name) not in LADDERS:
-        raise ValueError(f"there is no ladder {str(name)!r}: choose {', '.join(LADDERS)}, or a .json file")
+    path = path_of_set(name, LADDER_FOLDER, LADDERS, "ladder")
     return read_hashed_json(path, "rungs", MAX_FILE_BYTES, partial(_parse, source=str(name)), what="complete ladder")
 
 
