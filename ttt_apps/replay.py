@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from ttt_apps.board import board_text
+from ttt_apps.cli import UsageError
 from ttt_envs.game.boards import MOVERS, coordinate, winning_line_cells
 from ttt_eval.matches.games import PlayedGame, read_games, to_notation
+
+
+def find_game(path: Path, number: int, option: str, tell: Callable[[str], object]) -> PlayedGame:
+    """Return a game of a file.
+
+    Args:
+        path: the file.
+        number: of the game, from 1.
+        option: the option that has the number.
+        tell: as of :func:`ttt_eval.matches.games.read_games`.
+
+    Raises:
+        ValueError: no such file or game.
+    """
+    count = 0
+    for count, played in enumerate(read_games(path, tell=tell), 1):
+        if count == number:
+            return played
+    raise UsageError(f"{option} {number} is not in {path}: it has {count} games, choose another number")
 
 
 def replay(console: Console, path: Path, number: int) -> None:
@@ -23,15 +44,7 @@ def replay(console: Console, path: Path, number: int) -> None:
     Raises:
         ValueError: no such file or game.
     """
-    count = 0
-    for count, played in enumerate(read_games(path, tell=console.print), 1):
-        if count == number:
-            _show_moves(console, played)
-            return
-    raise ValueError(f"--number {number} is not in {path}: it has {count} games")
-
-
-def _show_moves(console: Console, played: PlayedGame) -> None:
+    played = find_game(path, number, "--number", console.print)
     game = played.game
     console.print(to_notation(played), soft_wrap=True)
     plies = list(played.positions())

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 
 from ttt_apps import cli
+from ttt_apps.replay import find_game
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_eval.matches.account import describe_account, make_account
@@ -56,25 +57,13 @@ class Games(cli.JsonOptions):
     def _selected_games(self) -> Iterator[PlayedGame]:
         """Yield the selected games, each replayed."""
         if self.number is not None:
-            yield self._game("--number", self.number)
+            yield find_game(self.file, self.number, "--number", cli.warn)
         else:
             yield from read_games(self.file, tell=cli.warn)
 
-    def _game(self, option: str, number: int) -> PlayedGame:
-        """Return the game with a number, which an option gave.
-
-        Raises:
-            ValueError: there is none.
-        """
-        count = 0
-        for count, played in enumerate(read_games(self.file, tell=cli.warn), 1):
-            if count == number:
-                return played
-        raise cli.UsageError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")
-
     def _explain(self, number: int) -> None:
         """Print the account of one game."""
-        played = self._game("--explain", number)
+        played = find_game(self.file, number, "--explain", cli.warn)
         correction = make_correction(self.luck_correction or EXACT, played.game)
         if correction is None:
             raise cli.UsageError("--luck-correction off leaves no values to explain a game with: leave it out")
