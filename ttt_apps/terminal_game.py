@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 from rich.console import Console
@@ -18,10 +18,10 @@ from rich.text import Text
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from baselines.exact.solve import is_searched
 from baselines.mcts import MCTS
-from ttt_apps.board import ONLY, LiveGame, board_text
+from ttt_apps.board import ONLY, LiveGame, MadeMove, board_text
 from ttt_apps.cli import Stopped, installed_names
 from ttt_apps.signals import stop_requests
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
+from ttt_envs.agents.policy import Policy, best_moves
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SeatChoice
@@ -255,7 +255,7 @@ class TerminalGame:
             raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
         self._print_move(ply, f"{self.name} plays")
 
-    def _print_move(self, ply: Any, who: str) -> None:
+    def _print_move(self, ply: MadeMove, who: str) -> None:
         mover = ply.position.mover
         self.say(f"{MOVERS[mover]}: {who} {coordinate(ply.action, self.game)}.")
         if ply.skipped:
@@ -324,9 +324,7 @@ class TerminalGame:
                 f"{choice.probabilities[cell]:.3f}",
                 *(_format_value(given[name][cell]) for name in [*given][1:]),
             ]
-            exact = choice.exact
-            star = "*" if exact is not None and exact[cell] >= np.nanmax(exact) - VALUE_TOLERANCE else ""
-            table.add_row(coordinate(cell, self.game), *words[:-1], words[-1] + star)
+            table.add_row(coordinate(cell, self.game), *words[:-1], words[-1] + "*" * (cell in choice.best))
         self.console.print(table)
         if len(order) > MAX_LISTED_MOVES:
             self.say(f"and {len(order) - MAX_LISTED_MOVES} more")

@@ -15,7 +15,7 @@ from baselines.exact.solve import is_searched
 from baselines.proof_number import check_provable, prove
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
-from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.policy import best_moves
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
@@ -60,7 +60,7 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             method, solve_position = "layers", self._solve_by_layers
         position = parse_position(self.position, game)
         values, moves, others = solve_position(game, position)
-        best = np.flatnonzero(moves >= np.nanmax(moves) - VALUE_TOLERANCE).tolist()
+        best = best_moves(moves).tolist()
         settings = {"game": game.to_dict(), "position": self.position, "method": method}
         cli.show(
             {**settings, **values, "moves": values_json(game, moves), "optimal": best, **others},

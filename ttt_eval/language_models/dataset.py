@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from baselines.exact import solve
-from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.policy import best_moves
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_envs.text import make_presentation, present
@@ -60,7 +60,7 @@ def make_rows(
                 "prompt": present(game, position, form),
                 "legal": list(values),
                 "values": values,
-                "best": [word for word, value in values.items() if value >= max(values.values()) - VALUE_TOLERANCE],
+                "best": [form.move_name(cell) for cell in best_moves(of_cells).tolist()],
                 "split": "held-out" if int.from_bytes(digest[:8], "big") < held_out * 2.0**64 else "train",
                 "class": name,
                 "kind": kinds[row],
