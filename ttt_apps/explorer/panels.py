@@ -192,13 +192,12 @@ class Panels:
             return self._shares(game, policy, boards, "Its move probabilities.")
 
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
-        shares = choice_in(policy, boards, solution=None).probabilities
+        solution = self._solutions.get(game) if game.cells <= MAX_TABLE_CELLS else None
+        choice = choice_in(policy, boards, solution=solution)
         notes = [note] if policy.pure else [note, "It is randomised: this is one sample of its probabilities."]
-        if game.cells <= MAX_TABLE_CELLS:
-            exact = self._solutions.get(game).action_values(boards)[0]
-            loss = np.nansum(shares * (np.nanmax(exact) - exact))
-            notes.append(f"On average it loses {loss:.3f} of the value here.")
-        return panel_json(np.where(boards.legal(game)[0], shares, np.nan), notes, "probability")
+        if choice.loss is not None:
+            notes.append(f"On average it loses {choice.loss:.3f} of the value here.")
+        return panel_json(np.where(boards.legal(game)[0], choice.probabilities, np.nan), notes, "probability")
 
     def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
         """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""

@@ -26,8 +26,8 @@ from ttt_envs.graph.layers import Traversal
 from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from ttt_eval.exact.critics import critic_error
-from ttt_eval.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
-from ttt_eval.exact.results import OutcomeProbabilities
+from ttt_eval.exact.dynamic_programming import best_response, expected_losses, exploitability, outcome, regret
+from ttt_eval.exact.results import OutcomeProbabilities, make_pure
 from ttt_eval.result_store import RESULT_VERSION
 
 
@@ -160,9 +160,7 @@ def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Poli
 def _opening_regret(game: Game, policy: Policy) -> float:
     """Return the mean loss of value by the move in the held-out openings, the mean over their symmetry classes."""
     _, boards, weights = split_openings(game)
-    values = solve(game).action_values(boards)
-    lost = np.nanmax(values, axis=1) - np.nansum(policy.probabilities(boards) * values, axis=1)
-    return float(np.maximum(lost, 0.0) @ weights)
+    return float(expected_losses(solve(game).action_values(boards), policy.probabilities(boards)) @ weights)
 
 
 def _score_critic(task: Task, policy: Policy) -> TaskScore:

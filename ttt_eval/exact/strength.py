@@ -88,7 +88,7 @@ class Choice(NamedTuple):
         """Expected loss of value by the move; None where the game is not solved."""
         if self.exact is None:
             return None
-        return max(0.0, float(np.nanmax(self.exact) - np.nansum(self.probabilities * self.exact)))
+        return float(expected_losses(self.exact[None], self.probabilities[None])[0])
 
     @property
     def played(self) -> Int64Array:
