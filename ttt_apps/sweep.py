@@ -18,7 +18,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import compared_policies, new_run_config, report_run
-from ttt_apps.train_options import MEASURED, Options, folder_name, parse_options
+from ttt_apps.train_options import Options, folder_name, parse_options
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
@@ -29,7 +29,7 @@ from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
 from ttt_eval import sweep as sweeps
 from ttt_eval.cost import Usage, measure_usage
-from ttt_eval.exact.estimate import boards_by_stones
+from ttt_eval.exact.estimate import is_measured_at_once
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
@@ -215,8 +215,7 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
 
 def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, float]:
     """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches against random."""
-    # a count, not a time, so that every machine measures the same
-    if isinstance(game, Game) and (not policy.pure or sum(boards_by_stones(game)) > MEASURED):
+    if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
         return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
     exact = strength(game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent))
     return exact.measures | {f"score_against_{opponent}": result.score for opponent, result in exact.results.items()}

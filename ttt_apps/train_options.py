@@ -19,9 +19,6 @@ from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
-MEASURED = 20_000
-"""Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
-skips."""
 NOT_STORED = ("trust", "phantom", "out", "overwrite", "cluster", "settings")
 """Options that a run does not store, because its folder or its settings tell them."""
 MAX_NAME_LENGTH = 100
@@ -84,13 +81,13 @@ class Options(cli.TrustOptions, cli.PhantomOptions):
 
     def exact_games(self, game: AnyGame) -> int:
         """Return the number of games between two exact measurements, 0 for none."""
-        from ttt_eval.exact.estimate import boards_by_stones
+        from ttt_eval.exact.estimate import is_measured_at_once
 
         if self.exact_every is not None:
             return self.exact_every
         if isinstance(game, PhantomGame):
             return int(game.cells <= MAX_PHANTOM_CELLS)
-        return int(sum(boards_by_stones(game)) <= MEASURED)
+        return int(is_measured_at_once(game))
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""

@@ -16,6 +16,8 @@ from ttt_envs.graph.layers import KEPT_BYTES, MAX_PHANTOM_CELLS, Layer, check_ce
 
 MIN_BOARDS = 1 << 17
 """Number of boards from which a traversal is checked: fewer take seconds and some hundred MiB."""
+MAX_BOARDS_AT_ONCE = 20_000
+"""Total number of boards up to which exact results take a moment: includes 3 x 3 with or without skips."""
 MAX_BOARDS_WITHOUT_ESTIMATE = 1 << 21
 """Total number of boards up to which exact results take seconds."""
 BYTES_PER_BOARD, KEPT_BYTES_PER_BOARD = 176, 10
@@ -92,6 +94,11 @@ def boards_by_stones(game: AnyGame) -> list[int]:
         count * (2**stones if game.skip_chance > 0 else math.comb(stones, stones // 2))
         for stones, count in enumerate(counts[:-1])
     ]
+
+
+def is_measured_at_once(game: AnyGame) -> bool:
+    """Return whether exact results of a game take a moment: by a count, so that every machine decides alike."""
+    return sum(boards_by_stones(game)) <= MAX_BOARDS_AT_ONCE
 
 
 def affordable(game: AnyGame, policy: Policy) -> bool:

@@ -26,14 +26,11 @@ from ttt_eval.exact.dynamic_programming import (
     regret,
     visits,
 )
-from ttt_eval.exact.estimate import boards_by_stones
+from ttt_eval.exact.estimate import is_measured_at_once
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.metrics import LOSSES, RATES
 
 __all__ = ["Strength", "strength", "training_callback", "worst_positions"]
-
-MAX_BOARDS_COMPARED = 20_000
-"""Maximum number of arrangements of stones for :func:`differences_within`: includes 3 x 3 with or without skips."""
 
 
 class Strength(NamedTuple):
@@ -347,13 +344,10 @@ def differences(
 
 
 def differences_within(game: AnyGame, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
-    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds
-    :data:`MAX_BOARDS_COMPARED`.
+    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board is not
+    :func:`~ttt_eval.exact.estimate.is_measured_at_once`.
     """
     both = make_policy(a, game), make_policy(b, game)
-    # a count, not a time, so that a result is the same on any machine
-    if not isinstance(game, Game) or not all(policy.pure for policy in both):
-        return None
-    if sum(boards_by_stones(game)) > MAX_BOARDS_COMPARED:
+    if not isinstance(game, Game) or not all(policy.pure for policy in both) or not is_measured_at_once(game):
         return None
     return [difference.to_dict(game) for difference in differences(game, *both)]
