@@ -30,6 +30,11 @@ def elo_from_score(score: float) -> float:
     return 400 * math.log10(score / (1 - score))
 
 
+def elo_interval(score: Interval) -> Interval:
+    """Convert an interval of scores to Elo differences; ends may be infinite."""
+    return Interval(*map(elo_from_score, score))
+
+
 def score_from_elo(elo: float) -> float:
     """Return the expected logistic score at an Elo difference: 1 / (1 + 10 ** (-elo / 400))."""
     return 1 / (1 + 10 ** (-elo / 400))
@@ -39,7 +44,7 @@ def elo(score: Score, confidence: float = 0.95) -> Interval:
     """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games, on the logistic
     curve.
     """
-    return Interval(*map(elo_from_score, score.rate("score", confidence)))
+    return elo_interval(score.rate("score", confidence))
 
 
 def likelihood_of_superiority(score: Score) -> float:

@@ -27,7 +27,7 @@ from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
-from ttt_eval.matches.elo import elo_from_score, elo_to_dict, score_from_elo
+from ttt_eval.matches.elo import elo_interval, elo_to_dict, score_from_elo
 from ttt_eval.matches.match import MatchSettings, play_matches
 from ttt_eval.matches.score import Score
 from ttt_eval.result_store import RESULT
@@ -257,7 +257,7 @@ class SequentialMatch:
             **score.to_record(),
             **score.to_dict(),
             "score": estimate._asdict(),
-            **elo_to_dict(score, Interval(*map(elo_from_score, estimate))),
+            **elo_to_dict(score, elo_interval(estimate)),
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
         }

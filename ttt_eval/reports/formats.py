@@ -10,7 +10,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Position, default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_eval.matches.elo import elo_from_score
+from ttt_eval.matches.elo import elo_interval
 from ttt_eval.statistics import Interval
 
 MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
@@ -81,11 +81,6 @@ def format_elo(value: float) -> str:
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinite"
     return "0" if round(value) == 0 else f"{value:+,.0f}"
-
-
-def elo_interval(score: Interval) -> Interval:
-    """Convert an interval of scores to Elo differences; ends may be infinite."""
-    return Interval(*map(elo_from_score, score))
 
 
 def describe_best(names: Sequence[str], values: Sequence[str], undecided: int) -> str:

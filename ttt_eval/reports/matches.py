@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ttt_eval.matches.elo import elo_interval
 from ttt_eval.matches.score import Score
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
@@ -20,7 +21,7 @@ _elo = partial(formats.format_interval, write=formats.format_elo)
 def sprt_report(result: SprtResult) -> Report:
     """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
     a, b, score, test = result.a, result.b, Score.from_record(result.raw), result.test
-    elo = formats.elo_interval(result.score)
+    elo = elo_interval(result.score)
     tiles = [
         Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {formats.format_ends(elo, formats.format_elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
