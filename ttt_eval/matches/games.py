@@ -30,8 +30,6 @@ from ttt_envs.game.rules import Outcome, action_index, place, winner
 
 MAX_LINE_LENGTH = 1 << 16
 """Maximum length of a line in bytes."""
-MAX_FILE_BYTES = 1 << 30
-"""Default maximum size of a file in bytes."""
 MAX_TEXT_BYTES = 1 << 26
 """Maximum size of a text of games in bytes; it is read at once."""
 HUMAN = "human"
@@ -192,16 +190,13 @@ class PlayedGame:
 # Files
 
 
-def read_games(
-    path: str | Path, *, limit: int = MAX_FILE_BYTES, tell: Callable[[str], object] = warnings.warn
-) -> Iterator[PlayedGame]:
+def read_games(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
     """Yield the games of a file of lines, of which at most one is held in memory, or of a text of :func:`to_notation`.
 
     A last line without its end, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
 
     Args:
         path: the file.
-        limit: maximum size of the file in bytes.
         tell: receives that sentence; by default a warning.
 
     Raises:
@@ -211,7 +206,7 @@ def read_games(
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path} with games: name a log of games")
-    with open_to_read(path, limit) as file:
+    with open_to_read(path) as file:
         if file.peek(1)[:1] not in (b"{", b""):
             content = read_bounded(path, MAX_TEXT_BYTES).decode(errors="replace")
             with name_place(str(path)):
