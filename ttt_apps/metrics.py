@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from ttt_envs.core.files import open_to_write
+from ttt_eval.metrics import COUNTS
 from ttt_eval.run_files import RunDirectory
-
-RATES = ("wins", "draws", "losses")
-"""Counts since the start; TensorBoard shows their rates since the last mark."""
 
 
 @dataclass
@@ -49,10 +47,10 @@ class RunLog:
         return self.file.tell()
 
     def show_row(self, row: Mapping[str, float]) -> None:
-        """Write a line's numbers as an event."""
+        """Write a line's numbers as an event, counts as their rates since the last mark."""
         games = row["games"] - self._last.get("games", 0)
-        scalars = {name: value for name, value in row.items() if name not in ("games", *RATES)}
-        for name in RATES:
+        scalars = {name: value for name, value in row.items() if name not in ("games", *COUNTS)}
+        for name in COUNTS:
             scalars[f"rate/{name}"] = (row[name] - self._last.get(name, 0)) / max(1, games)
         self.show(int(row.get("iterations", row["games"])), scalars)
         self._last = row
@@ -74,8 +72,8 @@ def open_log(run: RunDirectory, size: int = 0, *, done: int = 0) -> Iterator[Run
         file.truncate(max(0, min(size, file.seek(0, os.SEEK_END))))
         file.seek(0, os.SEEK_END)
         rows = run.read_metrics()
-        if not all(row.keys() >= {*RATES} for row in rows):
-            raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
+        if not all(row.keys() >= {*COUNTS} for row in rows):
+            raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(COUNTS)}")
         with _open_events(run.events) as show:
             log = RunLog(file, done, show)
             for row in rows:

@@ -60,6 +60,8 @@ METRICS = {
 LOSSES = ("exploitability", "regret")
 """Exact measures of a policy without an opponent; the second is not known for every game."""
 LOSS_LABELS = tuple(METRICS[name].label for name in LOSSES)
+COUNTS = ("wins", "draws", "losses")
+"""Counts of a run's games since its start, in a line of measurements."""
 RATES = ("exact_win", "exact_draw", "exact_loss")
 """Exact measures against an opponent."""
 

@@ -36,7 +36,7 @@ from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
-from ttt_eval.metrics import LOSS_LABELS, LOSSES, RATES
+from ttt_eval.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
@@ -57,7 +57,6 @@ SEAT_NAMES = ("moving first", "moving second")
 QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of a run that play its sample game; others may be slow, or arbitrary."""
 OUTCOMES = ("won", "drawn", "lost")
-COUNTS = ("wins", "draws", "losses")
 UNKNOWN = "not known"
 SHARES = "share of games"
 X_LABELS = {"games": "games", "iterations": "steps of the optimizer"}
