@@ -22,11 +22,10 @@ from learners.checkpoint import RunConfig, new_config
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.exact.strength import measure
-from ttt_eval.metrics import YAxis
+from ttt_eval.metrics import YAxis, write_rows
 from ttt_eval.result_store import write_csv
 from ttt_eval.run_files import RunDirectory
 from ttt_eval.sweep import setting_name
@@ -134,8 +133,7 @@ def record(
     row = {name: value for name, value in line.items() if value is not None and not math.isnan(value)}
     if not run.exists():
         run.write_config(config)
-    lines = [json.dumps(record) + "\n" for record in (*(row for row in rows if row["games"] < games), row)]
-    write_atomically(run.metrics, lambda file: file.write("".join(lines).encode()))
+    write_rows(run.metrics, [*(earlier for earlier in rows if earlier["games"] < games), row])
     _cpu_starts[key] += time.process_time() - began  # without this measurement
     return row
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, convert
 
 from ttt_envs.core.checks import name_place
-from ttt_envs.core.files import open_to_read, parse_json
+from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line of measurements in bytes."""
@@ -89,6 +90,12 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
                     raise ValueError(f"its {by} are missing, or fewer than before")
             rows.append(row)
     return rows
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, float]]) -> None:
+    """Write a file of :func:`read_rows`, atomically."""
+    lines = [json.dumps(row).encode() + b"\n" for row in rows]
+    write_atomically(path, lambda file: file.writelines(lines))
 
 
 def metric(name: str) -> Metric:

@@ -6,7 +6,6 @@ Only this module imports Stable-Baselines3 at its top level.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.strength import measure
-from ttt_eval.metrics import read_rows
+from ttt_eval.metrics import read_rows, write_rows
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 
@@ -149,8 +148,7 @@ class ExactEvalCallback(EventCallback):
             write_atomically(self.best_model_save_path / BEST, self.model.save)
         self.evaluations.append({"timesteps": self.num_timesteps, **measured_values})
         if self.log_path is not None:
-            lines = "".join(json.dumps(line) + "\n" for line in self.evaluations)
-            write_atomically(self.log_path / EVALUATIONS, lambda file: file.write(lines.encode()))
+            write_rows(self.log_path / EVALUATIONS, self.evaluations)
         return bool(self._on_event())
 
 
