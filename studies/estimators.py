@@ -8,6 +8,7 @@ from typing import Any
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
 from ttt_envs.game.game import Game
 from ttt_eval.audit import Auditor, AuditSettings
+from ttt_eval.audit.errors import ROUNDING
 from ttt_eval.result_store import Unit
 
 EXACT, LEARNED = "exact", "learned:100"
@@ -32,8 +33,6 @@ ESTIMATORS: Mapping[str, Sequence[str]] = {
         "importance-sampling", "v-trace:max_rho=1000,max_c=1000", "v-trace:max_rho=1000", "v-trace", *GAE[::6],
     ],
 }  # fmt: skip
-UNBIASED = 1e-18
-"""Maximum squared length of an enumerated bias that is rounding."""
 EQUAL = 1e-9
 """Maximum distance of the cosine of parallel vectors from 1."""
 ERRORS = {"bias_squared": "bias^2", "variance": "variance", "mse": "mean squared error"}
@@ -107,7 +106,7 @@ class Estimators(Study):
         data, claims = read_data("estimators"), []
         for claim in data["bias"]:
             biases = [bias for row in _numbers(results, claim, "bias_squared") for bias in row]
-            holds = min(biases) > UNBIASED if claim["biased"] else max(biases) <= UNBIASED
+            holds = min(biases) > ROUNDING if claim["biased"] else max(biases) <= ROUNDING
             claims.append(Claim(claim["words"], holds, {"squared bias": [min(biases), max(biases)]}))
         for claim in data["less"]:
             games = _numbers(results, claim, claim["measure"])
