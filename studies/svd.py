@@ -43,9 +43,9 @@ MAJORITY, SIGNIFICANT = 0.5, 1.96
 SYMBOLS = "All rates are exact."
 
 
-def full_table(game: Game, terminal: Terminal) -> Table:
-    """Return the uncompressed table."""
-    return Table(game, source_values(game, "random", terminal))
+def full_table(terminal: Terminal) -> Table:
+    """Return the uncompressed table of 3 x 3."""
+    return Table(Game(), source_values(Game(), "random", terminal))
 
 
 def compressed_table(method: Method, terminal: Terminal, rank: int) -> Compressed:
@@ -65,11 +65,11 @@ def mean(result: Mapping[str, Any]) -> OutcomeProbabilities:
     return first.mean(second)
 
 
-def rate_series(ratios: Sequence[float], results: Sequence[Mapping[str, Any]], a: str, b: str) -> list[Series]:
-    """Return wins of both players and draws by compression ratio."""
+def rate_series(ratios: Sequence[float], results: Sequence[Mapping[str, Any]], name: str) -> list[Series]:
+    """Return wins of a table and of the SVD, and draws, by compression ratio."""
     rates = np.array([mean(result) for result in results])
-    names = (f"{a} wins", "draws", f"{b} wins")
-    return [Series(name, ratios, rates[:, i], ".-", RESULTS[i]) for i, name in enumerate(names)]
+    labels = (f"{name} wins", "draws", "SVD wins")
+    return [Series(label, ratios, rates[:, i], ".-", RESULTS[i]) for i, label in enumerate(labels)]
 
 
 class PaperStudy(Study):
@@ -93,7 +93,7 @@ class Figure4(PaperStudy):
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
         """Play the whole table against every rank."""
-        full = full_table(Game(), unit["terminal"])
+        full = full_table(unit["terminal"])
         return [
             {
                 "rank": rank,
@@ -120,10 +120,10 @@ class Figure4(PaperStudy):
                 rows.append(Row(label, None, None, {"": mean(point), "error": point["error"]}))
             claims += _claims_on_ranks(terminal, curve)
             ratios, errors = ([point[name] for point in curve.values()] for name in ("ratio", "error"))
-            series = rate_series(ratios, list(curve.values()), "whole table", "SVD")
+            series = rate_series(ratios, list(curve.values()), "whole table")
             series.append(Series("relative error", ratios, errors, "--", "black"))
             panels.append(Panel(series, "share of the numbers kept", "rate; relative error", terminal))
-        curve, entries = curves["equation"], full_table(Game(), "equation").entries
+        curve, entries = curves["equation"], full_table("equation").entries
         squares = np.square([point["error"] for point in curve.values()])
         singular = np.sqrt(np.maximum(0.0, squares[:-1] - squares[1:]))  # over the norm of the table
         full_ranks = {
@@ -192,7 +192,7 @@ class Figure5(PaperStudy):
             rows.append(Row(label, None, None, mean(result)))
         curves = group(results, "terminal", "method")
         for (terminal, method), points in curves.items():
-            series = rate_series([point["ratios"][0] for point in points], points, "HOSVD", "SVD")
+            series = rate_series([point["ratios"][0] for point in points], points, "HOSVD")
             panels.append(Panel(series, "compression ratio of the SVD", "rate", f"{terminal}, {method}"))
         for terminal in TERMINALS:
             at = dict(zip(RATIOS, map(mean, curves[terminal, "hosvd"]), strict=True))
