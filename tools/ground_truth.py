@@ -26,7 +26,7 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, exploitability, outcome, perfect_value
 from ttt_eval.result_store import Unit, collect_results, write_csv
 
 DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -150,7 +150,7 @@ def _policies(game: Game) -> list[str]:
     """Return the results of perfect play and random play."""
     pairs = (("optimal", "random"), ("random", "optimal"), ("random", "random"))
     results = [_format_shares(outcome(game, first, second)) for first, second in pairs]
-    return [*results, f"{exploitation(game, 'random').exploitability:.9f}"]
+    return [*results, f"{exploitability(game, 'random'):.9f}"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Plot(cli.JsonOptions):
         """
         if not MIN_WIDTH <= self.width <= MAX_WIDTH:
             raise cli.UsageError(f"--width {self.width:g} is no width: choose {MIN_WIDTH:g} to {MAX_WIDTH:g}")
-        groups = group_curves(read_curves(self.runs), [name for name in self.by.replace(",", " ").split() if name])
+        groups = group_curves(read_curves(self.runs), self.by.replace(",", " ").split())
         summaries, notes = summarize_groups(groups, self.x, self.y)
         for note in notes:
             cli.warn(note)

@@ -18,7 +18,7 @@ from ttt_apps.play_page.nets import HIDDEN, load_weights, make_net, training_com
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.game import Game
-from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome
 from ttt_eval.puzzles import read_puzzles
 
 SKIPS = (0.0, 0.1, 0.25, 0.5)
@@ -69,7 +69,7 @@ def _game_numbers(game: Game) -> dict[str, Any]:
 def _strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
-    strength = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
+    strength = {"exploitability": exploitability(game, policy), **result._asdict()}
     return {name: round(number, DIGITS) + 0.0 for name, number in strength.items()}  # no minus before a 0
 
 

@@ -94,8 +94,7 @@ class PolicyEvaluation:
     @property
     def outcome(self) -> OutcomeProbabilities:
         """Probabilities of the results, the mean over the evaluated seats."""
-        parts = zip(*(seat.outcome for seat in self.seats), strict=True)
-        return OutcomeProbabilities(*(sum(part) / len(self.seats) for part in parts))
+        return self.seats[0].outcome.mean(self.seats[-1].outcome)  # the same one where one is evaluated
 
     @cached_property
     def _index(self) -> PositionIndex:
