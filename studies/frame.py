@@ -189,7 +189,7 @@ def reproduce(
     *,
     quick: bool = False,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Report, list[Path]]:
     """Do the units of a study that are not done yet; write ``table.md``, its tables as CSV, ``result.json``, figures.
 

@@ -95,7 +95,7 @@ def collect_results(
     folder: Path,
     provenance: Mapping[str, Any],
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
 ) -> list[Any]:
     """Return the results of all units, in order; see :func:`do_units`.
@@ -104,7 +104,6 @@ def collect_results(
         measure, units, folder, provenance, options: as there.
         progress: called with the number of units done, and the total.
     """
-    progress = progress or (lambda done, total: None)
     progress(0, len(units))
     results: dict[int, Any] = {}
     with closing(do_units(measure, units, folder, provenance, **options)) as numbered:

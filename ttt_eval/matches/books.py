@@ -119,7 +119,7 @@ def book_from_search(
     *,
     plies: int,
     jobs: Jobs = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Book:
     """Build a book of a policy's values for every move in all early positions, by a longer search than a game allows.
 

@@ -233,7 +233,7 @@ def rate_policy(
     costs: bool = True,
     jobs: Jobs = 1,
     folder: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Rate a policy on a ladder.
 

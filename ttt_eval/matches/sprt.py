@@ -271,7 +271,7 @@ def run_sprt(
     *,
     pairs: int,
     jobs: Jobs = 1,
-    progress: Callable[[int, Decision], None] | None = None,
+    progress: Callable[[int, Decision], None] = lambda pairs, decision: None,
 ) -> SequentialMatch:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
 
@@ -298,8 +298,7 @@ def run_sprt(
             total += score
             decision = test.decide(total)
             path.append((total.games // 2, decision.llr))
-            if progress is not None:
-                progress(total.games // 2, decision)
+            progress(total.games // 2, decision)
             if decision.accepted is not None:
                 break
     settings = {"a": a, "b": b, "identities": match.identities(), **match.to_dict(), "most_games": 2 * pairs}

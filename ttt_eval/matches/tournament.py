@@ -171,7 +171,7 @@ def run_tournament(
     pairs: int,
     anchor: str | None = None,
     jobs: Jobs = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda pairs: None,
 ) -> Tournament:
     """Play pairs of games between any two of the players, all with the same random numbers.
 
@@ -205,8 +205,7 @@ def run_tournament(
         for number, score in blocks:
             i, j = pairings[number]
             scores[i, j] += score if players[i] < players[j] else score.reversed()
-            if progress is not None:
-                progress(score.games // 2)
+            progress(score.games // 2)
     weights = {pairing: score.weights() for pairing, score in scores.items()}
     anchored = None if anchor is None else players.index(anchor)
     ratings = bradley_terry(weights, len(players), anchor=anchored, seed=match.seed)
