@@ -8,10 +8,10 @@ import numpy as np
 
 from baselines.exact import Solution
 from ttt_apps.explorer.schemas import LineRequest
-from ttt_envs.game.boards import Boards, cell_at, check_opening, from_text
+from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.rules import Outcome, winner
 from ttt_eval.matches.account import make_account
-from ttt_eval.matches.games import AGAIN, Move, PlayedGame
+from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import LuckCorrection
 
 
@@ -48,9 +48,9 @@ def to_played_game(request: LineRequest) -> PlayedGame:
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     check_opening(game, start, "the opening")
     cells, mover = start.cells.copy(), start.mover
-    made = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in request.moves.split()]
-    for cell, skipped in made:
+    moves = tuple(Move.from_text(word, game) for word in request.moves.split())
+    for cell, skipped in moves:
         cells[cell] = mover + 1
         mover = mover if skipped else 1 - mover
     result = winner(game, cells)
-    return PlayedGame(game, ("o", "x"), tuple(made), None if result is None else Outcome(result), opening=opening)
+    return PlayedGame(game, ("o", "x"), moves, None if result is None else Outcome(result), opening=opening)

@@ -50,6 +50,11 @@ class Move(NamedTuple):
     skipped: bool = False
     """whether the other player's turn was skipped after it"""
 
+    @classmethod
+    def from_text(cls, text: str, game: Game) -> Move:
+        """Return the move of a word in a file, such as ``b2`` or ``b2+``."""
+        return cls(cell_at(text.removesuffix(AGAIN), game), text.endswith(AGAIN))
+
 
 _Index = Annotated[int, Meta(ge=0)]
 _Words = Annotated[str, Meta(min_length=1)]
@@ -177,10 +182,9 @@ class PlayedGame:
         """
         record = convert(data, _Record)
         game = Game.from_dict(record.game)
-        words = record.moves.split()
         values = asdict(record) | {
             "game": game,
-            "moves": tuple(Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in words),
+            "moves": tuple(Move.from_text(word, game) for word in record.moves.split()),
             "result": None if record.result is None else Outcome(RESULTS.index(record.result)),
         }
         return cls(**values)
