@@ -24,6 +24,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import legal, winner
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.result_store import hash_data, read_hashed_json
@@ -181,9 +182,8 @@ def from_games(
             continue
         solution = solver(game)
         boards = Boards.from_positions([position for position, *_ in plies])
-        rows = zip(plies, class_keys(game, boards), solution.action_values(boards), strict=True)
-        for (position, cell, _), key, of_cells in rows:
-            loss = float(np.nanmax(of_cells) - of_cells[cell])
+        losses = played_losses(solution.action_values(boards), np.array([cell for _, cell, _ in plies])).tolist()
+        for (position, cell, _), key, loss in zip(plies, class_keys(game, boards), losses, strict=True):
             if loss > VALUE_TOLERANCE and (game, key) not in keys:
                 keys.add((game, key))
                 mistakes.append((position, [cell], names[position.mover], loss))

@@ -16,7 +16,7 @@ from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.exact.layers import is_layered, start_value
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -209,6 +209,11 @@ def regret_table(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK)
         moves[stones] += mass.sum()
         lost[stones] += mass @ expected_losses(solution.action_values(boards), probabilities)
     return [RegretRow(stones, *row) for stones, row in enumerate(np.stack([moves, lost], 1).tolist()) if row[0] > 0]
+
+
+def played_losses(action_values: Float64Array, actions: Int64Array) -> Float64Array:
+    """Return the loss of value by a played move, float64[B]; action values are NaN where illegal."""
+    return np.asarray(np.nanmax(action_values, axis=1) - action_values[np.arange(len(actions)), actions])
 
 
 def expected_losses(action_values: Float64Array, probabilities: Float64Array) -> Float64Array:

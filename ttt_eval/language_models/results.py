@@ -20,6 +20,7 @@ from ttt_envs.graph.layers import all_positions
 from ttt_envs.text import SELF, TextGame, Turn, make_presentation, present
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.credit import turn_credits
+from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import Choice, strength
 from ttt_eval.language_models.asking import Answer, Interview, Sampling
@@ -149,7 +150,7 @@ def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
     if game.cells <= MAX_SOLVER_CELLS:
         boards = Boards.from_positions([turn.position for turn in turns]).take(named)
         values = solve(game).action_values(boards)
-        loss = np.nanmax(values, axis=1) - values[np.arange(len(named)), actions[named]]
+        loss = played_losses(values, actions[named])
         regret, losing = float(loss.mean()) if len(named) else None, int((loss > VALUE_TOLERANCE).sum())
         blunders = describe_blunders(game, boards, actions[named], values)
     kinds = Counter(problem.kind for turn in turns for problem in turn.problems)

@@ -30,7 +30,7 @@ from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.cost import COST_KEYS
 from ttt_eval.curves import SEATS, Curve, Group, log_spaced, read_curves, varied_labels
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome, played_losses
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
@@ -336,7 +336,7 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     plies, last, losses = list(games[0].positions()), games[0].end(), list[float]()
     if solution is not None:
         values = solution.action_values(game_boards.Boards.from_positions([position for position, _, _ in plies]))
-        losses = [float(np.nanmax(row) - row[action]) for row, (_, action, _) in zip(values, plies, strict=True)]
+        losses = played_losses(values, np.array([action for _, action, _ in plies])).tolist()
     end = "the game is drawn" if games[0].result == Outcome.DRAW else f"{STONES[last.mover + 1]} wins"
     loss = f" Moves lose {formats.number(sum(losses))} in all; 0 is a best move." if losses else ""
     text = Text(f"{names}; after {len(plies)} moves {end}.{loss}")
