@@ -16,6 +16,7 @@ import msgspec
 
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.parallel import Jobs
+from ttt_eval.reports.page import markdown_rows
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
 from ttt_eval.result_store import RESULT, TABLE, Unit, collect_results, write_csv
 from ttt_eval.statistics import Interval
@@ -256,8 +257,7 @@ def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
     lines += [f"Quick form: without {study.left_out}", ""] if quick and study.left_out else []
     lines += [f"`{command}`"]
     for table in (report.table(), report.claims_table()) if report.claims else (report.table(),):
-        head, *rows = (f"| {' | '.join(line)} |" for line in table)
-        lines += ["", head, "|---" * len(table[0]) + "|", *rows]
+        lines += ["", *markdown_rows(table)]
     for name, figure in report.figures.items():
         lines += ["", f"**{figure.question}**", "", f"![{figure.question}]({name}.png)", "", figure.symbols]
     return "\n".join(lines) + "\n"

@@ -39,6 +39,7 @@ from ttt_eval.matches.ladder import (
 )
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.metrics import LOSSES
+from ttt_eval.reports.page import markdown_rows
 from ttt_eval.result_store import Unit, collect_results, hash_data
 
 
@@ -158,9 +159,7 @@ def to_markdown(ladder: Ladder) -> str:
         rung_row({**rung, "spec": f"`{rung['spec']}`"}) | {"Pareto front": "yes" if front else ""}
         for rung, front in zip(ladder.rungs, fronts, strict=True)
     ]
-    lines = [f"| {' | '.join(rows[0])} |", "|---" * len(rows[0]) + "|"]
-    lines += [f"| {' | '.join(cell or '' for cell in row.values())} |" for row in rows]
-    return "\n".join(lines)
+    return "\n".join(markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

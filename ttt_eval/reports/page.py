@@ -180,9 +180,13 @@ def table_texts(table: Table) -> list[list[str]]:
 
 def markdown(table: Table) -> list[str]:
     """Return the lines of a table in Markdown."""
-    rows = [[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)]
+    return markdown_rows([[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)])
+
+
+def markdown_rows(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table of texts in Markdown, the head first."""
     head, *lines = (f"| {' | '.join(row)} |" for row in rows)
-    return [head, "|---" * len(table.head) + "|", *lines]
+    return [head, "|---" * len(rows[0]) + "|", *lines]
 
 
 def link_to(path: Path, folder: Path) -> str:
