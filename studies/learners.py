@@ -19,7 +19,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.cost import COST_KEYS
+from ttt_eval.cost import COST_KEYS, cpu_seconds
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
 from ttt_eval.result_store import Unit
@@ -387,7 +387,7 @@ class ProcessCost:
         own = {(unit["repeat"], unit["games"]): result for unit, result in results if unit["learner"] == name}
         repeats, self.games = sorted({repeat for repeat, _ in own}), np.array(sorted({games for _, games in own}))
         runs = [[own[repeat, int(games)] for games in self.games] for repeat in repeats]
-        self.cpu = np.array([[run["cpu_user_s"] + run["cpu_system_s"] for run in row] for row in runs])
+        self.cpu = np.array([[cpu_seconds(run) for run in row] for row in runs])
         self.memory = np.array([[run["peak_rss_bytes"] for run in row] for row in runs])
         self.per_game = np.polyfit(self.games[1:], self.cpu[:, 1:].T, 1)[0]
         _, low, middle, high = self.cpu.T

@@ -26,7 +26,7 @@ from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, game_from_dict
-from ttt_eval.cost import Meter
+from ttt_eval.cost import Meter, cpu_seconds
 from ttt_eval.exact.estimate import affordable, check_measurable
 from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
@@ -273,8 +273,7 @@ class Run:
 
             def write_line(games: int, measured: Mapping[str, float]) -> None:
                 meter.end("training")
-                phase = meter.phases["training"]
-                log.write(games, {**measured, "cpu_s": phase["cpu_user_s"] + phase["cpu_system_s"]})
+                log.write(games, {**measured, "cpu_s": cpu_seconds(meter.phases["training"])})
 
             def after_step(training: TrainingLoop) -> bool:
                 nonlocal shown_at

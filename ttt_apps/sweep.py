@@ -28,7 +28,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
 from ttt_eval import sweep as sweeps
-from ttt_eval.cost import Usage, measure_usage
+from ttt_eval.cost import Usage, cpu_seconds, measure_usage
 from ttt_eval.exact.estimate import is_measured_at_once
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
@@ -208,7 +208,7 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
     game = game_from_dict(config["game"])
     numbers = measure_policy(game, make_policy(run.policy, game), FromFile(config["opponent"]))
     cost = run.read_cost()
-    numbers["cpu_s"] = cost["training"]["cpu_user_s"] + cost["training"]["cpu_system_s"]
+    numbers["cpu_s"] = cpu_seconds(cost["training"])
     numbers["peak_rss_bytes"] = max(phase["peak_rss_bytes"] for phase in cost.values())
     return numbers
 

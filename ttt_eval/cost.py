@@ -119,6 +119,11 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
+def cpu_seconds(phase: Mapping[str, float]) -> float:
+    """Return the CPU seconds of a phase, user and system."""
+    return phase["cpu_user_s"] + phase["cpu_system_s"]
+
+
 def processor() -> str:
     """Return the processor's model, to qualify timings."""
     try:

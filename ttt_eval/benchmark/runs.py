@@ -17,7 +17,7 @@ from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.submission import FILE, Cost, Run, Submission, encode_record, join_runs, tabulate
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
-from ttt_eval.cost import Meter
+from ttt_eval.cost import Meter, cpu_seconds
 from ttt_eval.result_store import Unit, collect_results
 
 MIN_STEPS, MAX_SEEDS = 200, 100
@@ -77,7 +77,7 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str
     env.store_due(at_end=True)
     meter.end("learning")
     used = meter.phases["learning"]
-    cost = Cost(used["cpu_user_s"] + used["cpu_system_s"], used["peak_rss_bytes"])
+    cost = Cost(cpu_seconds(used), used["peak_rss_bytes"])
     return {run.record: encode_record(cost), **arrays}
 
 

@@ -28,7 +28,7 @@ from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
-from ttt_eval.cost import COST_KEYS
+from ttt_eval.cost import COST_KEYS, cpu_seconds
 from ttt_eval.curves import SEATS, Curve, Group, log_spaced, read_curves, varied_labels
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome, played_losses
 from ttt_eval.exact.estimate import affordable
@@ -89,7 +89,7 @@ class RunResult(NamedTuple):
         phase = self.directory.read_cost().get("training")
         if phase is None:
             return UNKNOWN, UNKNOWN
-        return f"{phase['cpu_user_s'] + phase['cpu_system_s']:,.1f} s", formats.mebibytes(phase["peak_rss_bytes"])
+        return f"{cpu_seconds(phase):,.1f} s", formats.mebibytes(phase["peak_rss_bytes"])
 
     @property
     def opponent(self) -> str:
