@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
 from rich.style import Style
@@ -16,6 +15,7 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text, play_moves
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, mover_after, winner
+from ttt_eval.matches.games import Ply
 from ttt_eval.reports.plots import SERIES
 
 ONLY = np.zeros(1, np.int64)
@@ -24,16 +24,6 @@ ONLY = np.zeros(1, np.int64)
 _STYLES = (Style(dim=True), Style(color=SERIES[0], bold=True), Style(color=SERIES[1], bold=True))
 """Styles of empty cells, o and x: colours with good contrast on light and dark backgrounds, for any colour vision."""
 _MARKED = Style(reverse=True)
-
-
-class MadeMove(NamedTuple):
-    """A move played."""
-
-    position: Position
-    """position before it"""
-    action: int
-    skipped: bool
-    """whether the other player's turn was skipped after it"""
 
 
 class LiveGame:
@@ -50,7 +40,7 @@ class LiveGame:
         self.game = game
         self.episode = episode
         self.episode_key = np.array([splitmix64(key, episode)], np.uint64)
-        self.plies: list[MadeMove] = []
+        self.plies: list[Ply] = []
         self.position = Boards.start(game).position(0)
         self.outcome: Outcome | None = None
 
@@ -68,7 +58,7 @@ class LiveGame:
         """Return an opponent's generator at a ply: the same after an undo."""
         return np.random.default_rng([int(self.episode_key[0]), STREAM_OPPONENT, ply])
 
-    def move(self, action: int) -> MadeMove:
+    def move(self, action: int) -> Ply:
         """Put the mover's stone on a cell, and draw whether the next turn is skipped.
 
         Raises:
@@ -83,11 +73,11 @@ class LiveGame:
         if outcome != NOT_OVER:
             self.outcome = Outcome(outcome)
         is_skipped = bool(outcome == NOT_OVER and next_mover == mover)
-        self.plies.append(MadeMove(self.position, action, is_skipped))
+        self.plies.append(Ply(self.position, action, is_skipped))
         self.position = Position(next_boards, int(next_mover) if outcome == NOT_OVER else mover)
         return self.plies[-1]
 
-    def take_back(self, seat: int) -> list[MadeMove]:
+    def take_back(self, seat: int) -> list[Ply]:
         """Undo to before the last move of ``seat``; return the undone plies, empty if it has not moved yet."""
         own = [number for number, ply in enumerate(self.plies) if ply.position.mover == seat]
         if not own:

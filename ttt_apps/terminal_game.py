@@ -18,7 +18,7 @@ from rich.text import Text
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from baselines.exact.solve import is_searched
 from baselines.mcts import MCTS
-from ttt_apps.board import ONLY, LiveGame, MadeMove, board_text
+from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, installed_names
 from ttt_apps.signals import stop_requests
 from ttt_envs.agents.policy import Policy, best_moves
@@ -31,7 +31,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
 from ttt_eval.exact.strength import choice_in
 from ttt_eval.matches.account import describe_account, make_account
-from ttt_eval.matches.games import HUMAN, Move, PlayedGame, append_games
+from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from ttt_eval.matches.match import StatelessPlayer, make_player
 
@@ -255,7 +255,7 @@ class TerminalGame:
             raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
         self._print_move(ply, f"{self.name} plays")
 
-    def _print_move(self, ply: MadeMove, who: str) -> None:
+    def _print_move(self, ply: Ply, who: str) -> None:
         mover = ply.position.mover
         self.say(f"{MOVERS[mover]}: {who} {coordinate(ply.action, self.game)}.")
         if ply.skipped:

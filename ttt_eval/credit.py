@@ -26,6 +26,7 @@ from ttt_envs.text import TextGame, Turn
 from ttt_envs.text.text_game import result_reward
 from ttt_eval.exact.best_response_values import BestResponseValues
 from ttt_eval.matches.account import account_moves
+from ttt_eval.matches.games import Ply
 from ttt_eval.matches.luck import EXACT, LuckCorrection, make_correction
 
 
@@ -89,7 +90,7 @@ def turn_credits(
     moved = [turn for turn in turns if turn.action >= 0]
     credits, value = [], 0.0
     if moved:
-        steps = [(turn.position, turn.action, turn.skip) for turn in moved]
+        steps = [Ply(turn.position, turn.action, turn.skip) for turn in moved]
         value, moves, _ = account_moves(steps, correction)
         for turn, move in zip(moved, moves, strict=True):
             change, luck = move.change, move.luck

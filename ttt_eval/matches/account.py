@@ -10,7 +10,7 @@ import numpy as np
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import DRAW, winner
-from ttt_eval.matches.games import PlayedGame
+from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.luck import LuckCorrection
 
 
@@ -85,13 +85,11 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     return GameAccount(start, moves, result - last, result)
 
 
-def account_moves(
-    steps: Sequence[tuple[Position, int, bool]], correction: LuckCorrection
-) -> tuple[float, tuple[MoveAccount, ...], float]:
+def account_moves(steps: Sequence[Ply], correction: LuckCorrection) -> tuple[float, tuple[MoveAccount, ...], float]:
     """Return the value before the first move, the accounts of moves, and the value after the last move.
 
     Args:
-        steps: at least one position with its move, and whether the other player's turn was then skipped, in order.
+        steps: at least one, in order.
         correction: the correction.
     """
     boards = Boards.from_positions([position for position, _, _ in steps])

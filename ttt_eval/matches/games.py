@@ -56,6 +56,15 @@ class Move(NamedTuple):
         return cls(cell_at(text.removesuffix(AGAIN), game), text.endswith(AGAIN))
 
 
+class Ply(NamedTuple):
+    """A position with its move, and the chance event after it."""
+
+    position: Position
+    action: int
+    skipped: bool
+    """whether the other player's turn was skipped after it"""
+
+
 _Index = Annotated[int, Meta(ge=0)]
 _Words = Annotated[str, Meta(min_length=1)]
 
@@ -155,10 +164,10 @@ class PlayedGame:
             yield position, move, following, outcome if is_over else None
             position = following
 
-    def positions(self) -> Iterator[tuple[Position, int, bool]]:
-        """Yield every position with a move, the action, and whether the other player's turn was then skipped."""
+    def positions(self) -> Iterator[Ply]:
+        """Yield every position with a move."""
         for position, move, *_ in self._turns():
-            yield position, *move
+            yield Ply(position, *move)
 
     def end(self) -> Position:
         """Return the last position; if the game is over, its mover is the last mover."""

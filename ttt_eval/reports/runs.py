@@ -34,7 +34,7 @@ from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret,
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
-from ttt_eval.matches.games import PlayedGame
+from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
@@ -343,9 +343,7 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     return [text, Boards(list(_plies(game, plies, losses, last, end))[-MAX_PLIES:])]
 
 
-def _plies(
-    game: Game, plies: Sequence[tuple[Position, int, bool]], losses: Sequence[float], last: Position, end: str
-) -> Iterator[Board]:
+def _plies(game: Game, plies: Sequence[Ply], losses: Sequence[float], last: Position, end: str) -> Iterator[Board]:
     """Yield a board after each move."""
     for count, (position, action, skips) in enumerate(plies, 1):
         cell, is_last = coordinate(action, game), count == len(plies)
