@@ -31,9 +31,9 @@ from ttt_eval.result_store import Unit, collect_results, write_csv
 
 DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 SKIPS = (0.0, 0.1, 0.25, 0.5)
-LARGEST = 25
+MAX_CELLS = 25
 """Maximum number of cells."""
-MATCHED = 12
+MAX_EVALUATED_CELLS = 12
 """Maximum number of cells for evaluating policies."""
 MEMORY = 1 << 32
 """Maximum memory for positions of perfect play in bytes."""
@@ -93,7 +93,7 @@ def _tell(done: int, total: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute the page and print it, and write the CSV file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--largest", type=int, default=LARGEST, help="maximum number of cells of a board to solve")
+    parser.add_argument("--largest", type=int, default=MAX_CELLS, help="maximum number of cells of a board to solve")
     parser.add_argument("--no-proofs", action="store_true", help="leave out results of larger boards without skips")
     parser.add_argument("--out", type=Path, default=Path("runs", "ground-truth"), help="folder of stored results")
     parser.add_argument("--data", type=Path, default=Path("docs", "ground-truth.csv"), help="CSV file of all numbers")
@@ -132,7 +132,7 @@ def _facts(solution: Solution, optimal: Optimal) -> dict[str, Any]:
         "moves": solution.action_values(start)[0].tolist(),
         "optimal": np.flatnonzero(solution.optimal_actions(start)[0]).tolist(),
         "outcome": _outcome(game, solution.value, optimal),
-        "policies": _policies(game) if game.cells <= MATCHED else None,
+        "policies": _policies(game) if game.cells <= MAX_EVALUATED_CELLS else None,
     }
 
 

@@ -23,7 +23,7 @@ from ttt_eval.matches.games import PlayedGame
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.puzzles import Puzzle, class_keys, make_puzzles, obvious_moves, write_puzzles
 
-SHIPPED = {
+PUZZLES_PER_GAME = {
     Game(): 9,
     Game(skip_chance=0.25): 16,
     Game(skip_chance=0.5): 13,
@@ -44,7 +44,7 @@ MIN_LOSS = 0.05
 def make_set(seed: int) -> Iterator[Puzzle]:
     """Yield the puzzles of each game, the easiest and most costly first; of each level and reason in turn."""
     keys: set[tuple[object, ...]] = set()
-    for number, (game, count) in enumerate(SHIPPED.items()):
+    for number, (game, count) in enumerate(PUZZLES_PER_GAME.items()):
         puzzles, chosen = list(obvious_puzzles(game, [seed, number])), list[Puzzle]()
         groups: dict[tuple[int, str], list[Puzzle]] = {}
         for place in np.random.default_rng([seed, number]).permutation(len(puzzles)):

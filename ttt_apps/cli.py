@@ -53,7 +53,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gomoku": {"size": (15, 15), "win_length": 5},
 }
 """Games by name, as arguments of ``Game.of_size``."""
-REFUSING = (*PACKAGES, "studies", "concurrent", "joblib", "ray", "inspect")
+REFUSING_PACKAGES = (*PACKAGES, "studies", "concurrent", "joblib", "ray", "inspect")
 """Packages whose ``raise`` statements refuse input: ours, those that raise the exceptions of workers again, and
 ``inspect``, which refuses named classes without a signature."""
 QUIET = "TTT_ENVS_QUIET"
@@ -475,7 +475,7 @@ def is_refusal(problem: BaseException) -> bool:
     if trace is None:
         return False
     package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package in REFUSING and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return package in REFUSING_PACKAGES and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def describe_os_error(problem: OSError) -> str:

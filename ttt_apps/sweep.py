@@ -39,11 +39,11 @@ from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
-BROUGHT = tuple(name for name in RUN_FILES if name != REPORT)
+TRANSFERRED_FILES = tuple(name for name in RUN_FILES if name != REPORT)
 """Files that a run on another machine sends back; the report, which names the folder, is made here."""
-SAMPLED = 2_000
+SAMPLE_PAIRS = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
-REFUSED = (
+REFUSED_OPTIONS = (
     "out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "threads", "json", "help",
     "tyro-print-completion", "tyro-write-completion",
 )  # fmt: skip
@@ -87,7 +87,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
             Stopped: an interrupt; completed work is stored.
         """
         workers = self.workers()
-        rows, seeds = sweeps.read_sweep(self.sweep, REFUSED)
+        rows, seeds = sweeps.read_sweep(self.sweep, REFUSED_OPTIONS)
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
@@ -198,7 +198,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
         train_in_subprocess(config, run)
         result: dict[str, Any] = {"numbers": measure_run(run, config)}
         if runs is None:
-            paths = [run.path / name for name in BROUGHT]
+            paths = [run.path / name for name in TRANSFERRED_FILES]
             result["files"] = {path.name: read_bounded(path) for path in paths if path.exists()}
         return result
 
@@ -216,7 +216,7 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
 def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, float]:
     """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches against random."""
     if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
-        return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
+        return {"score_against_random": play_pairs(game, policy, "random", SAMPLE_PAIRS).rate("score").mean}
     exact = strength(game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent))
     return exact.measures | {f"score_against_{opponent}": result.score for opponent, result in exact.results.items()}
 

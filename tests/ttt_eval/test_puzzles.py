@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny
 from commands import error_of, json_of, text_of
-from make_puzzles import MIN_LOSS, SHIPPED, obvious_puzzles
+from make_puzzles import MIN_LOSS, PUZZLES_PER_GAME, obvious_puzzles
 
 from baselines.exact import solve
 from ttt_apps import evaluate
@@ -37,7 +37,7 @@ def test_obvious_moves_win_then_block_then_extend(text, cells, why):
     assert (np.flatnonzero(moves[0]).tolist(), reasons) == (cells, [why])
 
 
-@pytest.mark.parametrize("game", [game for game in SHIPPED if game.cells <= 12], ids=str)
+@pytest.mark.parametrize("game", [game for game in PUZZLES_PER_GAME if game.cells <= 12], ids=str)
 def test_built_in_puzzles_have_exact_values_and_obvious_moves_that_lose(game):
     puzzles = [puzzle for puzzle in BUILT_IN if puzzle.game == game]
     boards = Boards.from_positions([puzzle.position for puzzle in puzzles])
@@ -63,12 +63,12 @@ def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
     for puzzle in BUILT_IN:
         own = Boards.from_positions([puzzle.position]).own_first()[0]
         keys.add((*dataclasses.astuple(puzzle.game)[:3], min(bytes(own[image]) for image in symmetries(puzzle.game))))
-    assert len(keys) == len(BUILT_IN) == sum(SHIPPED.values()) == 100
+    assert len(keys) == len(BUILT_IN) == sum(PUZZLES_PER_GAME.values()) == 100
     assert {puzzle.level for puzzle in BUILT_IN} == {1, 2, 3}
 
 
 def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
-    made = [puzzle.to_dict() for puzzle in obvious_puzzles(SKIPS, [0, list(SHIPPED).index(SKIPS)])]
+    made = [puzzle.to_dict() for puzzle in obvious_puzzles(SKIPS, [0, list(PUZZLES_PER_GAME).index(SKIPS)])]
     assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
     boards = Boards.from_positions([from_text(puzzle["position"], SKIPS) for puzzle in made])
     assert len(set(class_keys(SKIPS, boards))) == len(made)

@@ -26,7 +26,7 @@ from ttt_eval.matches.luck import check_correction
 from ttt_eval.result_store import RESULT
 
 DEFAULT_GAMES = 100
-HIDDEN = ("pairs", "corrected", "moves", "blunders", "exact")
+UNPRINTED_KEYS = ("pairs", "corrected", "moves", "blunders", "exact")
 """Keys of results of games or positions that are not printed with the others."""
 
 
@@ -140,5 +140,5 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     for name in ("games", "positions"):
         if part := result[name]:
             exact, moves = part.get("exact") or {}, part["moves"]
-            facts = {key: value for key, value in part.items() if key not in HIDDEN} | exact | moves
+            facts = {key: value for key, value in part.items() if key not in UNPRINTED_KEYS} | exact | moves
             yield cli.facts_table(facts, title=f"{result['model']}, presentation {result['presentation']}: {name}")

@@ -63,7 +63,7 @@ class ExplorerApi:
             "methods": get_args(Method),
             "link": "show=none",
             "most_skips": MAX_EXPLORER_SKIP,
-            "policies": {name: policies.settings_of(name) for name in policies.OFFERED},
+            "policies": {name: policies.settings_of(name) for name in policies.OFFERED_POLICIES},
             "runs": [{"name": name} for name in self.root.runs()],
         }
 

@@ -19,7 +19,7 @@ import tyro
 from ttt_apps.cli import DATABASES, Count, OptionalPath, TextOption, installed_names, parse, print_output
 from ttt_envs.core.packages import install_command
 
-NEEDED = ("fastapi", "uvicorn")
+PACKAGES = ("fastapi", "uvicorn")
 HOST = "127.0.0.1"
 
 
@@ -46,8 +46,8 @@ class Web:
             ValueError: invalid options, or missing packages.
             OSError: a port that is taken.
         """
-        if any(importlib.util.find_spec(name) is None for name in NEEDED):
-            raise ValueError(f"a page in the browser needs {' and '.join(NEEDED)}: {install_command('explorer')}")
+        if any(importlib.util.find_spec(name) is None for name in PACKAGES):
+            raise ValueError(f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}")
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs

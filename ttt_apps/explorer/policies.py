@@ -17,7 +17,7 @@ MAX_TABLE_CELLS = 12
 MAX_SIMULATIONS = 5000
 TABLE_POLICIES = ("optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt")
 """Policies that need a table."""
-OFFERED = ("random", "win-or-block", "expectiminimax", "mcts", "run", *TABLE_POLICIES)
+OFFERED_POLICIES = ("random", "win-or-block", "expectiminimax", "mcts", "run", *TABLE_POLICIES)
 NUMBERS = {
     "epsilon": (0, 1, "probability of a random move"),
     "depth": (1, 9, "plies to look ahead"),
@@ -61,8 +61,8 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
         ValueError: any other.
     """
     name, unkeyed, given = parse_spec(spec)
-    if name not in OFFERED:
-        raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED)}")
+    if name not in OFFERED_POLICIES:
+        raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}")
     if name in TABLE_POLICIES:
         check_table(game, name)
     settings = settings_of(name)
