@@ -351,6 +351,18 @@ def check_no_effect(options: Any, where: str, *names: str) -> None:
             raise UsageError(f"{option_name(field)} has no effect {where}: leave it out")
 
 
+def check_page(out: Path) -> None:
+    """Raise ValueError if ``--out`` names no page."""
+    if out.suffix != ".html":
+        raise UsageError(f"--out {out} is no page: end its name in .html")
+
+
+def check_new_file(out: Path) -> None:
+    """Raise ValueError if ``--out`` names a file that exists."""
+    if out.exists():
+        raise UsageError(f"--out {out} is there already: name another file, or remove that one")
+
+
 def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:
     """Parse a command line with tyro, and apply the options that hold for the process.
 

@@ -207,8 +207,7 @@ class BenchReport(cli.JsonOptions):
             OSError: a file cannot be read or written.
             ValueError: no submission, a damaged one, or submissions that cannot be compared.
         """
-        if self.out.suffix != ".html":
-            raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
+        cli.check_page(self.out)
         submissions = [submission for path in self.submissions for submission in self._read(path)]
         comparison = compare_submissions(submissions, self.seed, self.task)
         command = pages.report_command(self.submissions, self.task, self.seed)

@@ -51,8 +51,7 @@ class BuildBook(cli.TrustOptions, cli.WorkOptions, cli.GameOptions):
         """
         if bool(self.logs) == (self.search is not None):
             raise cli.UsageError("a book is made of logs of games, or by a --search: name either")
-        if self.out.exists():
-            raise cli.UsageError(f"--out {self.out} is there already: name another file, or remove that one")
+        cli.check_new_file(self.out)
         if self.search is None:
             cli.check_no_effect(self, "with logs, whose game it is", *cli.GAME_FIELDS, "trust", "jobs", "cluster")
             with cli.status("reading games"):

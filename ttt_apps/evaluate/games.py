@@ -88,8 +88,7 @@ class Games(cli.JsonOptions):
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
-        if path.exists():
-            raise cli.UsageError(f"--out {path} is there already: name another file, or remove that one")
+        cli.check_new_file(path)
         if path.suffix == ".txt":
             texts = (to_notation(played).encode() for played in self._selected_games())
             write_atomically(path, lambda file: file.writelines(b"\n" * (n > 0) + text for n, text in enumerate(texts)))

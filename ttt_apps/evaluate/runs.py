@@ -69,8 +69,7 @@ class Compare(cli.TrustOptions):
         Raises:
             ValueError: no runs or too many, a folder without a run, a damaged one, or runs of different games.
         """
-        if self.out.suffix != ".html":
-            raise cli.UsageError(f"--out {self.out} is no page: end its name in .html")
+        cli.check_page(self.out)
         read_common_game(self.runs)  # refuses before a bar is drawn
         with cli.bar("exact results") as progress:
             result = read_runs(self.out, self.runs, progress=progress)
