@@ -17,6 +17,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, mover_after, winner
 from ttt_eval.matches.games import Ply
 from ttt_eval.reports.plots import SERIES
+from ttt_eval.result_store import json_numbers
 
 ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""
@@ -138,7 +139,7 @@ def values_text(
 
 def values_json(game: Game, values: Float64Array) -> list[list[float | None]]:
     """Return numbers by rows of the board, None for NaN."""
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values.reshape(game.rows, -1)]
+    return json_numbers(values.reshape(game.rows, -1))
 
 
 def parse_position(text: str | None, game: Game) -> Position:

@@ -27,7 +27,7 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
-from ttt_eval.result_store import hash_data, read_hashed_json
+from ttt_eval.result_store import hash_data, json_numbers, read_hashed_json
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 """The built-in set."""
@@ -79,7 +79,7 @@ class Puzzle:
         return {
             "game": self.game.to_dict(),
             "position": to_text(self.position, self.game),
-            "values": [None if np.isnan(value) else float(value) + 0.0 for value in self.values],
+            "values": json_numbers(self.values),
             "best": list(self.best),
             "tempting": list(self.tempting),
             "why": self.why,

@@ -12,6 +12,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ttt_envs.core.checks import name_place, truncate
 from ttt_envs.core.files import (
     delete_temporary_files,
@@ -22,6 +24,7 @@ from ttt_envs.core.files import (
     read_json,
     write_atomically,
 )
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs, map_blocks
 
 Content = TypeVar("Content")
@@ -117,6 +120,12 @@ def hash_data(data: Mapping[str, Any]) -> str:
     """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
     rest = {key: value for key, value in data.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def json_numbers(values: Float64Array) -> list[Any]:
+    """Return numbers as nested lists, None for NaN."""
+    numbers: list[Any] = np.where(np.isnan(values), np.array(None), values + 0.0).tolist()  # 0.0 in place of -0.0
+    return numbers
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:

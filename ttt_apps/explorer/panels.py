@@ -26,6 +26,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
+from ttt_eval.result_store import json_numbers
 from ttt_eval.run_files import RunDirectory, run_folder
 
 REFUSALS = ValueError, TypeError, OSError, MemoryError
@@ -81,8 +82,7 @@ def panel_json(values: Float64Array, notes: list[str], word: str = "value", **mo
         word: what they are: ``value``, ``result``, ``score``, ``visits`` or ``probability``.
         **more: what else the page shows.
     """
-    numbers = [None if np.isnan(value) else float(value) + 0.0 for value in values]
-    return {"values": numbers, "word": word, "notes": notes, **more}
+    return {"values": json_numbers(values), "word": word, "notes": notes, **more}
 
 
 class Panels:

@@ -17,7 +17,7 @@ from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game, Position
 from ttt_eval.matches.games import PlayedGame, read_games
 from ttt_eval.matches.openings import unfinished_successors
-from ttt_eval.result_store import Unit, collect_results
+from ttt_eval.result_store import Unit, collect_results, json_numbers
 
 GAMES_PER_CHUNK = 1 << 11
 """Number of games whose moves are counted at once."""
@@ -160,8 +160,7 @@ def _boards(game: Game, unit: Unit) -> Boards:
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    values = make_values("policy", policy, game).action_values(_boards(game, unit))
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+    return json_numbers(make_values("policy", policy, game).action_values(_boards(game, unit)))
 
 
 def _count_values(boards: Boards, values: Any) -> PlayedMoves:
