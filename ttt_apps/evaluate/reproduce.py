@@ -58,7 +58,7 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
         cli.print_output(f"{study.title}: {study.source}")
         for columns, *rows in (report.table(), report.claims_table()):
             cli.print_output(cli.rows_table(dict(zip(columns, row, strict=True)) for row in rows))
-        if self.quick:
+        if self.quick and study.left_out:
             cli.print_output(f"quick form: {study.left_out}")
         cli.print_status(f"written: {', '.join(map(str, paths))}")
 
