@@ -274,6 +274,7 @@ def test_offered_policies_move_reproducibly(client):
         assert ask(client, "move", game=game, moves="b2+", seed=1, policy=spec)["cell"] == cell
     games = [{"game": SKIPS, "seed": seed, "policy": "random"} for seed in range(8)]
     steps = [ask(client, "move", **each, moves="a1")["cell"] - ask(client, "move", **each)["cell"] for each in games]
+    assert ask(client, "move", game={"rows": 1, "columns": 2, "win_length": 1}, seed=1, policy="expectiminimax")
     assert not set(steps) <= {0, 1}  # as one random number at both plies would choose among the free cells
 
 

@@ -77,7 +77,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
         value = convert_value(name, key, text, int if setting.whole else float)
         if not setting.low <= value <= setting.high:
             raise ValueError(f"{name}: {key}={value} is not offered here: choose {setting.low:g} to {setting.high:g}")
-    if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
+    if name == "expectiminimax" and int(given.get("depth", 1)) > max_depth(game):
         raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
     words = [f"{key}={text}" for key, text in given.items()]
     return FromFile(f"{head}{',' if name == 'run' else ':'}{','.join(words)}" if words else head)
