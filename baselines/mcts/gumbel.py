@@ -87,9 +87,10 @@ def gumbel_search(
     root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
     if noise is not None:
         root_logits += noise
-    moves = np.minimum(np.isfinite(root_logits).sum(axis=1), max_num_considered_actions)
-    if max_num_considered_actions < game.cells:
-        least = np.partition(root_logits, -max_num_considered_actions, axis=1)[:, -max_num_considered_actions]
+    num_considered = min(max_num_considered_actions, game.cells)
+    moves = np.minimum(np.isfinite(root_logits).sum(axis=1), num_considered)
+    if num_considered < game.cells:
+        least = np.partition(root_logits, -num_considered, axis=1)[:, -num_considered]
         root_logits[root_logits < least[:, None]] = -np.inf
     schedule = np.array([considered_visits(m, simulations) for m in range(int(moves.max(initial=0)) + 1)], np.int64)
     params = params._replace(root_logits=root_logits)
