@@ -35,11 +35,12 @@ MAX_CONFIG_BYTES = 1 << 22
 
 _COUNTS = [(name, int | None, None) for name in ("batch", "log_every", "exact_every")]
 _CHECKPOINTS = [("checkpoint_games", int, 0), ("checkpoint_seconds", float, 0.0)]
-_OTHERS = [("seat", str, ""), ("no_report", bool, False), ("resumed", list, [])]
+_OTHERS = [("games", int, 0), ("seat", str, ""), ("no_report", bool, False), ("resumed", list, [])]
 _RUN: list[Any] = [("game", dict), ("learner", str), ("settings", dict), *_COUNTS, *_CHECKPOINTS, *_OTHERS]
 RunConfig = defstruct("RunConfig", _RUN, kw_only=True)
 """Fields of every config.json, and those of a training that it may lack."""
-TrainingConfig = defstruct("TrainingConfig", [("opponent", str), ("games", int), ("seed", int), *_RUN], kw_only=True)
+_TRAINING = [("opponent", str), ("games", int), ("seed", int)]
+TrainingConfig = defstruct("TrainingConfig", _TRAINING, bases=(RunConfig,), kw_only=True)
 """The same with those without which a training cannot be resumed."""
 
 
