@@ -29,7 +29,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import quote, truncate
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.core.packages import PACKAGES
 from ttt_envs.game.phantom import PhantomGame
@@ -79,7 +79,7 @@ def parse_size(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d{1,2})(?:x(\d{1,2}))?", text.strip().lower())
     if match is None:
-        raise UsageError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
+        raise UsageError(f"--size {quote(text)} is not a board: write an edge such as 3, or rows x columns such as 5x6")
     return int(match[1]), int(match[2] or match[1])
 
 
@@ -162,7 +162,7 @@ class GameOptions:
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
     overlines: Annotated[tyro.conf.FlagCreatePairsOff[bool], UNSAID] = True
-    """longer lines count too; with --no-overlines only those of exactly the win length, as in standard gomoku"""
+    """only lines of exactly the win length count, as in standard gomoku"""
     misere: tyro.conf.FlagCreatePairsOff[bool] = False
     """a player who completes a line loses"""
     torus: tyro.conf.FlagCreatePairsOff[bool] = False

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 DATA_PROBLEMS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """Exceptions that reading data of another shape raises."""
 MAX_PROBLEM = 400
-"""Maximum number of characters of an error in a message about a file."""
+"""Maximum number of characters of a message about a file, and of a position that a message quotes."""
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import MAX_PROBLEM, name_place, quote, truncate
 from ttt_envs.core.jit import Float64Array, Int8Array, Int32Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64
 from ttt_envs.game.game import Game, Position
@@ -310,26 +310,27 @@ def from_text(text: str, game: AnyGame | None = None) -> Position:
         ValueError: the text is not a position, or not one of ``game``.
     """
     example = 'write rows from the top, then the player to move, as in "x.o/.../..o x"'
+    quoted = truncate(repr(text), MAX_PROBLEM)
     parts = text.split(" ") if isinstance(text, str) else []
     if len(parts) != 2:
-        raise ValueError(f"{text!r} is not a position: {example}")
+        raise ValueError(f"{quoted} is not a position: {example}")
     board, mover = parts
     if mover not in ("o", "x"):
-        raise ValueError(f"{text!r} has the mover {mover!r}: write o (player_0) or x (player_1) at the end")
+        raise ValueError(f"{quoted} has the mover {quote(mover)}: write o (player_0) or x (player_1) at the end")
     rows = board.split("/")
     for row in rows:
         for stone in row:
             if stone not in STONES:
-                raise ValueError(f"{text!r} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
+                raise ValueError(f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
         if len(row) != len(rows[0]) or not row:
-            raise ValueError(f"{text!r} has rows of different or no length: {example}")
+            raise ValueError(f"{quoted} has rows of different or no length: {example}")
     if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
         raise ValueError(
-            f"{text!r} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
+            f"{quoted} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
         )
     cells = np.array([STONES.index(stone) for row in rows for stone in row], np.int8)
     if game is not None:
-        with name_place(f"{text!r} is no position of this game"):
+        with name_place(f"{quoted} is no position of this game"):
             check_cells(game, cells)
     return Position(cells, MOVERS.index(mover))
 
