@@ -36,10 +36,9 @@ class List(cli.JsonOptions):
     def run(self) -> None:
         """Print the list."""
         facts = _facts(self.kind)
-        rows = [
-            {"name": name, "description, and arguments with their defaults": _text(fact)}
-            for name, fact in facts.items()
-        ]
+        has_arguments = any(fact["arguments"] for fact in facts.values())
+        head = "description, and arguments with their defaults" if has_arguments else "description"
+        rows = [{"name": name, head: _text(fact)} for name, fact in facts.items()]
         cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
 
@@ -54,10 +53,10 @@ def _facts(kind: str) -> dict[str, dict[str, Any]]:
     if kind == "studies":
         return {name: {"what": f"{study.title}: {study.source}", "arguments": {}} for name, study in objects.items()}
     facts = {name: _describe_factory(factory) for name, factory in objects.items()}
-    return {
-        name: fact | ({"self_play": dict(objects[name].self_play)} if kind == "learners" else {})
-        for name, fact in facts.items()
-    }
+    if kind == "learners":
+        for name, learner in objects.items():
+            facts[name]["self_play"] = {key.replace("_", "-"): value for key, value in learner.self_play.items()}
+    return facts
 
 
 def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
@@ -86,4 +85,4 @@ def _text(fact: Mapping[str, Any]) -> str:
 
 def _format_values(values: Mapping[str, Any]) -> str:
     """Format values as in a spec string."""
-    return "   ".join(f"{name.replace('_', '-')}={value}" for name, value in values.items())
+    return "   ".join(f"{name}={value}" for name, value in values.items())
