@@ -151,48 +151,43 @@ def q_net_hidden() -> int:
     return int(load_object(LEARNERS["q-net"])().hidden)
 
 
-def rows(share: float) -> tuple[Row, ...]:
-    """Return all rows; learners play this share of the games before they restart."""
+def learning(play: Play, games: int) -> Stretch:
+    """Return a stretch of so many games, after which the learner begins again."""
+    return time_answers(functools.partial(play, games), games)
 
-    def learning(play: Play, games: int) -> Stretch:
-        count = max(1, int(share * games))
 
-        return time_answers(functools.partial(play, count), count)
-
-    return (
-        Row(
-            "q-learning",
-            "q-learning against random",
-            "plain Python, dictionary",
-            11,
-            lambda: learning(our_learner("q-learning", "random"), 50_000),
-            lambda: learning(dictionary_learner(), 50_000),
-        ),
-        Row(
-            "q-learning-self",
-            "q-learning in self-play",
-            "OpenSpiel tabular_qlearner",
-            120,
-            lambda: learning(our_learner("q-learning", "self"), 50_000),
-            lambda: learning(open_spiel_learner(), 500),
-        ),
-        Row(
-            "q-net",
-            "q-net against random",
-            "Keras, train_on_batch",
-            500,
-            lambda: learning(our_learner("q-net", "random"), 20_000),
-            lambda: learning(keras_learner(q_net_hidden()), 20),
-        ),
-    )
-
+ROWS = (
+    Row(
+        "q-learning",
+        "q-learning against random",
+        "plain Python, dictionary",
+        11,
+        lambda: learning(our_learner("q-learning", "random"), 50_000),
+        lambda: learning(dictionary_learner(), 50_000),
+    ),
+    Row(
+        "q-learning-self",
+        "q-learning in self-play",
+        "OpenSpiel tabular_qlearner",
+        120,
+        lambda: learning(our_learner("q-learning", "self"), 50_000),
+        lambda: learning(open_spiel_learner(), 500),
+    ),
+    Row(
+        "q-net",
+        "q-net against random",
+        "Keras, train_on_batch",
+        500,
+        lambda: learning(our_learner("q-net", "random"), 20_000),
+        lambda: learning(keras_learner(q_net_hidden()), 20),
+    ),
+)
 
 BENCHMARK = Benchmark(
     about=str(__doc__),
     packages=PACKAGES,
     unit=rate("games/s"),
-    rows=rows(1.0),
-    quick_rows=rows(0.2),
+    rows=ROWS,
     seconds=(0.2, 1.0),
 )
 

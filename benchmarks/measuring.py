@@ -359,8 +359,6 @@ class Benchmark:
     unit: Unit
     rows: Sequence[Row]
     parts: Sequence[Part] = ()
-    quick_rows: Sequence[Row] | None = None
-    """the rows of the quick form, if they differ"""
     left_out: tuple[str, ...] = ()
     """rows omitted from the quick form, unless requested"""
     asked_for: tuple[str, ...] = ()
@@ -387,9 +385,10 @@ def run(benchmark: Benchmark) -> None:
     """Run the command: measure the requested rows, print tables, write JSON."""
     arguments = tyro.cli(Arguments, description=benchmark.about)
     quick = arguments.quick
-    rows = (benchmark.quick_rows or benchmark.rows) if quick else benchmark.rows
     names = list(
-        dict.fromkeys([*(row.name for row in rows), *(name for part in benchmark.parts for name in part.names)])
+        dict.fromkeys(
+            [*(row.name for row in benchmark.rows), *(name for part in benchmark.parts for name in part.names)]
+        )
     )
     left_out = {*benchmark.asked_for, *(benchmark.left_out if quick else ())}
     chosen = [name for name in arguments.chosen(names) if arguments.only or name not in left_out]
@@ -413,7 +412,7 @@ def run(benchmark: Benchmark) -> None:
 
     comparisons = [
         comparison
-        for row in rows
+        for row in benchmark.rows
         if row.name in chosen
         for comparison in try_measure(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
     ]
