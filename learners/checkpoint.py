@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from msgspec import convert, defstruct
+from msgspec import Struct, convert
 
 from learners.base import Arrays
 from learners.config import LearnerConfig, load_learner
@@ -33,15 +33,29 @@ MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
 
 
-_COUNTS = [(name, int | None, None) for name in ("batch", "log_every", "exact_every")]
-_CHECKPOINTS = [("checkpoint_games", int, 0), ("checkpoint_seconds", float, 0.0)]
-_OTHERS = [("games", int, 0), ("seat", str, ""), ("no_report", bool, False), ("resumed", list, [])]
-_RUN: list[Any] = [("game", dict), ("learner", str), ("settings", dict), *_COUNTS, *_CHECKPOINTS, *_OTHERS]
-RunConfig = defstruct("RunConfig", _RUN, kw_only=True)
-"""Fields of every config.json, and those of a training that it may lack."""
-_TRAINING = [("opponent", str), ("games", int), ("seed", int)]
-TrainingConfig = defstruct("TrainingConfig", _TRAINING, bases=(RunConfig,), kw_only=True)
-"""The same with those without which a training cannot be resumed."""
+class RunConfig(Struct, kw_only=True):
+    """Fields of every config.json, and those of a training that it may lack."""
+
+    game: dict[str, Any]
+    learner: str
+    settings: dict[str, Any]
+    games: int = 0
+    batch: int | None = None
+    log_every: int | None = None
+    exact_every: int | None = None
+    checkpoint_games: int = 0
+    checkpoint_seconds: float = 0.0
+    seat: str = ""
+    no_report: bool = False
+    resumed: list[Any] = []
+
+
+class TrainingConfig(RunConfig, kw_only=True):
+    """The same with those without which a training cannot be resumed."""
+
+    opponent: str
+    games: int
+    seed: int
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:

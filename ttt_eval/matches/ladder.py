@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from types import GenericAlias
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct, convert, defstruct, to_builtins
+from msgspec import Meta, Struct, convert, to_builtins
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy
@@ -186,11 +185,27 @@ def read_ladder(name: str | Path) -> Ladder:
     return read_hashed_json(path, "rungs", MAX_FILE_BYTES, partial(_parse, source=str(name)), what="complete ladder")
 
 
-_Cost = defstruct("_Cost", [("cpu_s_per_move", float), ("own_bytes", float)])
-_RUNG: list[Any] = [("spec", str), ("rating", float), ("low", float), ("high", float), ("cost", _Cost)]
-_Rungs = GenericAlias(list, defstruct("_Rung", [*_RUNG, *((name, float | None, None) for name in LOSSES)]))
-_FILE: list[Any] = [("name", str), ("anchor", str), ("games", _Count), ("rungs", _Rungs), ("results", list[Pairing])]
-_File: Any = defstruct("_File", _FILE)
+class _Cost(Struct):
+    cpu_s_per_move: float
+    own_bytes: float
+
+
+class _Rung(Struct):
+    spec: str
+    rating: float
+    low: float
+    high: float
+    cost: _Cost
+    exploitability: float | None = None
+    regret: float | None = None
+
+
+class _File(Struct):
+    name: str
+    anchor: str
+    games: _Count
+    rungs: list[_Rung]
+    results: list[Pairing]
 
 
 def _parse(data: dict[str, Any], source: str) -> Ladder:
