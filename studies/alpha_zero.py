@@ -60,6 +60,8 @@ GOALS = (
     ("is below 0.02 from 600 CPU seconds on", FOUR_SKIPS, 0.02, 600.0),
 )
 """Goals of the net alone: words, game, exploitability, CPU seconds after which it holds."""
+AXIS = (-5e-5, 1.2)
+"""Ends of the axis of exploitability, a little beyond 0 and 1."""
 SYMBOLS = "Thin lines are seeds, thick lines with marks their medians."
 
 
@@ -254,4 +256,5 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
         x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
         series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
     axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
-    return Panel(series, axis, "exploitability, exact", game_name(game), scales=("log", "symlog"))
+    style: dict[str, Any] = {"scales": ("log", "symlog"), "limits": AXIS}
+    return Panel(series, axis, "exploitability, exact", game_name(game), **style)
