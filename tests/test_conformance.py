@@ -39,10 +39,7 @@ CHEAP = {"openspiel": "openspiel:simulations=10", "mcts": "mcts:simulations=64",
 """Cheaper settings of policies with slow defaults."""
 EXTERNAL = {"openspiel": "pyspiel"}
 """Policies of other packages, for small boards without skips."""
-SEARCHING = {
-    "alpha-zero": "alpha-zero:path={run},simulations=8",
-    "guided": "mcts:simulations=8,rollout=(run:{run})",
-}
+SEARCHING = {"alpha-zero": "alpha-zero:path={run},simulations=8", "guided": "mcts:simulations=8,rollout=(run:{run})"}
 """Deterministic searches that a learned network guides."""
 CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
 """Policies whose results depend on the speed of the machine."""

@@ -71,12 +71,7 @@ PLANS: Mapping[str, LadderPlan] = {
 
 
 def measure_ladder(
-    name: str,
-    plan: LadderPlan,
-    folder: Path,
-    provenance: Mapping[str, Any],
-    *,
-    jobs: Jobs = 1,
+    name: str, plan: LadderPlan, folder: Path, provenance: Mapping[str, Any], *, jobs: Jobs = 1
 ) -> Ladder:
     """Measure a ladder, and write it to ``NAME.json`` in a folder.
 

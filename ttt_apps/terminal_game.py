@@ -320,10 +320,7 @@ class TerminalGame:
         )
         table = Table("move", *(Column(name, justify="right") for name in given), box=None, pad_edge=False)
         for cell in order[:MAX_LISTED_MOVES].tolist():
-            words = [
-                f"{choice.probabilities[cell]:.3f}",
-                *(_format_value(given[name][cell]) for name in [*given][1:]),
-            ]
+            words = [f"{choice.probabilities[cell]:.3f}", *(_format_value(given[name][cell]) for name in [*given][1:])]
             table.add_row(coordinate(cell, self.game), *words[:-1], words[-1] + "*" * (cell in choice.best))
         self.console.print(table)
         if len(order) > MAX_LISTED_MOVES:

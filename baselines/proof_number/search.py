@@ -270,11 +270,7 @@ class Proof(NamedTuple):
 
 
 def prove(
-    game: Game,
-    *,
-    nodes: int | None = None,
-    memory: int = 1 << 30,
-    progress: Callable[[int], None] | None = None,
+    game: Game, *, nodes: int | None = None, memory: int = 1 << 30, progress: Callable[[int], None] | None = None
 ) -> Proof:
     """Prove the winner of a game without skips under best play by both players.
 

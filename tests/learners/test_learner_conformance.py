@@ -106,9 +106,7 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize(
-    "game",
-    [Game(2, 4, 3, 0.1), Game(7, 7, 5), Game(3, 3, 3, 0.25, misere=True, gravity=True)],
-    ids=str,
+    "game", [Game(2, 4, 3, 0.1), Game(7, 7, 5), Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str
 )
 def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
     if not {*game.variants} <= {*make.config.variants}:

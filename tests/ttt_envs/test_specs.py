@@ -10,16 +10,7 @@ from typing import ClassVar, Literal, Optional
 import pytest
 
 from ttt_envs import Game, PhantomGame, make_policy
-from ttt_envs.agents.specs import (
-    MAX_SPEC_DEPTH,
-    MAX_SPEC_LENGTH,
-    POLICIES,
-    TRUST,
-    FromFile,
-    Named,
-    Spec,
-    parse_spec,
-)
+from ttt_envs.agents.specs import MAX_SPEC_DEPTH, MAX_SPEC_LENGTH, POLICIES, TRUST, FromFile, Named, Spec, parse_spec
 
 GAME = Game(skip_chance=0.25)
 

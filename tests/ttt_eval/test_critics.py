@@ -46,12 +46,7 @@ def test_torch_modules_are_critics():
 
 
 @pytest.mark.parametrize(
-    "critic",
-    [
-        3,
-        lambda boards: np.zeros((len(boards.mover), 6)),
-        lambda boards: np.full(len(boards.mover), np.inf),
-    ],
+    "critic", [3, lambda boards: np.zeros((len(boards.mover), 6)), lambda boards: np.full(len(boards.mover), np.inf)]
 )
 def test_what_is_no_critic_is_refused(critic):
     with pytest.raises((TypeError, ValueError)):

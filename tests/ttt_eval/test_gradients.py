@@ -36,11 +36,7 @@ def difference(value, table, place, step=0.02):
     return total
 
 
-@pytest.mark.parametrize(
-    ("game", "count"),
-    [(SMALL, 200), (SKIP3, 10)],
-    ids=["2x3", "3x3"],
-)
+@pytest.mark.parametrize(("game", "count"), [(SMALL, 200), (SKIP3, 10)], ids=["2x3", "3x3"])
 @pytest.mark.parametrize("seat", [0, 1])
 def test_finite_differences(game, count, seat):
     """Of the outcome by the other exact program, which has no values."""

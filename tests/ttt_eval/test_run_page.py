@@ -172,11 +172,7 @@ def test_without_matplotlib_the_page_has_its_boards_and_names_the_package(run, m
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [
-        (METRICS, "Nothing was logged"),
-        (COST, f"there is no {COST}"),
-        (CHECKPOINT, "There is no checkpoint yet"),
-    ],
+    [(METRICS, "Nothing was logged"), (COST, f"there is no {COST}"), (CHECKPOINT, "There is no checkpoint yet")],
 )
 def test_files_that_an_unfinished_run_lacks_are_left_out(run, name, message):
     (run / name).unlink()

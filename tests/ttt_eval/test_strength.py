@@ -11,12 +11,7 @@ from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
-from ttt_eval.exact.strength import (
-    differences,
-    differences_within,
-    strength,
-    worst_positions,
-)
+from ttt_eval.exact.strength import differences, differences_within, strength, worst_positions
 
 SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)

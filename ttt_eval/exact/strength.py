@@ -180,13 +180,7 @@ def measure(
 
 
 def training_callback(
-    game: AnyGame,
-    opponent: str | Policy | None,
-    every: int,
-    games: int,
-    *,
-    seat: int | None = None,
-    start: int = 0,
+    game: AnyGame, opponent: str | Policy | None, every: int, games: int, *, seat: int | None = None, start: int = 0
 ) -> Callable[[int, Policy], dict[str, float]]:
     """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws nothing.
 

@@ -329,11 +329,7 @@ def _prepare(call: Call) -> _Shared:
 
 
 def play_block(
-    call: Call,
-    logged: bool,
-    numbers: range,
-    seed_block_pairs: int = PAIRS_PER_SEED_BLOCK,
-    now: Now = time.perf_counter,
+    call: Call, logged: bool, numbers: range, seed_block_pairs: int = PAIRS_PER_SEED_BLOCK, now: Now = time.perf_counter
 ) -> tuple[Score, Sequence[PlayedGame]]:
     """Play a block of pairs; with a clock, game by game.
 

@@ -17,14 +17,7 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import (
-    NOT_OVER,
-    STREAM_OPPONENT,
-    completing_cells,
-    is_legal,
-    mover_after,
-    nth_empty_cell,
-)
+from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, completing_cells, is_legal, mover_after, nth_empty_cell
 
 MAX_SIZE = 1 << 26
 """Maximum total number of cells of ``all:N``, and maximum size of a file of positions in bytes."""
