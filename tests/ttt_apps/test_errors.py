@@ -26,6 +26,7 @@ EVALUATE = [
     ("match random random --games 7", "7 is no even number"),
     ("match random random --jobs 0", "jobs=0"),
     ("exploitability random --size 5", "memory"),
+    ("llm --model any --dry-run --temperature nan", "nan"),
     # what contradicts itself, or has no effect
     ("match random random --phantom classic", "--phantom"),
     ("match random random --sprt 0 1e6", "elo1=1e+06"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -95,6 +96,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             fields = parse_json(self.fields)
         if not isinstance(fields, dict):
             raise cli.UsageError(f"--fields {self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
+        if not 0 <= self.temperature < math.inf:
+            raise cli.UsageError(f"--temperature {self.temperature} is none: choose 0 or more")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}
