@@ -13,7 +13,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, position_keys
+from ttt_envs.game.boards import Boards, distinct_boards, position_keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import Traversal
@@ -80,14 +80,11 @@ class KeptGraph:
                     f"smaller board, such as 3x3 or 3x4"
                 )
         nodes_boards = Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        keys = position_keys(nodes_boards)
         if isinstance(game, Game):
-            first = np.lexsort((keys, np.count_nonzero(nodes_boards.cells, axis=1)))
-            self.info_set: Int64Array = np.argsort(first)
+            order = np.lexsort((position_keys(nodes_boards), np.count_nonzero(nodes_boards.cells, axis=1)))
+            self.boards, self.info_set = nodes_boards.take(order), np.argsort(order)
         else:
-            _, first, info_set = np.unique(keys, return_index=True, return_inverse=True)
-            self.info_set = info_set.reshape(-1)
-        self.boards = nodes_boards.take(first)
+            self.boards, self.info_set = distinct_boards(nodes_boards)
         self.legal: BoolArray = self.boards.cells == 0 if isinstance(game, PhantomGame) else self.boards.legal(game)
         self._share = np.empty(num_edges)
         self._edge_node, self._edge = self._number_edges()

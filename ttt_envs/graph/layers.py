@@ -33,7 +33,7 @@ from ttt_envs.core.jit import (
     kernel,
 )
 from ttt_envs.game.bits import count_bits
-from ttt_envs.game.boards import Boards, position_keys, to_text
+from ttt_envs.game.boards import Boards, distinct_boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters, line_sign
@@ -243,8 +243,8 @@ class Traversal:
         """Return a policy's probabilities; views, which several nodes share, are asked about once."""
         if self.kind == 0:
             return query_policy(policy, boards)
-        _, first, view = np.unique(position_keys(boards), return_index=True, return_inverse=True)
-        return query_policy(policy, boards.take(first))[view.reshape(-1)]
+        views, view = distinct_boards(boards)
+        return query_policy(policy, views)[view]
 
 
 def check_cells(game: AnyGame) -> None:
