@@ -62,11 +62,6 @@ def cells_of(stones):
     return [cell for cell in range(stones.bit_length()) if stones >> cell & 1]
 
 
-def winner_from(game, first, second, memory=1 << 24):
-    """Return whether player_0, to move, wins from a position, by the whole search."""
-    return ProofSearch(game, memory).decide((cells_of(first), cells_of(second)), 0, None)[0]
-
-
 MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5, 4), Game(4, 6, 4), Game(5, 5, 5)]
 """boards of which random positions with few empty cells are played out"""
 
@@ -74,13 +69,9 @@ MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5,
 # The whole
 
 
-def boards_up_to(cells):
-    sizes = [(rows, columns) for rows in range(1, 13) for columns in range(1, 13) if rows * columns <= cells]
-    return [Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)]
-
-
 def test_small_boards_end_as_playing_them_out_says():
-    for game in boards_up_to(10):
+    sizes = [(rows, columns) for rows in range(1, 13) for columns in range(1, 13) if rows * columns <= 10]
+    for game in [Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)]:
         value = solver(game)
         result = prove(game)
         assert result.winner == (0 if value(0, 0) == 1 else DRAW), game
@@ -96,7 +87,7 @@ def test_positions_have_the_winner_of_exhaustive_search():
         value = solver(game)
         results = set()
         for first, second in random_positions(game, 150, empty=7, seed=3):
-            result = winner_from(game, first, second)
+            result = ProofSearch(game, 1 << 24).decide((cells_of(first), cells_of(second)), 0, None)[0]
             assert result == (YES if value(first, second) == 1 else NO), (game, first, second)
             results.add(result)
         assert len(results) == 2 or game == Game(5, 5, 5)

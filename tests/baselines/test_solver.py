@@ -110,17 +110,12 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
 # Known facts
 
 
-def game_called(name):
-    """The game of a name in the known values, as in "3x4x3 skip 1/4"."""
-    shape, skip = name.split(" skip ")
-    return Game(*map(int, shape.split("x")), float(Fraction(skip)))
-
-
 @pytest.mark.parametrize(
     "name", ["3x3x3 skip 0", "3x3x3 skip 1/4", "2x2x2 skip 1/4", "2x3x3 skip 1/4", "3x3x2 skip 1/4", "3x4x3 skip 0"]
 )
 def test_optimal_play_has_its_known_value(known_values, name):
-    facts, game = known_values["optimal_play"][name], game_called(name)
+    facts, (shape, skip) = known_values["optimal_play"][name], name.split(" skip ")
+    game = Game(*map(int, shape.split("x")), float(Fraction(skip)))
     solution = solve(game, cache=False)
     start = Boards.start(game)
     assert solution.value == pytest.approx(float(Fraction(facts["value"])), abs=1e-12)

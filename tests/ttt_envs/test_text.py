@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from players import Cheat
 
 from ttt_envs import Game, PhantomGame, Position, from_text
 from ttt_envs.agents.policy import Forfeit, Policy
@@ -278,6 +279,11 @@ def test_an_opponent_that_gives_up_has_lost():
     text = TextGame(TIC_TAC_TOE, opponent=Quits(), seat=1)
     assert text.outcome == Outcome.PLAYER_0_FORFEITED
     assert text.prompt().endswith("You have won.")
+
+
+def test_an_opponent_cannot_move_to_a_taken_cell():
+    with pytest.raises(ValueError, match="moved to an illegal cell"):
+        TextGame(TIC_TAC_TOE, opponent=Cheat(), start=from_text("o../.../... x"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import plain
 import pytest
 from exactly import play_out
 from numpy.testing import assert_array_equal
-from players import FirstEmpty
+from players import Cheat
 
 from ttt_envs import Game, from_text, make_policy
 from ttt_envs.agents.policy import Forfeit, Policy
@@ -123,12 +123,6 @@ def test_blocks_are_small_enough_to_share_and_to_stop_early():
     assert next(blocks).games == 100
     blocks.close()
     assert next(play_blocks(settings("mcts:simulations=2"), 30)).games == 2 * match.MIN_BLOCK
-
-
-class Cheat(FirstEmpty):
-    def act(self, boards, rng):
-        rng.random(len(boards.mover))
-        return np.zeros(len(boards.mover), np.int64)
 
 
 @pytest.mark.parametrize(("a", "pairs", "block"), [("random", 0, None), ("random", 3, 0), (Cheat(), 3, None)])

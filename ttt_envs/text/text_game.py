@@ -20,7 +20,7 @@ from ttt_envs.envs.config import environment, takes
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, Outcome, mover_after, nth_legal_cell, place
+from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, Outcome, mover_after, nth_legal_cell, place
 from ttt_envs.text.answers import Problem, parse_answer
 from ttt_envs.text.presentations import Presentation, make_presentation
 
@@ -219,10 +219,16 @@ class TextGame:
             self._remarks[seat].append(f"{problem.message} You may answer {again} in this turn.")
 
     def _move(self, action: int, by: By) -> None:
-        """Make a legal move, and draw the chance event that follows."""
+        """Make a move, and draw the chance event that follows.
+
+        Raises:
+            ValueError: an illegal move, which only an opponent's own code can choose.
+        """
         mover, cells, game, key = self.mover, self.position.cells.copy(), self.game, self._episode_key
         stones = int(np.count_nonzero(cells))
         outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
+        if outcome == ILLEGAL:
+            raise ValueError(f"the opponent {self.opponent} moved to an illegal cell: choose another, or correct it")
         next_mover = int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover
         self._end_turn(action, Position(cells, next_mover), outcome, by)
         self._remarks[1 - mover].append(f"The other player chose {self.presentation.move_name(action)}.")
