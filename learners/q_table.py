@@ -137,8 +137,15 @@ class Table(Stored):
         return {"board": board, "keys": keys[order], "values": values[order], "counts": counts[order]}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Replace all entries."""
+        """Replace all entries.
+
+        Raises:
+            ValueError: keys, values and counts of different lengths, or moves off the board.
+        """
         keys, move_bits = np.ascontiguousarray(arrays["keys"]), self.memory.move_bits
+        moves = keys[:, 0] & move_bits
+        if not len(keys) == len(arrays["values"]) == len(arrays["counts"]) or moves.max(initial=0) >= self._columns:
+            raise ValueError("its entries are not those of a table of this game")  # kernels do not check indices
         in_use = len(np.unique(keys | move_bits)) if move_bits else len(keys)
         self._fill(keys, arrays["values"], arrays["counts"], max(MIN_SLOTS, 1 << (4 * in_use).bit_length()))
 

@@ -119,6 +119,8 @@ def test_tables_are_those_of_a_dictionary(config, game):
         assert values[b, cell] == pytest.approx(dictionary.values[dictionary.key(obs[b], cell)], rel=1e-12)
     counts = learner.state["table.counts"]
     assert sorted(counts) == sorted(count for count in dictionary.counts.values() if count)
+    with pytest.raises(ValueError, match="entries are not those of a table"):
+        learner.state = {**learner.state, "table.counts": counts[1:]}
     if config.name == "naive-mc":
         assert counts.sum() == training.steps  # every move, in phantom games too
 
