@@ -15,9 +15,8 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
-from gymnasium import spaces
 
-from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
+from ttt_envs.agents.observations import DType, Observation, ObservationBuilder, map_parts
 from ttt_envs.agents.policy import Policy, to_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
@@ -81,7 +80,7 @@ class CallableAgent(Policy):
         if self.batch:
             output = _to_array(self.function(observations, mask), self.name, self.returns, (count, *shape))
         else:
-            rows = ((_map(operator.itemgetter(b), observations), mask[b].copy()) for b in range(count))
+            rows = ((map_parts(operator.itemgetter(b), observations), mask[b].copy()) for b in range(count))
             output = np.stack([_to_array(self.function(*row), self.name, self.returns, shape) for row in rows])
         if not is_action:
             return output.astype(np.float64), legal
@@ -244,8 +243,8 @@ def _make_observation_builder(
     choices = (False, True) if shows_skip is None else (shows_skip,)
     builders = [ObservationBuilder(game, kind, "float32", choice) for kind in kinds for choice in choices]
     shape_of = operator.attrgetter("shape")
-    shape = _map(shape_of, space)
-    fitting = [builder for builder in builders if _map(shape_of, builder.observation_space) == shape]
+    shape = map_parts(shape_of, space)
+    fitting = [builder for builder in builders if map_parts(shape_of, builder.observation_space) == shape]
     if len(fitting) != 1 or actions != num_actions(game):
         raise ValueError(
             f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds "
@@ -303,7 +302,7 @@ def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any,
         return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
 
     with _in_eval_mode(module):
-        return function(_map(tensor, observations), *[tensor(masks == 1)] * takes_mask)
+        return function(map_parts(tensor, observations), *[tensor(masks == 1)] * takes_mask)
 
 
 def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: Int8Array) -> Any:
@@ -358,9 +357,3 @@ def _name(thing: Any) -> str:
 def _is_a(thing: Any, library: str, kind: str) -> bool:
     """Return whether an object is of a class of a library, which must be imported already for that."""
     return isinstance(thing, getattr(sys.modules.get(library), kind, ()))
-
-
-def _map(function: Callable[[Any], Any], thing: Any) -> Any:
-    """Return the function of observations or a space; of those that are dicts, a dict of the function of each part."""
-    is_dict = isinstance(thing, (dict, spaces.Dict))
-    return {name: function(part) for name, part in thing.items()} if is_dict else function(thing)

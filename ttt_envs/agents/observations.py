@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +16,12 @@ from ttt_envs.game.phantom import AnyGame
 
 Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]
+
+
+def map_parts(function: Callable[[Any], Any], thing: Any) -> Any:
+    """Return the function of observations or a space; of those that are dicts, a dict of the function of each part."""
+    is_dict = isinstance(thing, (dict, spaces.Dict))
+    return {name: function(part) for name, part in thing.items()} if is_dict else function(thing)
 
 
 class ObservationBuilder:
