@@ -26,17 +26,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs.agents.observations import ObservationBuilder
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array
-from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import GameBatch
+from ttt_envs.envs.engine import GameBatch, draw_keys
 from ttt_envs.envs.kernels import FORFEIT
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
@@ -170,7 +168,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
         keys = None
         if seed is not None or not self._seeded:
-            keys, self._seeded = np.array([draw_key(seeding.np_random(seed)[0])]), True
+            keys, self._seeded = draw_keys([seed]), True
         self._games.reset(self._row, self._out, keys=keys)
         self._mover, self._outcome = int(self._out["mover"][0]), NOT_OVER
         if self.render_mode is not None:
@@ -369,7 +367,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         Raises:
             ValueError: the state has another board, or neither the state nor ``seed`` determines random numbers.
         """
-        self._games.restore(state, None if seed is None else np.array([draw_key(seeding.np_random(seed)[0])]))
+        self._games.restore(state, None if seed is None else draw_keys([seed]))
         self._games.observe(self._out)
         for name in self._STATE:
             setattr(self, name, state[name])

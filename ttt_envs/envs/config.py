@@ -189,6 +189,11 @@ class EnvConfig(BoardConfig):
         return ObservationBuilder(self.game, self.observation, self.dtype, self.observe_skip_chance)
 
     @property
+    def is_flat(self) -> bool:
+        """Whether observations are the numbers of ``flat`` alone, and infos have no skip chance: the common case."""
+        return self.observation == "flat" and not self.observe_skip_chance and len(self.games) == 1
+
+    @property
     def schedule(self) -> list[tuple[Any, int]]:
         """The pairs of ``opponent`` and the number of steps after which it plays; none in self-play.
 

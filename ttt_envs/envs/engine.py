@@ -7,15 +7,16 @@ name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast, get_args
 
 import numpy as np
+from gymnasium.utils import seeding
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.simple import Random
 from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
-from ttt_envs.core.random import splitmix64, uniforms
+from ttt_envs.core.random import draw_key, splitmix64, uniforms
 from ttt_envs.envs import kernels
 from ttt_envs.envs.config import BoardConfig, EnvConfig, IllegalAction, SeatChoice
 from ttt_envs.game.actions import action_to_cell, check_action, illegal_action_message, num_actions
@@ -26,6 +27,11 @@ from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, STREAM_CONTEXT, STREAM_OPENING, ChanceOutcome, Outcome, chance_outcomes
 
 _UINT64 = np.dtype(np.uint64)  # taken faster than the type
+
+
+def draw_keys(seeds: Sequence[int | None]) -> UInt64Array:
+    """Return uint64[B], the seed keys of environments with these seeds."""
+    return np.array([draw_key(seeding.np_random(seed)[0]) for seed in seeds], np.uint64)
 
 
 class Output:

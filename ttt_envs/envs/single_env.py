@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from ttt_envs.agents.observations import map_parts
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
@@ -86,8 +87,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         config, out = self.config, self._out
         self._mask, self._numbers, self._flags = out["mask"][0], out["info"].ravel(), out["flags"].ravel()
         self._reward = out["rewards"]
-        is_plain = config.observation == "flat" and not config.observe_skip_chance and len(config.games) == 1
-        self._flat = out["flat"][0] if is_plain else None
+        self._flat = out["flat"][0] if config.is_flat else None
         self._dtype = np.dtype(config.dtype)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -166,9 +166,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if len(self.config.games) > 1:
             info["skip_chance"] = float(skip_chance[0])
         observation = self.config.observations.build(self._out["planes"].copy(), self._out["mask"], skip_chance)
-        if isinstance(observation, dict):
-            return {name: array[0] for name, array in observation.items()}, info
-        return observation[0], info
+        return map_parts(operator.itemgetter(0), observation), info
 
     def action_masks(self) -> BoolArray:
         """Return bool[actions]: the legal actions, all of them when the game is over, for sb3-contrib."""

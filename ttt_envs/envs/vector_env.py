@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from ttt_envs.agents.observations import map_parts
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
-from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import GameBatch, Output
+from ttt_envs.envs.engine import GameBatch, Output, draw_keys
 from ttt_envs.envs.single_env import make_scene, parse_reset_options
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import ChanceOutcome
@@ -99,8 +98,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._games = GameBatch(config, count)
         self._reused = None if config.copy else self._games.output()
         self._begins_over, self._waits_for_reset = mode is AutoresetMode.NEXT_STEP, mode is AutoresetMode.DISABLED
-        is_plain = config.observation == "flat" and not config.observe_skip_chance and len(config.games) == 1
-        self._is_flat = is_plain and config.dtype == "int8"
+        self._is_flat = config.is_flat and config.dtype == "int8"
         self.single_observation_space = config.observations.observation_space
         self.single_action_space = config.observations.action_space
         self.observation_space = batch_space(self.single_observation_space, count)
@@ -143,7 +141,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         rows, out = np.flatnonzero(mask), self._games.output()
         seeded = np.array([row for row in rows.tolist() if seeds[row] is not None], np.int64)
         if len(seeded):
-            self._games.seed(seeded, _draw_keys([seeds[row] for row in seeded.tolist()]))
+            self._games.seed(seeded, draw_keys([seeds[row] for row in seeded.tolist()]))
         self._games.reset(rows, out, position=position, seat=seat)
         self._steps[rows] = 0
         if self.render_mode is not None:
@@ -235,8 +233,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """Return object[B]: the observations of ``rows`` one by one, None elsewhere."""
         out = np.full(self.num_envs, None, dtype=object)
         for row in rows:
-            is_dict = isinstance(observation, dict)
-            out[row] = {name: array[row] for name, array in observation.items()} if is_dict else observation[row]
+            out[row] = map_parts(operator.itemgetter(row), observation)
         return out
 
     def _checked_actions(self, actions: Any) -> Int64Array:
@@ -295,7 +292,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
         ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the generator needs it.
         """
-        self._games.restore(state, None if seed is None else _draw_keys(self._seeds(seed)))
+        self._games.restore(state, None if seed is None else draw_keys(self._seeds(seed)))
         self._steps[:] = state.get("steps", 0)  # a state of single environments has none
         self._before, self._seeded = self._games.boards().cells, True
         out = self._games.output()
@@ -328,8 +325,3 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if name != "render":
             raise AttributeError(f"call({name!r}) has no environment to ask: games in lockstep can only be rendered")
         return (None,) * self.num_envs if self.render_mode is None else self.render() or ()
-
-
-def _draw_keys(seeds: Sequence[int | None]) -> Any:
-    """Return uint64[B], the seed keys of single environments with these seeds."""
-    return np.array([draw_key(seeding.np_random(seed)[0]) for seed in seeds], np.uint64)
