@@ -40,12 +40,13 @@ from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.training import Progress, TrainingLoop
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
-from ttt_envs.graph.layers import QUERY_SIZE, query_policy
+from ttt_envs.graph.layers import query_policy
 
 Method = Literal[
     "gradient", "natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "fictitious-play", "r-nad"

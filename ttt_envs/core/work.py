@@ -18,6 +18,8 @@ Threads = int | Literal["auto"]
 Progress = Callable[[float], None]
 """called with the fraction of work done, 0 to 1"""
 
+QUERY_SIZE = 1 << 14
+"""Default maximum number of positions per query of a policy."""
 MAX_THREADS = 1024
 """Maximum number of threads."""
 
@@ -30,7 +32,7 @@ class Work(NamedTuple):
     memory: int | None = None
     """maximum memory in bytes; None for all free memory"""
     progress: Progress | None = None
-    chunk: int = 1 << 14
+    chunk: int = QUERY_SIZE
     """maximum number of positions per query of a policy"""
 
     def part(self, index: int, count: int) -> Work:

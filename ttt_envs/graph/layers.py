@@ -32,6 +32,7 @@ from ttt_envs.core.jit import (
     int64,
     kernel,
 )
+from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, distinct_boards, to_text
 from ttt_envs.game.game import Game
@@ -50,8 +51,6 @@ OFF_POLICY, ON_POLICY = 1, 2
 MAX_CELLS, MAX_PHANTOM_CELLS = 31, 9
 """Maximum numbers of cells: both players' stones are parts of one key of 64 bits; with hidden ones, ten cells lead to
 millions of boards."""
-QUERY_SIZE = 1 << 14
-"""Maximum number of positions per query of a policy."""
 KEPT_BYTES = 1 << 29
 """Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and made again."""
 NO_EDGES = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0))

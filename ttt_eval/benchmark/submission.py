@@ -34,9 +34,10 @@ from ttt_envs.core.checks import name_place, quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.boards import Boards, keys, to_text
 from ttt_envs.game.game import Game
-from ttt_envs.graph.layers import QUERY_SIZE, all_positions, query_policy
+from ttt_envs.graph.layers import all_positions, query_policy
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, TASKS, Task, find_task
 from ttt_eval.exact.dynamic_programming import make_pure
 
