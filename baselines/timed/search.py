@@ -177,8 +177,8 @@ class MCTSTimedSearch(TimedSearch):
         trees = [before.search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
         boards, keys = Boards.from_positions([position]), np.array([key], np.uint64)
         self.search: MCTSSearch = policy.search(boards, keys, trees)
-        turns = 2 if policy.game.skip_chance > 0 else 1
-        room = TREE_BYTES // Tree.num_bytes(1, turns) - int(self.search.tree.counts[0])
+        tree = self.search.tree
+        room = TREE_BYTES // Tree.num_bytes(1, tree.turns_per_move, tree.priors.shape[2]) - int(tree.counts[0])
         super().__init__(position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room)))
 
     # the calls of mcts

@@ -9,13 +9,14 @@ import weakref
 import numpy as np
 import plain
 import pytest
+from evaluators import Perfect
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from baselines.exact import build
 from baselines.expectiminimax import Expectiminimax, Search
-from baselines.mcts import MCTSSearch
+from baselines.mcts import MCTS, MCTSSearch
 from baselines.timed import Clock, Timed, expected_moves_left
 from baselines.timed.search import IterativeDeepening, TimedSearch
 from ttt_envs import Boards, Game, Position, from_text, make_policy
@@ -224,6 +225,8 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
     while ticking.time < 1.0:
         search.search_until(1.0)
     assert np.argmax(search.search.visits[0]) == chosen
+    guided = Timed(game, MCTS(game, rollout=Perfect(game))).begin(position, np.uint64(1), ticking)
+    assert guided.max_depth < search.max_depth  # a tree with priors has room for fewer simulations
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -106,14 +106,10 @@ def canonical_queries(game, states):
 @pytest.mark.parametrize("game", [T3, SIX], ids=str)
 def test_one_position_of_each_class_is_queried(game):
     plain_one, claiming = Claiming(Averaged(game), False, False), Claiming(Averaged(game))
-    for call in (
-        lambda policy: exploitability(game, policy),
-        lambda policy: outcome(game, policy, policy),
-        lambda policy: regret(game, policy),
-    ):
+    for call in (exploitability, regret, lambda game, policy: outcome(game, policy, policy)):
         plain_one.batches, claiming.batches = [], []
-        call(plain_one)
-        call(claiming)
+        call(game, plain_one)
+        call(game, claiming)
         assert len(set(canonical_queries(game, claiming.queries))) == len(claiming.queries)
         assert len(claiming.queries) < len(plain_one.queries) / 2
         assert set(claiming.queries) <= set(plain.moves_of(game))  # with the colours that games can reach
