@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -123,10 +123,6 @@ class Decomposition:
         total = sum(float(part[-1][0]) for part in self._parts)
         error = math.sqrt(sum(missed) / total) if total > 0 else 0.0
         return Compressed(self.method, self.grouping, rank, factors, error)
-
-    def __iter__(self) -> Iterator[Compressed]:
-        """Yield the table at every rank, from 0."""
-        return map(self.at, range(self.largest + 1))
 
 
 def _truncate(method: Method, part: list[Float64Array], rank: int) -> tuple[Factors, float]:
