@@ -9,18 +9,17 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy, normalise
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, keys, num_words
 from ttt_envs.game.phantom import AnyGame
 
 
-def softmax(values: Float64Array, mover: Int8Array, w: float) -> Float64Array:
-    """Return distributions over moves, float64[B, cells], proportional to exp(w v), for ``mover`` 1 to exp(-w v).
-
-    ``values`` are float64[B, cells], for player_0, NaN where illegal.
+def softmax(logits: Float64Array) -> Float64Array:
+    """Return distributions over moves, float64[B, cells], proportional to exp(logit), of logits that are NaN where
+    illegal.
     """
-    scores = np.where(np.isnan(values), -np.inf, np.where(mover == 0, w, -w)[:, None] * values)
-    return normalise(np.exp(scores - scores.max(axis=1, keepdims=True)))
+    masked = np.where(np.isnan(logits), -np.inf, logits)
+    return normalise(np.exp(masked - masked.max(axis=1, keepdims=True)))
 
 
 class PositionIndex:
@@ -90,4 +89,4 @@ class SoftmaxTable(Policy):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]."""
         logits = np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan)
-        return softmax(logits, np.zeros_like(boards.mover), 1.0)
+        return softmax(logits)

@@ -27,6 +27,7 @@ from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt8Array, int64, kernel
+from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
@@ -41,8 +42,6 @@ MAX_CELLS_OF_MOVES = 12
 """Maximum number of cells for a table with a value for every move of every board."""
 MAX_STEADY_WEIGHT = 1e4
 """Maximum weight for which rounding of values changes no probability by more than 1e-9."""
-CHUNK = 1 << 14
-"""Number of positions per call of a policy."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -96,8 +95,8 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     out = np.zeros((halves, len(kinds), game.cells))
     for mover in (0, 1):
         keys = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)
-        for start in range(0, len(keys), CHUNK):
-            some = keys[start : start + CHUNK]
+        for start in range(0, len(keys), QUERY_SIZE):
+            some = keys[start : start + QUERY_SIZE]
             boards = Boards(from_keys(some, game), np.full(len(some), mover, np.int8))
             out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(source.action_values(boards))
     out.flags.writeable = False
@@ -309,7 +308,8 @@ class Softmax(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        return softmax(self.evaluation.after_moves(boards), boards.mover, self.w)
+        signs = np.where(boards.mover == 0, self.w, -self.w)
+        return softmax(signs[:, None] * self.evaluation.after_moves(boards))
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the evaluation of positions, float64[B], for the mover."""

@@ -19,12 +19,13 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from baselines.softmax_table import softmax
 from learners.base import Arrays, Checkpointable, GreedyPolicy
 from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate
 from learners.mlp import Activation, Dense, forward, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
 from ttt_envs.agents.adapters import as_policy
-from ttt_envs.agents.policy import Policy, best_shares, normalise
+from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import Float64Array
@@ -176,10 +177,7 @@ class SB3Net(Checkpointable):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""
         scores = self.scores(boards)
-        if not self.stochastic:
-            return best_shares(scores)
-        weights = np.where(np.isnan(scores), 0.0, np.exp(scores - np.nanmax(scores, axis=1, keepdims=True)))
-        return normalise(weights)
+        return softmax(scores) if self.stochastic else best_shares(scores)
 
 
 class SB3ActorCritic(SB3Net):
