@@ -103,8 +103,8 @@ class Packed(NamedTuple):
     @classmethod
     def from_weights(cls, weights: Arrays, lines: Int64Array) -> Packed:
         """Pack a net in the layout of :func:`evaluate_net`."""
-        arrays = list(weights.values())
-        kernels, biases = arrays[::2], arrays[1::2]
+        layers = range(len(weights) // 2)
+        kernels, biases = ([weights[f"{layer}.{part}"] for layer in layers] for part in ("weights", "bias"))
         parts = [array.ravel() for pair in zip(biases, kernels, strict=True) for array in pair]
         widths = [len(kernels[0]), *map(len, biases)]
         return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
