@@ -264,10 +264,11 @@ class NetEvaluator:
         except IndexError:  # other threads have them
             cells = self._permutations.shape[1]
             size = 3**cells if cells <= MAX_SMALL_CELLS else 1
-            obs, image, lines = (np.zeros(length, np.int8) for length in (cells, cells, size))
+            obs, image, is_evaluated = (np.zeros(length, np.int8) for length in (cells, cells, size))
             results = np.empty((size, cells)), np.empty(size)
             inverses = inverse(self._permutations)
-            work = _Workspace(self._net, self._permutations, inverses, self._net.room(), obs, image, lines, *results)
+            room = self._net.room()
+            work = _Workspace(self._net, self._permutations, inverses, room, obs, image, is_evaluated, *results)
         yield work
         self._workspaces.append(work)
 
