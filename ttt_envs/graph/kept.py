@@ -85,7 +85,7 @@ class KeptGraph:
             self.boards, self.info_set = nodes_boards.take(order), np.argsort(order)
         else:
             self.boards, self.info_set = distinct_boards(nodes_boards)
-        self.legal: BoolArray = self.boards.cells == 0 if isinstance(game, PhantomGame) else self.boards.legal(game)
+        self.legal: BoolArray = self.boards.legal(game)
         self._share = np.empty(num_edges)
         self._edge_node, self._edge = self._number_edges()
 

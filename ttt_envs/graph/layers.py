@@ -211,7 +211,7 @@ class Traversal:
     def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int32Array) -> Nodes:
         """Ask the mover about nodes; number the boards after their moves, and mark the nodes that these lead to."""
         game, policy = self.game, self.players[mover]
-        width = min(game.columns, game.cells) if game.gravity else game.cells
+        width = game.columns if game.gravity else game.cells
         limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
         ends, child, action = np.empty(len(rows), np.int32), np.empty(limit, np.int32), np.empty(limit, np.uint8)
         nodes = Nodes(mover, rows, ends, child, action, np.empty(0 if policy is None else limit))
