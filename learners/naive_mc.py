@@ -14,6 +14,7 @@ import numpy as np
 from learners.base import Transition
 from learners.config import Fraction
 from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, set_key
+from ttt_envs.core.hash_index import extend_rows
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.game.phantom import AnyGame
 
@@ -58,9 +59,8 @@ class NaiveMC(TabularLearner):
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""
         batch, num_over = transition.own_first(self.config.rewards), int((transition.discount == 0).sum())
-        if (more := int(batch.game.max(initial=-1)) + 1 - len(self.lengths)) > 0:
-            self.waiting = np.pad(self.waiting, ((0, more), (0, 0), (0, 0), (0, 0)))
-            self.lengths = np.pad(self.lengths, ((0, more), (0, 0)))
+        if (games := int(batch.game.max(initial=-1)) + 1) > len(self.lengths):
+            self.waiting, self.lengths = extend_rows(self.waiting, games), extend_rows(self.lengths, games)
         self.table.reserve(num_over * self.game.cells)
         error = mc_update(batch, self.waiting, self.lengths, self._rates, self.table.memory)
         errors = {"error": error} if num_over else {}
