@@ -46,7 +46,7 @@ from rich.table import Table
 
 from baselines.mcts import GumbelResult, gumbel_search
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
-from learners.alpha_zero.net import AlphaZero, value_scale_for
+from learners.alpha_zero.net import AlphaZero, gumbel_options
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.training import make_initial_rng
 from studies.alpha_zero import NAME, ROUNDING, Learning, TrainingCurve, temporary_run, training_unit
@@ -223,7 +223,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         max_num_considered_actions=config.max_num_considered_actions,
         noise=rng.gumbel(size=obs.shape),
         maxvisit_init=config.maxvisit_init,
-        value_scale=value_scale_for(learner.game, config.value_scale),
+        value_scale=gumbel_options(config, learner.game)["value_scale"],
     )
     of_a_move = 1.0 if count_moves else num_simulations(search) / len(obs)
     return time_work(lambda: of_a_move * len(play().obs))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Transition
+from learners.base import Arrays, Transition
 from learners.config import Fraction
 from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, set_key
 from ttt_envs.core.hash_index import extend_rows
@@ -55,6 +55,16 @@ class NaiveMC(TabularLearner):
         self._rates = learning_rates(1.0, 1.0)
         self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.words)), np.uint64)
         self.lengths = np.zeros((0, 2), np.int64)
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """See :class:`~learners.base.Stored`.
+
+        Raises:
+            ValueError: moves and their numbers of different games, or a negative number.
+        """
+        if len(arrays["waiting"]) != len(arrays["lengths"]) or (arrays["lengths"] < 0).any():
+            raise ValueError("its moves are not those of games")  # kernels do not check indices
+        super().from_arrays(arrays)
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""

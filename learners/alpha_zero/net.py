@@ -30,20 +30,14 @@ MAX_OPENING_PLIES = 14
 """Default maximum number of plies of a random opening."""
 
 
-def value_scale_for(game: Game, chosen: float | None = None) -> float:
-    """Return the weight of values in the Gumbel search: ``chosen`` if given, else 0.5, or 2 where turns are skipped."""
-    if chosen is not None:
-        return chosen
-    return 2.0 if game.skip_chance > 0 else 0.5
-
-
 def gumbel_options(settings: Any, game: Game) -> dict[str, Any]:
     """Return the arguments of :func:`~baselines.mcts.gumbel_search` that stand in :class:`AlphaZeroConfig` or
     :class:`~learners.alpha_zero.policy.AlphaZeroSearch`.
     """
     names = "simulations", "max_num_considered_actions", "maxvisit_init", "threads"
     options = {name: getattr(settings, name) for name in names}
-    return {**options, "value_scale": value_scale_for(game, settings.value_scale)}
+    default = 2.0 if game.skip_chance > 0 else 0.5
+    return {**options, "value_scale": default if settings.value_scale is None else settings.value_scale}
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,8 @@ def test_tables_are_those_of_a_dictionary(config, game):
         learner.state = {**learner.state, "table.counts": counts[1:]}
     if config.name == "naive-mc":
         assert counts.sum() == training.steps  # every move, in phantom games too
+        with pytest.raises(ValueError, match="moves are not those of games"):
+            learner.state = {**learner.state, "lengths": learner.lengths[1:]}
 
 
 @pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)

@@ -312,10 +312,6 @@ def test_learned_values_approach_exact_ones():
 # Bad input
 
 
-def wrong_shape(batch):
-    return batch.rewards[:, :1]
-
-
 def changes(batch):
     batch.rewards[:] -= batch.values[:, :-1]
     return batch.rewards
@@ -339,7 +335,7 @@ def test_an_estimator_may_change_its_batch():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (wrong_shape, r"returned float64\[50, 1\]"),
+        (lambda batch: batch.rewards[:, :1], r"returned float64\[50, 1\]"),
         (lambda batch: np.full(batch.mask.shape, np.nan), "finite"),
         (mixes, "mixes gives an episode other estimates beside other episodes"),
         (fails, "fails failed, KeyError"),
