@@ -34,7 +34,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import GameBatch, draw_keys
+from ttt_envs.envs.engine import INTEGERS, GameBatch, draw_keys
 from ttt_envs.envs.kernels import FORFEIT
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
@@ -51,7 +51,6 @@ _INFOS: tuple[dict[str, dict[str, Any]], ...] = tuple(
     }
     for number in (*range(5), NOT_OVER)
 )
-_INTEGERS = (int, np.int64)  # types of most actions; no bool
 _NOT_BEGUN = -3  # an outcome in addition to those of the rules: no reset yet
 
 
@@ -198,7 +197,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
             elif self._outcome != _NOT_BEGUN:
                 self._was_dead_step(action)
             return
-        if type(action) not in _INTEGERS:
+        if type(action) not in INTEGERS:
             self._check_action(action)
         index = int(action)  # Python's integers compare faster than NumPy's
         if not 0 <= index < self._num_actions:

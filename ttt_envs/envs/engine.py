@@ -26,6 +26,7 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, STREAM_CONTEXT, STREAM_OPENING, ChanceOutcome, Outcome, chance_outcomes
 
+INTEGERS = (int, np.int64)  # types of most actions; no bool
 _UINT64 = np.dtype(np.uint64)  # taken faster than the type
 
 

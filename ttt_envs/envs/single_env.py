@@ -28,13 +28,11 @@ from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import GameBatch
+from ttt_envs.envs.engine import INTEGERS, GameBatch
 from ttt_envs.game.actions import check_action
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome
-
-_INTEGERS = (int, np.int64)  # types of most actions; no bool
 
 
 @environment(EnvConfig)
@@ -135,7 +133,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
                 if self._seeded
                 else "no game has begun: call reset() before step()"
             )
-        index = operator.index(action) if type(action) in _INTEGERS else -1
+        index = operator.index(action) if type(action) in INTEGERS else -1
         if not 0 <= index < self._games.num_actions:
             index = check_action(self.game, action)
         self._action[0] = index
