@@ -177,5 +177,5 @@ def load_learner(name: str) -> type[LearnerConfig]:
     named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
-        raise ValueError(f"{name} is no class of a learner's settings: derive it from one in learners.config")
+        raise ValueError(f"{name} is no class of a learner's settings: name one derived from LearnerConfig")
     return kind

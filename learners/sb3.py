@@ -451,7 +451,7 @@ class ZipPolicy(Named):
         """The model."""
         kind = load_algorithm(str(self), CONFIGS[self.algorithm].algorithm)
         memory = {"buffer_size": 1} if self.algorithm == "dqn" else {}  # and not of a million positions
-        place = f"{self.path} cannot be read as a zip of {kind.__name__}, is it of another algorithm?"
+        place = f"{self.path} cannot be read as a zip of {kind.__name__}, is it there, and of this algorithm?"
         with RandomState(), name_place(place, (Exception,)):  # a pickle can raise any
             model = kind.load(self.path, device="cpu", seed=None, **memory)
             if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):

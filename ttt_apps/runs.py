@@ -255,7 +255,7 @@ class Run:
         print_status(self._describe_training(done))
         if not self.options.no_report:
             self.report()
-        print_status(f"play it as {self.directory.policy}")
+        print_status(f"play it as {self.directory.policy}{' with --trust' * (':' in self.options.learner)}")
 
     def _learn(self, training: TrainingLoop, size: int) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""

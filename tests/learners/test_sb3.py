@@ -248,7 +248,7 @@ def test_zips_play_as_their_models_predict(zipped, tmp_path):
     assert (p[legal].max(axis=1) == 1).all()
     assert str(policy) == spec
     for other in set(ALGORITHMS) - {algorithm}:
-        with pytest.raises(ValueError, match=r"(is it of another algorithm\?|which is not of \w+: name its algorithm)"):
+        with pytest.raises(ValueError, match=r"(and of this algorithm\?|which is not of \w+: name its algorithm)"):
             make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
     (tmp_path / "model.zip").write_bytes(b"no zip")
     for path_, game in ((path, Game(3, 4)), (tmp_path / "model.zip", GAME)):

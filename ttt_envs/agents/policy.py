@@ -134,7 +134,7 @@ def to_policy(policy: Any) -> Policy:
         return policy
     if hasattr(policy, "pure") and hasattr(policy, "probabilities"):
         return PolicyWrapper(policy)
-    raise TypeError(f"{policy} is no policy: hand in its name, or ttt_envs.as_policy(function, game)")
+    raise TypeError(f"{policy} is no policy, it needs pure and probabilities: or use as_policy(function, game)")
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ import types
 from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
-from ttt_envs.core.checks import closest_names, truncate
+from ttt_envs.core.checks import closest_names, quote, truncate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, visible
 
@@ -57,7 +57,7 @@ GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
 files name. The commands' --trust sets it"""
-TRUSTING = f"set the environment variable {TRUST}=1"
+TRUSTING = f"give a command --trust, or set the environment variable {TRUST}=1"
 """advice of messages; the commands replace it by their option"""
 MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
 """Maximum number of characters of a spec string, and maximum nesting depth of its parentheses."""
@@ -151,7 +151,7 @@ def load_object(path: str) -> Any:
     except ModuleNotFoundError as problem:
         if (problem.name or "").split(".")[0] != package:
             raise  # the module exists, and one of its own imports is missing
-        raise ValueError(f"there is no module {problem.name!r} to import for {path!r}: is it installed?") from None
+        raise ValueError(f"no module {problem.name!r} for {path!r}: is it installed, or in this folder?") from None
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
         raise ValueError(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
@@ -183,7 +183,7 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
         except ValueError:
             pass
         rules.append(f"known, {closest_names(value, words)}" if is_literal else _KINDS[arm])
-    raise ValueError(f"{name}: {key}={value!r} is not {' or '.join(rules)}")
+    raise ValueError(f"{name}: {key}={quote(value)} is not {' or '.join(rules)}")
 
 
 def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
