@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from msgspec import Struct, convert
@@ -36,6 +36,7 @@ MAX_CONFIG_BYTES = 1 << 22
 class RunConfig(Struct, kw_only=True):
     """Fields of every config.json, and those of a training that it may lack."""
 
+    format: Literal[1] = 1
     game: dict[str, Any]
     learner: str
     settings: dict[str, Any]

@@ -256,5 +256,4 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
         x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
         series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
     axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
-    style: dict[str, Any] = {"scales": ("log", "symlog"), "limits": AXIS}
-    return Panel(series, axis, "exploitability, exact", game_name(game), **style)
+    return Panel(series, axis, "exploitability, exact", game_name(game), scales=("log", "symlog"), limits=AXIS)

@@ -88,11 +88,11 @@ def test_a_run_is_read_with_its_settings(tiny_run):
     assert all(row["cpu_s"] >= 0 and row["steps"] >= row["games"] for row in curve.rows)
 
 
-def test_a_run_with_a_number_of_games_that_is_none_is_refused(tiny_run, tmp_path):
+def test_a_run_of_another_format_or_number_of_games_is_refused(tiny_run, tmp_path):
     config = json.loads((tiny_run("q-learning") / "config.json").read_text())
-    for games in ("200", {"a": 200}):
-        (tmp_path / "config.json").write_text(json.dumps({**config, "games": games}))
-        with pytest.raises(ValueError, match="games"):
+    for name, value in (("games", "200"), ("games", {"a": 200}), ("format", 2)):
+        (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
+        with pytest.raises(ValueError, match=name):
             read_curves([tmp_path])
 
 
