@@ -60,9 +60,10 @@ class NaiveMC(TabularLearner):
         """See :class:`~learners.base.Stored`.
 
         Raises:
-            ValueError: moves and their numbers of different games, or a negative number.
+            ValueError: moves and their numbers of different games, a negative number, or a move off the board.
         """
-        if len(arrays["waiting"]) != len(arrays["lengths"]) or (arrays["lengths"] < 0).any():
+        waiting, lengths, move_bits = arrays["waiting"], arrays["lengths"], self.table.memory.move_bits
+        if len(waiting) != len(lengths) or (lengths < 0).any() or (waiting[..., 0] & move_bits > self.game.cells).any():
             raise ValueError("its moves are not those of games")  # kernels do not check indices
         super().from_arrays(arrays)
 

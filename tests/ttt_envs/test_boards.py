@@ -27,10 +27,10 @@ def test_text_and_position_are_the_same_both_ways(game, mover, data):
 
 
 @pytest.mark.parametrize(
-    "text", ["x.o/.../..o", "x.o/.../..o x x", "x.o/.../..o y", "x.o/.#./..o x", "x.o/../..o x", "/ x", 3, "9" * 9999]
+    "text", ["", "x.o/.../..o", "x.o/... x x", "x.o/.../..o y", "x.o/.#./..o x", "x.o/../..o x", "/ x", 3, "9" * 9999]
 )
 def test_what_is_no_text_of_a_position_is_refused(text):
-    with pytest.raises(ValueError, match=r"(?s)^.{,500}$"):
+    with pytest.raises(ValueError, match=r"(?s)^(?=.*(position|mover|cell|rows)).{,500}$"):
         from_text(text)
 
 

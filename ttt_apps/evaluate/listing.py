@@ -36,8 +36,7 @@ class List(cli.JsonOptions):
     def run(self) -> None:
         """Print the list."""
         facts = _facts(self.kind)
-        has_arguments = any(fact["arguments"] for fact in facts.values())
-        head = "description, and arguments with their defaults" if has_arguments else "description"
+        head = "description" + ", and arguments with their defaults" * any(fact["arguments"] for fact in facts.values())
         rows = [{"name": name, head: _text(fact)} for name, fact in facts.items()]
         cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
