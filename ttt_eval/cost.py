@@ -86,7 +86,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     Raises:
         subprocess.CalledProcessError: the process failed; it has the output.
     """
-    began, used = time.perf_counter(), (0.0, 0.0, 0)
+    began, user_s, system_s, peak = time.perf_counter(), 0.0, 0.0, 0
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
@@ -95,7 +95,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
                 if hasattr(os, "wait4"):
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
-                    used = usage.ru_utime, usage.ru_stime, _to_bytes(usage.ru_maxrss)
+                    user_s, system_s, peak = usage.ru_utime, usage.ru_stime, _to_bytes(usage.ru_maxrss)
                 process.wait()
             except BaseException:
                 _stop(process)
@@ -103,8 +103,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
         if process.returncode:
             output.seek(0)
             raise subprocess.CalledProcessError(process.returncode, command, output.read().decode(errors="replace"))
-    user, system, peak = used
-    return Usage(user, system, time.perf_counter() - began, peak)
+    return Usage(user_s, system_s, time.perf_counter() - began, peak)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -125,10 +124,14 @@ def cpu_seconds(phase: Mapping[str, float]) -> float:
 
 
 def processor() -> str:
-    """Return the processor's model, to qualify timings."""
+    """Return the processor's name, with its family and model on x86, to qualify timings.
+
+    Some cloud machines give generations of different speeds one name, which the numbers tell apart.
+    """
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    name = re.search(r"^model name\s*: (.+)$", text, re.M)
-    return name[1] if name else platform.machine()
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))
+    name = found.get("model name", platform.machine())
+    return f"{name}, family {found['cpu family']} model {found['model']}" if "cpu family" in found else name
