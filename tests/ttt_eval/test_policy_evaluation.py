@@ -89,7 +89,7 @@ def check_seat(evaluation, seat, expected, rows):
         for action in expected.moves[state]:
             q[row, action] = expected.q(state, action)
     assert_allclose(evaluation.action_values[rows], q, rtol=0, atol=1e-12)
-    p = [expected.p[seat][state] for state in states]
+    p = np.reshape([expected.p[seat][state] for state in states], q.shape)
     assert_allclose(evaluation.probabilities[rows], p, rtol=0, atol=1e-12)
     result = next(summary for summary in evaluation.seats if summary.seat == seat)
     assert math.isclose(result.value, total, abs_tol=1e-12)
@@ -101,14 +101,16 @@ def check_seat(evaluation, seat, expected, rows):
 @pytest.mark.parametrize(
     ("game", "pair", "discount"),
     [(game, pair, discount) for game in SMALL for pair in PAIRS for discount in (1.0, 0.9, 0.0)]
-    + [(game, "holes", 0.9) for game in (GAMES[1], *VARIANTS)]
+    + [(game, "holes", 0.9) for game in (GAMES[1], Game(1, 1, 1), *VARIANTS)]
     + [(game, "self-play", 0.9) for game in VARIANTS],
     ids=str,
 )
 def test_results_are_those_of_dictionaries(game, pair, discount):
-    a, b = PAIRS[pair]
+    (a, b), shares = PAIRS[pair], []
     other = None if b is None else policy_of(b, game)
-    result = evaluate_policy(game, policy_of(a, game), other, discount=discount, work=Work(chunk=100))
+    work = Work(chunk=100, progress=shares.append)
+    result = evaluate_policy(game, policy_of(a, game), other, discount=discount, work=work)
+    assert [0.0, *shares, 1.0] == sorted([*shares, 0.0, 1.0])
     assert np.abs(np.nansum(result.probabilities * result.advantages, axis=1)).max() < 1e-12
     assert_array_equal(result.stones, (result.boards.cells > 0).sum(axis=1))
     assert_array_equal(result.find(result.boards), np.arange(len(result.values)))
@@ -123,11 +125,11 @@ def test_published_facts():
     result = evaluate_policy(SKIP3, "random", "random", seat=0)
     assert len(result.values) == 10_864
     assert result.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
-    legal = result.boards.legal(SKIP3)
     gradient = result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages)
     assert (gradient**2).sum() == pytest.approx(8.7616669e-4, rel=1e-6)
-    # second moment per game of the score-function gradient, if exact advantages weigh the scores
-    score = 1 - 1 / legal.sum(axis=1, keepdims=True)  # squared norm of a score of the uniform policy
+    # second moment per game of the score-function gradient, if exact advantages weigh the scores; with the squared norm
+    # of a score of the uniform policy
+    score = 1 - 1 / result.boards.legal(SKIP3).sum(axis=1, keepdims=True)
     moment = (result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages) ** 2 * score).sum()
     assert moment == pytest.approx(0.139, abs=5e-4)
 
@@ -139,8 +141,7 @@ def test_merged_symmetries():
     for seat in (0, 1):
         a, b = ((result.values, result.occupancy, result.boards.mover == seat) for result in (whole, merged))
         assert a[0][a[2]] @ a[1][a[2]] == pytest.approx(b[0][b[2]] @ b[1][b[2]], abs=1e-12)
-    rows = whole.find(merged.boards)
-    assert_allclose(merged.action_values, whole.action_values[rows], rtol=0, atol=1e-12)
+    assert_allclose(merged.action_values, whole.action_values[whole.find(merged.boards)], rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="cannot be looked up"):
         merged.find(merged.boards)
 
@@ -164,8 +165,7 @@ def test_softmax_table():
     logits = np.random.default_rng(0).normal(size=result.boards.cells.shape)
     table = SoftmaxTable(PositionIndex(SKIP3, result.boards), logits)
     p = table.probabilities(result.boards)
-    legal = result.boards.legal(SKIP3)
-    weights = np.where(legal, np.exp(logits), 0)
+    weights = np.where(result.boards.legal(SKIP3), np.exp(logits), 0)
     assert_allclose(p, weights / weights.sum(axis=1, keepdims=True), rtol=0, atol=1e-15)
     others = evaluate_policy(SKIP3, "random", "random", seat=1).boards
     uniform = others.legal(SKIP3) / others.legal(SKIP3).sum(axis=1, keepdims=True)

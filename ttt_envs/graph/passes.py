@@ -34,18 +34,21 @@ class Clock(NamedTuple):
 NO_DISCOUNT = Clock()
 
 
-def forward(traversal: Traversal, results: Float64Array | None = None) -> Iterator[tuple[Layer, Nodes, Float64Array]]:
-    """Yield a layer, nodes and their probabilities, float64[B], in order; nothing is kept.
+def forward(
+    traversal: Traversal, results: Float64Array | None = None, *, keep: bool = False
+) -> Iterator[tuple[Layer, Nodes, Float64Array]]:
+    """Yield a layer, nodes and their probabilities, float64[B], in order.
 
     Args:
         traversal: the traversal.
         results: float64[4], to which the probabilities of the results are added.
+        keep: whether the layers are kept, with the probabilities of their nodes.
 
     Raises:
         ValueError: a policy that does not play by the rules.
     """
     sums = np.zeros(4) if results is None else results
-    for layer, following, nodes in traversal.walk():
+    for layer, following, nodes in traversal.walk(keep=keep):
         if layer.depth == 0:
             layer.mass = np.array([[1.0, 0.0]])
         if len(following.mass) < len(following.reach):

@@ -13,7 +13,7 @@ In a phantom game positions are *views*: what a view is worth is the mean over i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,15 +22,16 @@ import numpy as np
 
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, position_keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.kept import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
-from ttt_envs.graph.passes import DRAW, Clock, backward, forward_again
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, keep_layers, make_pure
+from ttt_envs.graph.passes import DRAW, Clock, backward, forward, forward_again
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, make_pure
+from ttt_eval.exact.estimate import watch
 
 Critic = Callable[[Boards], Float64Array]
 """A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected results for the
@@ -177,7 +178,7 @@ def evaluate_policy(
         columns, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))
         parts.append(columns if isinstance(game, Game) else _mean_by_view(columns))
         results += seat_results
-    cells, mover, *arrays = _join(parts)
+    cells, mover, *arrays = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     for array in (cells, mover, *arrays):
         array.flags.writeable = False
     fields: list[Any] = [Boards(cells, mover), *arrays, tuple(results), merge_symmetries]
@@ -205,58 +206,53 @@ Columns = tuple[Any, ...]
 """arrays: cells and mover of rows, then the other columns in the order of the fields of :class:`PolicyEvaluation`"""
 
 
-def _join(parts: Iterable[Columns]) -> Columns:
-    """Return the columns of the rows of all parts."""
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-
-
 def _evaluate(
     traversal: Traversal, seats: tuple[int, ...], discount: float, work: Work
 ) -> tuple[Columns, list[SeatEvaluation]]:
-    """Return the rows of the evaluated seats of a game, and their results."""
-    keep_layers(traversal, work)
-    wins, unused = np.zeros(4), np.zeros(4)
-    mass = list(forward_again(traversal, wins))
-    movers = [nodes.mover for layer in traversal.layers for nodes in layer.nodes]
-    decisions = [
-        sum(float(part.sum()) for part, mover in zip(mass, movers, strict=True) if mover == side) for side in (0, 1)
-    ]
-    parts: dict[int, Columns] = {}
+    """Return the rows of the evaluated seats of a game, and their results.
+
+    The forward pass counts the rows, so that the backward pass writes each to its place: no column is made twice.
+    """
+    game, passes = traversal.game, 1 + len(seats)
+    wins, decisions, ends = np.zeros(4), [0.0, 0.0], [0]
+    for layer, nodes, mass in watch(work.part(0, passes), game, forward(traversal, wins, keep=True), keep=True):
+        decisions[nodes.mover] += float(mass.sum())
+        ends.append(ends[-1] + (int(_on_policy(layer, nodes).sum()) if nodes.mover in seats else 0))
+    rows, wide = ends[-1], (ends[-1], game.cells)
+    whole = (np.empty(shape, np.int8) for shape in (wide, rows, rows))
+    columns: Columns = (*whole, *(np.empty(shape) for shape in (wide, rows, wide, rows, rows)))
     results = []
-    for seat in seats:
-        clock = Clock(seat, discount)
-        weighed = mass if discount == 1 else list(forward_again(traversal, unused, clock))
-        number = len(movers)
-        for layer, nodes, values, gains in backward(traversal, clock=clock):
+    for index, seat in enumerate(seats, 1):
+        clock, number = Clock(seat, discount), len(ends) - 1
+        weighed = [] if discount == 1 else list(forward_again(traversal, np.zeros(4), clock))
+        for layer, nodes, values, gains in watch(work.part(index, passes), game, backward(traversal, clock=clock)):
             number -= 1
             if nodes.mover == seat:
-                parts[number] = _make_rows(traversal, layer, nodes, values, gains, mass[number], weighed[number])
+                mass = layer.mass[nodes.rows, seat]
+                discounted = weighed[number] if weighed else mass
+                described = *_describe(traversal, layer, nodes, values, gains), mass, discounted
+                for column, part in zip(columns, described, strict=True):
+                    column[ends[number] : ends[number + 1]] = part[_on_policy(layer, nodes)]
         outcome = OutcomeProbabilities(float(wins[seat]), float(wins[DRAW]), float(wins[1 - seat]))
         value = float(values[0, 0, seat] - values[0, 0, 1 - seat])
         results.append(SeatEvaluation(seat, outcome, value, decisions[seat], sum(decisions)))
-    return _join(parts[number] for number in sorted(parts)), results
+    return columns, results
 
 
-def _make_rows(
-    traversal: Traversal,
-    layer: Layer,
-    nodes: Nodes,
-    values: Float64Array,
-    gains: Float64Array,
-    mass: Float64Array,
-    weighed: Float64Array,
-) -> Columns:
-    """Return the rows of the nodes that the policies reach."""
+def _on_policy(layer: Layer, nodes: Nodes) -> BoolArray:
+    """Return bool[B]: whether the policies reach nodes."""
+    return np.asarray(layer.reach[nodes.rows, nodes.mover] == ON_POLICY)
+
+
+def _describe(traversal: Traversal, layer: Layer, nodes: Nodes, values: Float64Array, gains: Float64Array) -> Columns:
+    """Return the columns of nodes, but for those of their occupancy."""
     boards, mover = traversal.boards(layer, nodes), nodes.mover
-    on_policy = layer.reach[nodes.rows, mover] == ON_POLICY
     chances = values[nodes.rows, mover]
     action_values = np.full(boards.cells.shape, np.nan)
     action_values[nodes.places] = gains
     stones = np.count_nonzero(boards.cells, axis=1).astype(np.int8)
     node_values = chances[:, mover] - chances[:, 1 - mover]
-    probabilities = nodes.probabilities(boards.cells.shape[1])
-    columns = (*boards, stones, probabilities, node_values, action_values, mass, weighed)
-    return tuple(column[on_policy] for column in columns)
+    return (*boards, stones, nodes.probabilities(boards.cells.shape[1]), node_values, action_values)
 
 
 def _mean_by_view(columns: Columns) -> Columns:
