@@ -4,14 +4,13 @@ import pytest
 
 from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
-from ttt_eval.exact.dynamic_programming import best_response, outcome
+from ttt_eval.exact import best_response, evaluate_policy, outcome
 from ttt_eval.exact.estimate import affordable, check_measurable
 
 
 @pytest.mark.parametrize("game", [Game(5, 5, 3), Game(19, 19, 5), Game(6, 6, 4, 0.25)], ids=str)
 def test_too_large_computation_is_rejected_before_it_starts(game):
-    policy = make_policy("random", game)
-    for work in (lambda: best_response(game, policy, 0), lambda: outcome(game, policy, policy)):
+    for work in (lambda: best_response(game, "random", 0), lambda: outcome(game, "random", "random")):
         with pytest.raises(MemoryError, match=r"sample (them|results) with"):
             work()
     with pytest.raises(MemoryError):
@@ -23,6 +22,8 @@ def test_memory_limit():
     check_measurable(game)
     with pytest.raises(MemoryError, match="GiB may be used"):
         outcome(game, "random", "optimal:epsilon=0.5", work=limits)
+    with pytest.raises(MemoryError, match="GiB may be used"):
+        evaluate_policy(game, "random", work=Work(memory=1 << 30))  # of which its rows take most
     assert outcome(Game(), "random", "random", work=limits) == outcome(Game(), "random", "random")  # next to nothing
 
 

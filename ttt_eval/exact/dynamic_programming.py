@@ -23,7 +23,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import Traversal
 from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, forward
-from ttt_eval.exact.estimate import watch
+from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.results import Exploitation as Exploitation
 from ttt_eval.exact.results import OutcomeProbabilities as OutcomeProbabilities
@@ -178,7 +178,7 @@ def _start_values(traversal: Traversal, work: Work) -> Float64Array:
 
 def keep_layers(traversal: Traversal, work: Work) -> None:
     """Walk all layers of a traversal, which keeps them for a backward pass."""
-    deque(watch(work, traversal.game, traversal.walk(keep=True), keep=True), maxlen=0)
+    deque(watch(work, traversal.game, traversal.walk(keep=True), kept=KEPT_BYTES_PER_BOARD), maxlen=0)
 
 
 def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:

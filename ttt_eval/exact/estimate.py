@@ -28,27 +28,26 @@ POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
 Item = TypeVar("Item", bound=tuple[Any, ...])
 
 
-def watch(work: Work, game: AnyGame, items: Iterator[Item], *, keep: bool = False) -> Iterator[Item]:
+def watch(work: Work, game: AnyGame, items: Iterator[Item], *, kept: float = 0) -> Iterator[Item]:
     """Yield items, tuples that begin with a layer, and report progress by the layers.
 
     Args:
         work: its memory and progress.
         game: the game.
         items: from the first layer to the last, or back.
-        keep: whether layers are kept.
+        kept: bytes that are kept of each board.
 
     Raises:
         MemoryError: the layers will not fit into memory.
     """
-    bound, sizes, layer, backward = boards_by_stones(game), [0.0], None, False
+    bound, sizes, layer, backward = boards_by_stones(game), [0.0], Layer(0), False
     for item in items:
         if item[0] is not layer:
             layer = item[0]
-            assert isinstance(layer, Layer)
             backward = backward or (len(sizes) == 1 and layer.depth > 0)
             sizes.append(layer.index.size)
             if len(sizes) - 2 == layer.depth and sum(sizes) > MIN_BOARDS and isinstance(game, Game):
-                _check(work, game, sizes[1:], bound, keep)
+                _check(work, game, sizes[1:], bound, kept)
         yield item
         if work.progress is not None and isinstance(game, Game):
             share = sum(bound[: layer.depth + (not backward)]) / sum(bound)
@@ -57,13 +56,13 @@ def watch(work: Work, game: AnyGame, items: Iterator[Item], *, keep: bool = Fals
         work.progress(1.0)
 
 
-def _check(work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], keep: bool) -> None:
-    """Raise MemoryError if layers do not fit, of which the first have these sizes."""
+def _check(work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], kept: float) -> None:
+    """Raise MemoryError if layers and what is ``kept`` of a board do not fit, if the first layers have these sizes."""
     shares = [math.log(size / limit) for size, limit in zip(sizes, bound, strict=False)]
     slope = min(0.0, (shares[-1] - shares[-3]) / 2)
     later = enumerate(bound[len(sizes) :], 1)
     sizes = [*sizes, *(limit * math.exp(shares[-1] + slope * ply) for ply, limit in later)]
-    needed = max(sizes) * BYTES_PER_BOARD + (sum(sizes) * KEPT_BYTES_PER_BOARD + KEPT_BYTES if keep else 0)
+    needed = max(sizes) * BYTES_PER_BOARD + (sum(sizes) * kept + KEPT_BYTES if kept else 0)
     allowed = int(psutil.virtual_memory().available) if work.memory is None else work.memory
     if needed > allowed:
         raise MemoryError(
@@ -76,7 +75,8 @@ def _check(work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[in
 def check_measurable(game: AnyGame) -> None:
     """Raise MemoryError if exploitability cannot be computed, even if a board stands for its symmetry class."""
     check_cells(game)
-    _check(DEFAULT_WORK, game, [1.0] * 3, [1, 1, 1, *(count // 16 for count in boards_by_stones(game)[3:])], keep=True)
+    classes = [1, 1, 1, *(count // 16 for count in boards_by_stones(game)[3:])]
+    _check(DEFAULT_WORK, game, classes[:3], classes, KEPT_BYTES_PER_BOARD)
 
 
 def boards_by_stones(game: AnyGame) -> list[int]:

@@ -31,7 +31,7 @@ from ttt_envs.graph.kept import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
 from ttt_envs.graph.passes import DRAW, Clock, backward, forward, forward_again
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, make_pure
-from ttt_eval.exact.estimate import watch
+from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
 
 Critic = Callable[[Boards], Float64Array]
 """A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected results for the
@@ -215,7 +215,9 @@ def _evaluate(
     """
     game, passes = traversal.game, 1 + len(seats)
     wins, decisions, ends = np.zeros(4), [0.0, 0.0], [0]
-    for layer, nodes, mass in watch(work.part(0, passes), game, forward(traversal, wins, keep=True), keep=True):
+    # without skips, only one player moves on a board
+    kept = KEPT_BYTES_PER_BOARD + (27 + 17 * game.cells) * len(seats) / (1 if game.skip_chance else 2)
+    for layer, nodes, mass in watch(work.part(0, passes), game, forward(traversal, wins, keep=True), kept=kept):
         decisions[nodes.mover] += float(mass.sum())
         ends.append(ends[-1] + (int(_on_policy(layer, nodes).sum()) if nodes.mover in seats else 0))
     rows, wide = ends[-1], (ends[-1], game.cells)
