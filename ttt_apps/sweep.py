@@ -142,10 +142,11 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
         except SystemExit:  # the parser has said why
             raise cli.UsageError(f"run {number + 1} of {path} has options that train.py does not take") from None
         del config["versions"], config["revision"]  # those of the sweep's start
+        # in the run's config too, so that a run of an older class is refused, and not taken for one of this class
         own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
         for seed in seeds:
             name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
-            units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed}, **own})
+            units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed, **own}})
     return units
 
 
@@ -256,7 +257,7 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         run.write_config(config)
     stored, requested = run.read_config(), json.loads(json.dumps(config))
     if any(stored.get(name) != value for name, value in requested.items() if name != "no_report"):  # changes no result
-        raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
+        raise ValueError(f"{run} has other settings, versions or code: choose another --out, or move it away")
     # a crash in machine code prints where it happened
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:

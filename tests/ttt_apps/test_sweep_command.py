@@ -182,6 +182,8 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     assert [len(numbers), data["table"][1]["seeds"]] == [4, 1]
     assert numbers[2]["exploitability"] == exploitability(Game(), "win-or-block")
     assert ["cpu_s" in row for row in numbers] == [True, True, False, False]
+    monkeypatch.setattr(sweep, "policy_identity", lambda spec: "edited")
+    assert "has other settings, versions or code" in error_of(capsys, train.main, *words, "--trust")
 
 
 def test_the_opponent_of_an_agent_runs_no_code(monkeypatch):
