@@ -23,9 +23,7 @@ from ttt_eval.run_files import EVENTS, METRICS
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
-    train.main(
-        ["--games", "3000", "--skip-chance", "0.1", "--epsilon", "0.2", "--log-every", "500", "--out", str(folder)]
-    )
+    train.main(["--games=3000", "--skip-chance=0.1", "--epsilon=0.2", "--log-every=500", f"--out={folder}"])
     return folder
 
 

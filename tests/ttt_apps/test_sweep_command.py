@@ -214,8 +214,7 @@ def test_agents_play_by_the_rules_of_the_learners(tmp_path):
     (tmp_path / "a.toml").write_text(f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n')
     train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
-    opponents = ["random", "win-or-block"]
-    reference = strength(PhantomGame(Game(2, 2, 2), "classic"), "random", opponents)
+    reference = strength(PhantomGame(Game(2, 2, 2), "classic"), "random", ["random", "win-or-block"])
     assert agent["numbers"]["exploitability"] == reference.exploitability
     expected = {f"score_against_{name}": result.score for name, result in reference.results.items()}
     assert expected.items() <= agent["numbers"].items()

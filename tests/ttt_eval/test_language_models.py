@@ -209,9 +209,8 @@ def test_samples_of_a_model_with_temperature_are_asked_separately():
     assert Sampling("m", 1.0, seed=3).request(messages, 4)[1]["seed"] == 7
     assert "seed" not in Sampling("m").request(messages)[1]
     fields = {"max_tokens": None, "max_completion_tokens": 5, "temperature": 2}
-    assert Sampling("m", fields=fields).request(messages, 4)[1] == {
-        "model": "m", "messages": messages, "seed": 4, "max_completion_tokens": 5, "temperature": 2,
-    }  # fmt: skip
+    body = {"model": "m", "messages": messages, "seed": 4, "max_completion_tokens": 5, "temperature": 2}
+    assert Sampling("m", fields=fields).request(messages, 4)[1] == body
 
 
 @needs_client
@@ -219,7 +218,8 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     settings, faults = TextGameConfig(SMALL), [429, 500, 503, "close", "close", 502]
     with serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url), open_answers(tmp_path / "answers") as answers:
-        interview, games = Interview(Sampling("random"), answers, make_ask(url, concurrency=3)), make_games(settings, 8)
+        ask, games = make_ask(f"{url}/chat/completions", concurrency=3), make_games(settings, 8)
+        interview = Interview(Sampling("random"), answers, ask)
         interview.hold(games)
     moves = [[turn.action for turn in text.turns] for text in games]
     assert moves == [[turn.action for turn in text.turns] for text in play("random", settings, "random", 8)]
@@ -242,20 +242,21 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
 
 
 @needs_client
-def test_an_address_that_is_none_is_refused_without_its_secret():
-    """And one where nothing listens, before any request."""
-    secret = "http://u:secret@localhost/v1", "http://localhost/?key=secret"
-    for url in ("localhost", "ftp://localhost", *secret, "http://localhost:9/v1", "http://localhost:x/v1"):
-        with pytest.raises(ValueError, match="localhost") as end:
+@pytest.mark.parametrize("key", [KEY, "sk-secret two", "sk-secret\nsk-two", "sk-secret\xe9"], ids=ascii)
+def test_an_address_or_a_key_that_is_none_is_refused_without_its_secret(key, monkeypatch):
+    """And an address where nothing listens, before any request."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    odd = ["localhost", "ftp://localhost", "http://u:secret@localhost/v1", "http://localhost/?key=secret"]
+    odd += ["http://localhost:x/v1", "http://[localhost"]
+    for url in ("http://localhost:9/v1", *(odd if key == KEY else ())):
+        with pytest.raises(ValueError, match="localhost" if key == KEY else "OPENAI_API_KEY holds no key") as end:
             make_ask(url, 8)
         assert "secret" not in str(end.value)
 
 
 def command(folder, *words):
-    return [
-        "llm", "--model", "random", "--size", "2x3", "--win-length", "3", "--answers", str(folder / "answers.jsonl"),
-        "--out", str(folder / "out"), *words,
-    ]  # fmt: skip
+    options = ["--model=random", "--size=2x3", "--win-length=3", f"--answers={folder / 'answers.jsonl'}"]
+    return ["llm", *options, f"--out={folder / 'out'}", *words]
 
 
 @needs_client

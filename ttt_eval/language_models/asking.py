@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from urllib.parse import urlsplit
 
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import locked, open_to_write, parse_json
@@ -161,32 +160,34 @@ def make_ask(url: str, concurrency: int) -> Ask:
     pass.
 
     Args:
-        url: address of the endpoint, before ``/chat/completions``.
+        url: address of the endpoint, with or without ``/chat/completions``.
         concurrency: maximum number of requests at a time.
 
     Raises:
-        ValueError: ``openai`` is not installed, an address that is none or holds a password, or nothing listens there.
+        ValueError: ``openai`` is not installed, an address that is none or holds a password, a key that is none, or
+            nothing listens there.
     """
     try:
         import httpx
         import openai
     except ImportError:
         raise ValueError(f"a language model needs openai: {install_command('llm')}") from None
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+    if not re.fullmatch(r"(?i)https?://[^/?#@]+(/[^?#]*)?", url):
         public = re.split("[?#]", url.rpartition("@")[2])[0]  # no user, and no query, which may be secret
         raise ValueError(
             f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, with http:// or "
             "https://, without a user or a query, and put a key into the environment variable OPENAI_API_KEY"
         )
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
+    if not re.fullmatch("[!-~]+", key):  # in a header it would fail late, with a message that quotes it
+        raise ValueError("the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters")
     try:
         httpx.head(url, timeout=10)
     except (httpx.ConnectError, httpx.InvalidURL) as problem:  # the client would repeat its requests
         raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
     except httpx.HTTPError:
         pass
-    key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
-    client = openai.OpenAI(base_url=url, api_key=key, max_retries=RETRIES)
+    client = openai.OpenAI(base_url=url.removesuffix("/chat/completions"), api_key=key, max_retries=RETRIES)
 
     def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer]:
         try:
@@ -194,8 +195,8 @@ def make_ask(url: str, concurrency: int) -> Ask:
         except (openai.OpenAIError, ValueError) as problem:
             reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
             raise ValueError(
-                f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct it, and run the same "
-                "command again"
+                f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct its address, --model or the "
+                "key in OPENAI_API_KEY, and run the same command again"
             ) from None
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
