@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 import sys
 import threading
@@ -63,11 +64,11 @@ class Web:
             port = bound.getsockname()[1]
             # moves on the board are interpreted meanwhile
             threading.Thread(target=api.warm, name="warm", daemon=True).start()
-            address = f"http://{HOST}:{port}/"
-            address += f"#{quote(self.open, safe=LINK_CHARACTERS)}" if self.open else ""
+            address = f"http://{HOST}:{port}/" + f"#{quote(self.open, safe=LINK_CHARACTERS)}" * bool(self.open)
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
-            if not self.no_browser:
+            has_display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+            if has_display and not self.no_browser:  # else a text browser would open, in this terminal
                 webbrowser.open(address)
             app = make_app(api, port)
             config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=3)
