@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from learners.checkpoint import build_config, new_config
-from learners.config import LearnerConfig
+from learners.config import TEACHER, LearnerConfig
 from learners.training import Progress, TrainingLoop, dense_first
-from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status
+from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
 from ttt_apps.metrics import open_log
 from ttt_apps.signals import stop_requests
 from ttt_apps.train_options import Options, default_folder
@@ -25,7 +25,7 @@ from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import AnyGame, game_from_dict
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import Meter, cpu_seconds
 from ttt_eval.exact.estimate import affordable, check_measurable
 from ttt_eval.exact.strength import Strength, strength, training_callback
@@ -83,7 +83,12 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
 
 
 def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
-    """Return the ``config.json`` of a new run."""
+    """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody has chosen."""
+    if not settings.loop and options.games <= options.batch == settings.batch:
+        warn(
+            f"all {options.games:,} games are played at the same time, because the batch of {options.learner} is "
+            f"{options.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
+        )
     config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
     return {**config, "versions": versions(), "revision": revision()}
 
@@ -316,16 +321,19 @@ class Run:
         print_status(f"a report to look at: {page}")
 
     def _describe_training(self, done: Progress) -> str:
-        """Describe the results of the training's games, or of the updated policies."""
+        """Describe the results of the training's games, or of the updated policies, and whose they are."""
         options, units = self.options, "games" if self.settings.plays_games else "exact updates"
+        subject = "player_0" if options.opponent == TEACHER else "while learning it"
         won, drawn, lost = (count / max(1, done.games) for count in (done.wins, done.draws, done.losses))
         return (
-            f"{options.learner} made {done.games:,} {units} in {self.game} against {options.opponent}: won {won:.1%}, "
-            f"drawn {drawn:.1%}, lost {lost:.1%}"
+            f"{options.learner} learned from {done.games:,} {units} in {self.game} against {options.opponent}: "
+            f"{subject} won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}"
         )
 
     def _describe_unmeasured(self) -> str:
-        """Say that there are no exact results, and how to sample them."""
+        """Say that there are no exact results, and how to sample them: no match is of a phantom game."""
+        if isinstance(self.game, PhantomGame):
+            return "its strength is unknown: phantom games of this size are not evaluated"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         return f"exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
 

@@ -34,8 +34,7 @@ def test_training_writes_a_run(run):
     assert {"python", "numpy", "numba", "ttt_envs"} <= config["versions"].keys()
     last = rows_of(run / "metrics.jsonl")[-1]
     assert last["games"] == last["wins"] + last["draws"] + last["losses"] == 3000
-    cost = json.loads((run / "cost.json").read_text())
-    assert list(cost["phases"]) == ["set-up", "compiling", "training", "evaluation"]
+    assert [*json.loads((run / "cost.json").read_text())["phases"]] == ["set-up", "compiling", "training", "evaluation"]
     assert not list(run.glob("*.tmp"))
     with pytest.raises(ValueError, match=r"learned 3 x 3.*, and the game here is 4 x 4, 3 to win"):
         RunPolicy(Game(4, 4), str(run))
@@ -82,6 +81,14 @@ def test_exact_measurements_do_not_change_training(tmp_path):
     assert last["exploitability"] == exact.exploitability(game, learner)
     assert last["regret"] == exact.regret(game, learner)
     assert last["exact_win"] == exact.match_outcome(game, learner, "random").win
+
+
+def test_a_training_says_what_its_games_tell(tmp_path, capsys):
+    train.main(["--games=20", "--size=4", "--phantom=classic", f"--out={tmp_path}"])
+    out, err = capsys.readouterr()
+    assert "all 20 games are played at the same time, because the batch of q-learning is 2,048" in err
+    assert "while learning it won" in out
+    assert "phantom games of this size are not evaluated" in out
 
 
 def test_learner_of_one_seat_is_measured_in_that_seat(tmp_path):
