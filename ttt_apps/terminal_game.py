@@ -108,8 +108,6 @@ class TerminalGame:
                 self._begin(self.live.episode + 1)
         except QuitRequest:
             pass
-        except EOFError:
-            self.console.print()
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -361,12 +359,13 @@ class TerminalGame:
         """Read a stripped input line.
 
         Raises:
-            EOFError: the input has ended.
+            QuitRequest: the input has ended.
         """
         self.console.print(prompt, end=" ", soft_wrap=True)
         line = self.lines.readline()
-        if not line:
-            raise EOFError
+        if not line:  # the input has ended, in the line of the question
+            self.console.print()
+            raise QuitRequest
         if not self.lines.isatty():  # then the terminal has not echoed it
             self.console.print(ascii(line.strip()[:60])[1:-1])
         return line.strip()

@@ -24,10 +24,8 @@ from ttt_eval.reports import runs as run_report
 from ttt_eval.run_files import EVENTS, REPORT, RunDirectory
 
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
-RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [
-    ("alpha-zero", "self"),
-    ("exact-pg", "self"),
-]
+RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS]
+RESUMABLE += [("alpha-zero", "self"), ("exact-pg", "self")]
 """learners that are resumed at any step, and their opponents"""
 NETS = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
 """nets, which start in seconds, with settings that make them fast"""

@@ -68,10 +68,8 @@ def once(tmp_path_factory, at_once):
 def results_of(out):
     """The numbers without cost, and the learners in the checkpoints."""
     data = json.loads((out / "result.json").read_text())
-    numbers = [
-        {name: value for name, value in run["numbers"].items() if name not in ("cpu_s", "peak_rss_bytes")}
-        for run in data["runs"]
-    ]
+    rows = [run["numbers"] for run in data["runs"]]
+    numbers = [{name: row[name] for name in row.keys() - {"cpu_s", "peak_rss_bytes"}} for row in rows]
     learners = [load_checkpoint(out / run["run"])["learner"] for run in data["runs"]]
     return numbers, [{name: array.tobytes() for name, array in learner.items()} for learner in learners]
 
@@ -121,8 +119,7 @@ def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
 def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
     """The signal reaches the sweep alone. A stopped sweep waits for a checkpoint of the run."""
     (tmp_path / "long.toml").write_text("fixed = {games = 1000000000, log_every = 100}\nseeds = 2")
-    words = ["--sweep", "long.toml", "--out", "out", "--quiet"]
-    command = [sys.executable, str(ROOT / "train.py"), *words]
+    command = [sys.executable, str(ROOT / "train.py"), "--sweep", "long.toml", "--out", "out", "--quiet"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "out" / "runs" / "0001-q-learning-3x3-3-seed0")
     while process.poll() is None and not (run.metrics.is_file() and run.metrics.stat().st_size):

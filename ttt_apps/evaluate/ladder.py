@@ -65,7 +65,9 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
                 folder=self.out,
                 progress=progress,
             )
-        parts = _place_table(ladder, result), cli.facts_table(_facts(result))
+        strength = describe_losses(result) if result["exact"] else None
+        facts = {"rating": result["rating"], "exactly": strength, "cost": result["cost"]}
+        parts = _place_table(ladder, result), cli.facts_table(facts)
         if self.out is None:
             cli.show(result, *parts, json=self.json)
         else:
@@ -108,12 +110,3 @@ def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
     rows.append({**placed, "CPU, s a move": cost.get("cpu_s_per_move"), "Pareto front": result["front"]})
     rows.sort(key=lambda row: -row["rating"])
     return cli.rows_table(rows, title=f"{result['policy']} against {_title(ladder)}")
-
-
-def _facts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is printed about a placed policy beside its results."""
-    return {
-        "rating": result["rating"],
-        "exactly": describe_losses(result) if result["exact"] else None,
-        "cost": result["cost"],
-    }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+from msgspec import convert
 from rich.table import Table
 
 from baselines.exact import MAX_SOLVER_CELLS
@@ -19,6 +19,7 @@ from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
+from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import parse_json, write_atomically, write_json
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import Interview, Sampling, make_ask, open_answers
@@ -91,11 +92,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             cli.check_no_effect(self, "without --dry-run", "price")
         game, every = self.game_for(self.opponent), self.positions == "all"
         games = self.games or (0 if every else DEFAULT_GAMES)
-        fields = None
-        with suppress(ValueError):
-            fields = parse_json(self.fields)
-        if not isinstance(fields, dict):
-            raise cli.UsageError(f"--fields {self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
+        with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
+            fields = convert(parse_json(self.fields), dict[str, Any])
         if not 0 <= self.temperature < math.inf:
             raise cli.UsageError(f"--temperature {self.temperature} is none: choose 0 or more")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)

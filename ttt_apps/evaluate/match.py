@@ -132,9 +132,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             )
         a, b = self.players
         data = {"game": game.to_dict(), "a": a, "b": b, "seed": self.seed, "openings": self.openings or None}
-        rating = elo_to_dict(score)
-        data |= score.to_dict() | rating
-        parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data, rating)]
+        data |= score.to_dict() | elo_to_dict(score)
+        parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data)]
         if score.times is not None:
             times = [player.to_dict() for player in score.times]
             data |= {"clock": self.clock, "times": times}
@@ -146,7 +145,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         pairs = (self.games or 40_000) // 2
         test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
         game = match.game
-        name = folder_name([game.slug, *self.players, *([self.clock] if self.clock else [])])
+        name = folder_name(list(filter(None, [game.slug, *self.players, self.clock])))
         folder = self.out or Path("runs", "sprt", name)
         with cli.report_interrupt(folder), cli.bar("playing") as bar:
             result = sprt.run_sprt(
@@ -165,10 +164,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             None: f"undecided between {elo0:g} and {elo1:g} Elo: allow more with --games",
         }[result.decision.accepted]
         data = result.to_dict()
-        rating = {name: data[name] for name in ("elo", "likelihood_of_superiority")}
         title = f"{' against '.join(self.players)}, {data['games']:,} games of {game}"
-        tables = _score_tables(title, data, rating)
-        self.show_folder(folder / RESULT, *tables, f"{verdict}; {_describe_decision(result.decision)}")
+        sentence = f"{verdict}; {_describe_decision(result.decision)}"
+        self.show_folder(folder / RESULT, *_score_tables(title, data), sentence)
 
     def _play_tournament(self) -> None:
         match, pairs = self._settings(), (self.games or 1_000) // 2
@@ -207,7 +205,7 @@ def _note_forfeits(score: Score, a: str, b: str) -> None:
         cli.warn(score.forfeits.describe(a, b))
 
 
-def _score_tables(title: str, data: Mapping[str, Any], rating: dict[str, Any]) -> Iterator[Table]:
+def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
     """Yield tables of a score: results by seat, and intervals with the rating."""
     rows = [
         {"moving": seat, "wins": wins, "draws": draws, "losses": losses}
@@ -215,7 +213,8 @@ def _score_tables(title: str, data: Mapping[str, Any], rating: dict[str, Any]) -
         for wins, draws, losses in [data[seat]]
     ]
     yield cli.rows_table(rows, title=title)
-    yield cli.facts_table({name: data.get(name) for name in FACTS} | rating, title="95% intervals, per game")
+    names = (*FACTS, "elo", "likelihood_of_superiority")
+    yield cli.facts_table({name: data.get(name) for name in names}, title="95% intervals, per game")
 
 
 def _describe_decision(decision: sprt.Decision) -> str:

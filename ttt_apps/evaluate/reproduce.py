@@ -44,13 +44,12 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
         studies = load_studies()
         if self.name not in studies:
             raise cli.UsageError(f"there is no study {self.name!r}: {closest_names(self.name, studies)}")
-        jobs = self.workers()
         check_pictures()
         study = load_object(studies[self.name])()
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         # compiled at once: the cost of moves and learning is that of machine code
         with compile_at_once(), cli.report_interrupt(folder), cli.bar(self.name) as progress:
-            work = {"quick": self.quick, "jobs": jobs, "progress": progress}
+            work = {"quick": self.quick, "jobs": self.workers(), "progress": progress}
             report, paths = load_object("studies.frame:reproduce")(study, self.name, folder, make_provenance(), **work)
         if self.json:
             print(next(path for path in paths if path.suffix == ".json").read_text("utf-8"), end="")

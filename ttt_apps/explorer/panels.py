@@ -127,9 +127,8 @@ class Panels:
             undecided = int(np.count_nonzero(results == UNDECIDED))
         moves = int(np.count_nonzero(boards.legal(game)))
         is_decided = undecided == 0 or bool((values == 1).any())
-        notes = ["The result is not decided."]
-        if is_decided:
-            notes = [f"With perfect play the mover {('loses', 'draws', 'wins')[int(np.nanmax(values)) + 1]}."]
+        result = ("loses", "draws", "wins")[int(np.nanmax(values)) + 1] if is_decided else None
+        notes = [f"With perfect play the mover {result}." if is_decided else "The result is not decided."]
         if undecided:
             notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
         return panel_json(values, notes, "result")
