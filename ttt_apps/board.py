@@ -126,8 +126,7 @@ def values_text(
 
     The ``best`` cells, or those of the highest value, have a star.
     """
-    if best is None:
-        best = best_moves(np.asarray(values)).tolist()
+    best = best_moves(np.asarray(values)).tolist() if best is None else best
     words = [
         STONES[stone] if stone else "." if np.isnan(value) else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
         for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))

@@ -177,8 +177,7 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
     usual, usual_settings = default_options(options.learner, options.opponent, phantom=isinstance(game, PhantomGame))
-    names = [field.name for field in dataclasses.fields(settings)]
-    values = {name: (getattr(settings, name), getattr(usual_settings, name)) for name in names}
+    values = {name: (value, getattr(usual_settings, name)) for name, value in dataclasses.asdict(settings).items()}
     values |= {name: (getattr(options, name), getattr(usual, name)) for name in ("seat", "games", "batch")}
     for name, (value, default) in values.items():
         if value != default:

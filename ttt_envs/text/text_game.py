@@ -120,7 +120,6 @@ class TextGame:
     Attributes:
         turns: list of :class:`Turn`, in order.
         outcome: NOT_OVER, or how the game ended.
-        position: the current position; of a finished game with the player who moved last.
         problems: reasons why answers of the current turn were no legal moves.
 
     Raises:
@@ -135,7 +134,7 @@ class TextGame:
         self.presentation = make_presentation(config.presentation, config.game, config.seed + config.episode)
         self.turns: list[Turn] = []
         self.outcome, self.problems = Outcome.NOT_OVER, tuple[Problem, ...]()
-        self.position = config.start or Position(np.zeros(config.game.cells, np.int8), 0)
+        self._position = config.start or Position(np.zeros(config.game.cells, np.int8), 0)
         self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(config.seed)), config.episode))
         self._remarks: tuple[list[str], list[str]] = ([], [])
         self._has_answered = [False, False]
@@ -145,6 +144,11 @@ class TextGame:
     def over(self) -> bool:
         """Whether the game has ended; it may end before the first answer, by an opponent who moves first."""
         return self.outcome != NOT_OVER
+
+    @property
+    def position(self) -> Position:
+        """The current position, copied: what is tried on it changes no game. Of a finished game with the last mover."""
+        return Position(self._position.cells.copy(), self._position.mover)
 
     @property
     def mover(self) -> int:
@@ -224,7 +228,7 @@ class TextGame:
         Raises:
             ValueError: an illegal move, which only an opponent's own code can choose.
         """
-        mover, cells, game, key = self.mover, self.position.cells.copy(), self.game, self._episode_key
+        mover, cells, game, key = self.mover, self.position.cells, self.game, self._episode_key
         stones = int(np.count_nonzero(cells))
         outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
         if outcome == ILLEGAL:
@@ -238,12 +242,11 @@ class TextGame:
 
     def _forfeit(self, by: By) -> None:
         """End the game as a loss of the player to move."""
-        outcome = (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover]
-        self._end_turn(-1, self.position, outcome, by)
+        self._end_turn(-1, self.position, (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover], by)
 
     def _end_turn(self, action: int, next_position: Position, outcome: Outcome, by: By) -> None:
         self.turns.append(Turn(self.position, action, next_position, outcome, by, self.problems))
-        self.position, self.outcome, self.problems = next_position, outcome, ()
+        self._position, self.outcome, self.problems = next_position, outcome, ()
 
     def _reply(self) -> None:
         """Let the opponent move until the caller's turn or the end."""
