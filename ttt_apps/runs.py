@@ -266,8 +266,7 @@ class Run:
         """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""
         options, directory, meter = self.options, self.directory, self.meter
         saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
-        log_opened = open_log(directory, size, done=training.done.games)
-        with log_opened as log, bar("training") as update, stop_requests() as stops:
+        with open_log(directory, size, done=saved_games) as log, bar("training") as update, stop_requests() as stops:
 
             def save() -> None:
                 nonlocal saved_games, saved_at
@@ -298,7 +297,8 @@ class Run:
                 after_step=after_step,
             )
             if training.running:
-                raise Stopped(f"stopped after {done.games:,} games: continue with {directory.resume_command}")
+                how = "continue" if self.settings.resumes else "start again, with the first game,"
+                raise Stopped(f"stopped after {done.games:,} games: {how} with {directory.resume_command}")
             save()
         return done
 

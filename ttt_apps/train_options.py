@@ -187,8 +187,7 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
 
 def folder_name(parts: Sequence[str]) -> str:
     """Return a portable folder name, never ``..``; a hash replaces the rest of a long one."""
-    name = re.sub(r"^\.", "_", "-".join(parts))
-    name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "_" for letter in name)
+    name = re.sub(r"^\.|[^a-zA-Z0-9.-]", "_", "-".join(parts))
     if len(name) > MAX_NAME_LENGTH:
         name = f"{name[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return name
