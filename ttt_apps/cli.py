@@ -455,7 +455,9 @@ def run_command(command: Callable[[], Any]) -> None:
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
             warnings.simplefilter("module", OtherGameWarning)  # each text once
-            warnings.showwarning = lambda message, *_: warn(str(message))
+            warnings.showwarning = lambda message, kind, file, line, *_: warn(
+                str(message) if kind is OtherGameWarning else f"{kind.__name__}: {message} ({file}, line {line})"
+            )
             command()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it

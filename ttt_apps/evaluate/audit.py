@@ -56,8 +56,7 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     def run(self) -> None:
         """Audit and print."""
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
-        names = [estimator for name in self.names for estimator in (ESTIMATORS if name == ALL else [name])]
-        estimators = [make_estimator(name) for name in names]
+        estimators = [make_estimator(key) for name in self.names for key in (ESTIMATORS if name == ALL else [name])]
         options = {name: getattr(self, name) for name in SETTINGS}
         episodes = None if self.enumerate else self.episodes
         settings = AuditSettings(**options, behaviour=self.behaviour or None, episodes=episodes)
