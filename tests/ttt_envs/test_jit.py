@@ -97,12 +97,16 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a limit on the size of files stands for a full disk")
 def test_without_a_place_for_machine_code_every_process_compiles(run, tmp_path):
-    """On a full disk, and where the folder is a file."""
+    """On a full disk, and where the folder is a file; after a crash has cut off files, they are made again."""
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
     lines = (limit, "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))", "import mine", "print(mine.caller(5))")
     assert run(*lines, TTT_ENVS_COMPILE_NOTICE="0") == ("11\n", "")
     (tmp_path / "file").touch()
-    assert run("import mine; print(mine.caller(5))", NUMBA_CACHE_DIR=str(tmp_path / "file"))[0] == "11\n"
+    call = "import mine; print(mine.caller(5))"
+    assert run(call, NUMBA_CACHE_DIR=str(tmp_path / "file"))[0] == run(call)[0] == "11\n"
+    for file in (tmp_path / "cache").rglob("*.nb[ic]"):
+        file.write_bytes(file.read_bytes()[:100])
+    assert [run(LISTEN, call, "print(len(compiled))")[0] for _ in range(2)] == ["11\n2\n", "11\n0\n"]
 
 
 def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
@@ -212,6 +213,10 @@ class Kernel:
         is_collecting = gc.isenabled()
         gc.disable()  # compiling makes millions of objects, and little garbage
         try:
+            self.dispatcher.compile(signature)
+        except (EOFError, UnpicklingError):  # a crash has cut off a file: numba would raise in every process
+            for folder in filter(None, map(package_folder, {*PACKAGES, self._package})):
+                shutil.rmtree(folder, ignore_errors=True)
             self.dispatcher.compile(signature)
         except OSError:  # such as a full disk: go on without the cache
             for dispatcher in _dispatchers:
