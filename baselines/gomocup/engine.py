@@ -186,6 +186,8 @@ class GomocupPlayer(ClockedPlayer):
             Forfeit: the move takes too long, the engine exits, or its answer is not a legal move.
         """
         policy, game = self.policy, self.game
+        if not self._program.close.alive:  # killed, for it was late in an earlier game of this batch
+            self._start()
         if left_s <= 0:
             raise Forfeit(f"{policy} has no time left: give it more")
         turn_s = min(left_s, DEFAULT_MOVE_S if math.isinf(left_s) else math.inf) if policy.move is None else policy.move

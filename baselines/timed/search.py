@@ -207,9 +207,7 @@ class MCTSTimedSearch(TimedSearch):
     def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
         line = self.search.variation(0)
-        if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover:
-            return None
-        return line[1][1]
+        return None if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover else line[1][1]
 
 
 class Pondering:

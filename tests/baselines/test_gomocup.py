@@ -195,8 +195,7 @@ def test_engine_without_restart_is_started_again(engine, received, answer):
 
 
 def test_rectangles_and_exactly_five_are_sent(engine, received):
-    game = Game(5, 9, 5, overlines=False)
-    cells = np.zeros(45, np.int8)
+    game, cells = Game(5, 9, 5, overlines=False), np.zeros(45, np.int8)
     cells[8] = 1
     assert moves_of(engine(), Position(cells, 1), game=game) == [0]
     lines = received()
@@ -374,8 +373,7 @@ def test_probabilities_are_one_hot_for_its_moves(engine):
 @pytest.mark.parametrize(("clock", "settings"), [(0.2, {}), (60, {"move": 0.05})], ids=["clock", "move"])
 def test_late_engine_loses_a_timed_match(engine, clock, settings):
     """By its clock, or by its own limit for a move, which is a forfeit."""
-    logged = []
-    spec = engine(SLOW["hangs"], tolerance=0.05, **settings)
+    logged, spec = [], engine(SLOW["hangs"], tolerance=0.05, **settings)
     score = play_pairs(GAME, spec, "random", 1, seed=4, clock=Clock(clock), log=logged.extend)
     assert score.table.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert (score.times[0].lost, score.forfeits.a) == ((0, 2) if settings else (2, 0))
@@ -390,6 +388,13 @@ FAULTY = """
         return free
 """
 """at fault where this is the first free cell: a function of the position"""
+
+
+def test_late_answer_costs_no_other_game_of_a_batch(engine):
+    spec = engine(FAULTY.format(free="0,0", fault="time.sleep(60)"), tolerance=0.05)
+    with contextlib.closing(make_policy(spec, GAME).player()) as player:
+        boards = Boards.from_positions([FIRST, with_stones(o=["00"])])
+        assert player.act(boards, np.arange(2), np.random.default_rng(0), np.array([0.05, 60])).tolist() == [0, 1]
 
 
 def test_fault_forfeits_one_game_of_a_match(engine):

@@ -144,8 +144,7 @@ def test_a_plan_determines_the_depths_searched(seconds, soft_s, hard_s, depth, e
     st.sampled_from([{}, {"move": 0.7}, {"margin": 0.0}]),
 )
 def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
-    policy = Timed(GAME, clock="60+0.5", **settings)
-    depths = []
+    policy, depths = Timed(GAME, clock="60+0.5", **settings), []
     for time_left in sorted(lefts):
         search = run_scripted(seconds, *policy.plan(stones, time_left, 0.5))
         depths.append(search.depth)
@@ -235,12 +234,10 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
 
 def test_a_player_has_a_clock_for_each_game(ticking):
     ticking.look_s = 1e-4
-    player = Timed(GAME, clock="2+0.02").player(ticking)
-    slots = np.arange(2)
+    player, slots = Timed(GAME, clock="2+0.02").player(ticking), np.arange(2)
     player.begin(slots)
     assert player.remaining_s == {0: 2, 1: 2}
-    boards = Boards.start(GAME, 2)
-    before = ticking.time
+    boards, before = Boards.start(GAME, 2), ticking.time
     player.act(boards, slots, np.random.default_rng(0))
     spent = ticking.time - before
     assert sum(player.remaining_s.values()) == pytest.approx(4 + 2 * 0.02 - spent, abs=0.01)
@@ -266,8 +263,7 @@ def test_the_clock_of_a_match_takes_precedence(ticking):
 
 def test_a_delayed_player_reserves_more_time(ticking):
     player = Timed(GAME, clock="2").player(ticking)
-    position = Boards.start(GAME).position(0)
-    spent = []
+    position, spent = Boards.start(GAME).position(0), []
     for look_s in (0.0, 1.0, 0.0):
         player.begin(ONE)
         ticking.look_s, before = look_s, ticking.time
