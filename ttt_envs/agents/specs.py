@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, ge
 
 from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
 from ttt_envs.core.checks import closest_names, quote, truncate
+from ttt_envs.core.packages import find_conflict
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, visible
 
@@ -140,7 +141,7 @@ def load_object(path: str) -> Any:
     """Import the object named by ``"package.module:name"``.
 
     Raises:
-        ValueError: there is no such module or no such name in it.
+        ValueError: there is no such module or no such name in it, or a folder or distribution hides our package.
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
@@ -151,7 +152,8 @@ def load_object(path: str) -> Any:
     except ModuleNotFoundError as problem:
         if (problem.name or "").split(".")[0] != package:
             raise  # the module exists, and one of its own imports is missing
-        raise ValueError(f"no module {problem.name!r} for {path!r}: is it installed, or in this folder?") from None
+        hint = find_conflict() or "is it installed, or in this folder?"
+        raise ValueError(f"no module {problem.name!r} for {path!r}: {hint}") from None
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
         raise ValueError(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
@@ -168,8 +170,7 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     Raises:
         ValueError: it has another type; the message begins with ``name``.
     """
-    is_union = get_origin(kind) in (types.UnionType, Union)  # as in int | None
-    rules = []
+    is_union, rules = get_origin(kind) in (types.UnionType, Union), list[str]()  # as in int | None
     for arm in sorted(get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
         is_literal = get_origin(arm) is Literal
         words: dict[str, Any] = {word: word for word in get_args(arm)} if is_literal else _WORDS.get(arm, {})

@@ -38,9 +38,7 @@ class Work(NamedTuple):
     def part(self, index: int, count: int) -> Work:
         """Return the work of part ``index`` of ``count`` equal parts."""
         report = self.progress
-        if report is None:
-            return self
-        return self._replace(progress=lambda share: report((index + share) / count))
+        return self if report is None else self._replace(progress=lambda share: report((index + share) / count))
 
 
 DEFAULT_WORK = Work()
