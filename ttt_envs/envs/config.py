@@ -261,7 +261,7 @@ def takes(
     def decorate(init: Callable[[Instance, Config], None]) -> Callable[Concatenate[Instance, Keywords], None]:
         def initialize(self: Instance, /, *args: Keywords.args, **kwargs: Keywords.kwargs) -> None:
             for name in kwargs.keys() - signature.parameters.keys():
-                hint = closest_names(name, signature.parameters)
+                hint = closest_names({"rows": "size", "columns": "size"}.get(name, name), signature.parameters)
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}: {hint}")
             init(self, config(*args, **kwargs))
 
