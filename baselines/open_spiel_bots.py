@@ -72,7 +72,7 @@ class OpenSpielBot(Named):
             raise ValueError(f"depth={self.depth} looks at nothing: choose 1 or more, or none")
         if self.algorithm == "alpha-beta" and self.depth is None and self.game.cells > WHOLE:
             raise ValueError(
-                f"alpha-beta does not search {self.game.cells} cells to the end: choose a depth, such as 3"
+                f"alpha-beta does not search {self.game.cells} cells to the end: choose depth=3, or up to {WHOLE} cells"
             )
         if importlib.util.find_spec("pyspiel") is None:
             raise ValueError("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")

@@ -92,8 +92,7 @@ def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
     Raises:
         ValueError: the game has skips, or a position is unreachable without skips.
     """
-    other = load_game(game)
-    states = []
+    other, states = load_game(game), []
     for index in range(len(boards.cells)):
         state = other.new_initial_state()
         cells = np.array(_history(game, boards.position(index)), np.int64)

@@ -23,8 +23,7 @@ GAMES = [
 
 def states_of_random_play(game, games, seed=0):
     """All states of some games, the first and the last included."""
-    rng = np.random.default_rng(seed)
-    states = []
+    rng, states = np.random.default_rng(seed), []
     for _ in range(games):
         state = load_game(game).new_initial_state()
         states.append(state.clone())
