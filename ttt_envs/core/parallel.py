@@ -122,8 +122,8 @@ def _on_cores(
             deaths += 1
             if deaths == MAX_ATTEMPTS:
                 raise ValueError("workers died, killed or out of memory: choose fewer jobs, or more memory") from None
-        except PicklingError:
-            raise ValueError(_NOT_PICKLABLE) from None
+        except PicklingError as problem:  # whose cause says what cannot be pickled
+            raise ValueError(_NOT_PICKLABLE) from problem
 
 
 def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
