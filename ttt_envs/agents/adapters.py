@@ -26,7 +26,7 @@ from ttt_envs.game.phantom import AnyGame
 
 Returns = Literal["actions", "values", "logits", "probabilities"]
 Opponent = str | Policy | Any
-"""opponents that environments accept: also functions, networks, and models with ``predict``"""
+"""opponents that environments accept: also functions, networks, and models of Stable-Baselines3"""
 
 
 Function = Callable[[Any, Int8Array], Any]
