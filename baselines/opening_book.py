@@ -430,8 +430,7 @@ class BookPlayer(Player):
     ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
         shares, is_listed = self.policy.book_probabilities(boards)
-        u = rng.random(len(slots))
-        out = np.empty(len(slots), np.int64)
+        u, out = rng.random(len(slots)), np.empty(len(slots), np.int64)
         out[is_listed] = sample(shares[is_listed], u[is_listed])
         if not is_listed.all():
             times = None if time_left is None else time_left[~is_listed]

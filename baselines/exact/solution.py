@@ -135,8 +135,7 @@ class LayeredSolution(Solution):
     def _look_up(self, boards: Boards, *, of_moves: bool = True) -> Float64Array:
         """Return the values of moves and then of positions in the units of the layers, see :func:`_look_up`."""
         cells, game = np.ascontiguousarray(boards.cells), self.game
-        out = np.empty((len(cells), game.cells + 1))
-        counts = _stone_counts(cells)
+        out, counts = np.empty((len(cells), game.cells + 1)), _stone_counts(cells)
         for stones in [count for count in range(game.cells + 1) if counts >> count & 1]:
             # without skips, a position has the negative value of its last player's
             is_own = not of_moves and game.skip_chance == 0 and stones >= self.stones

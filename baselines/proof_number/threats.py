@@ -160,8 +160,7 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
     rests, common = board.rests, board.common
     win_weight = 1 << board.win_length
     common[: board.num_cells] = 0
-    count = 0
-    total = 0
+    count, total = 0, 0
     for line in board.lines[: board.num_lines]:
         if line & second == 0:
             rests[count] = line & ~first

@@ -107,8 +107,7 @@ def test_estimate_equals_the_size_of_the_layers(game):
 
 
 def test_too_little_memory_is_refused_before_building(tmp_path):
-    needed = estimate(SMALL)
-    alone = estimate(SMALL, folder=False).memory_alone
+    needed, alone = estimate(SMALL), estimate(SMALL, folder=False).memory_alone
     with pytest.raises(MemoryError, match=f"takes {alone:,} bytes of memory.*or give it a folder"):
         build(SMALL, work=Work(memory=alone - 1))
     with pytest.raises(MemoryError, match=f"takes {needed.memory:,} bytes of memory"):

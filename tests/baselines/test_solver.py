@@ -116,8 +116,7 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
 def test_optimal_play_has_its_known_value(known_values, name):
     facts, (shape, skip) = known_values["optimal_play"][name], name.split(" skip ")
     game = Game(*map(int, shape.split("x")), float(Fraction(skip)))
-    solution = solve(game, cache=False)
-    start = Boards.start(game)
+    solution, start = solve(game, cache=False), Boards.start(game)
     assert solution.value == pytest.approx(float(Fraction(facts["value"])), abs=1e-12)
     assert solution.values(start)[0] == solution.value
     if "distance" in facts:

@@ -60,8 +60,7 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
     peer = SyncVectorEnv([single] * num_envs, autoreset_mode=mode)
     assert ours.observation_space == peer.observation_space
     assert ours.action_space == peer.action_space
-    rng = np.random.default_rng(seed)
-    result = ours.reset(seed=seed)
+    rng, result = np.random.default_rng(seed), ours.reset(seed=seed)
     assert_same(result, peer.reset(seed=seed))
     info, ended = result[1], np.zeros(2, int)
     often = {"penalize": 0.8, "raise": 0}.get(settings.get("illegal_action"), 0.07)

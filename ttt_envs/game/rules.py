@@ -378,8 +378,7 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
     if winner(game, position.cells) is not None:
         raise ValueError("the game is over in this position: no action leads on from it")
     cell = action_index(game, action)
-    mover = int(position.mover)
-    cells = position.cells.copy()
+    mover, cells = int(position.mover), position.cells.copy()
     outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
     if outcome == ILLEGAL:
         raise ValueError(illegal_message(game, cells, cell))

@@ -197,9 +197,8 @@ class Traversal:
 
     def with_edges(self, layer: Layer, following: Layer, nodes: Nodes) -> Nodes:
         """Return nodes with their edges, made again if they were dropped."""
-        if len(nodes.ends) == len(nodes.rows):
-            return nodes
-        return self._expand(layer, following, nodes.mover, nodes.rows)
+        has_edges = len(nodes.ends) == len(nodes.rows)
+        return nodes if has_edges else self._expand(layer, following, nodes.mover, nodes.rows)
 
     def boards(self, layer: Layer, nodes: Nodes) -> Boards:
         """Return the positions as the policy sees them: in a phantom game the mover's views."""
@@ -215,8 +214,7 @@ class Traversal:
         limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
         ends, child, action = np.empty(len(rows), np.int32), np.empty(limit, np.int32), np.empty(limit, np.uint8)
         nodes = Nodes(mover, rows, ends, child, action, np.empty(0 if policy is None else limit))
-        p = np.empty((0, game.cells))
-        boards = None
+        p, boards = np.empty((0, game.cells)), None
         if policy is not None:
             boards = self.boards(layer, nodes)
             p = self._query(policy, boards)
