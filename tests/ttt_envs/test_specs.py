@@ -90,6 +90,7 @@ def test_malformed_specs_are_rejected(text):
     ("spec", "hint"),
     [
         ("randm", "did you mean 'random'"),
+        ("perfect", "did you mean 'optimal'"),
         ("optimal epsilon=0.1", "did you mean 'optimal'"),
         ("mcts:simulation=9", "did you mean 'simulations'"),
         ("mine.policies:Corner:wieght=2", "did you mean 'weight'"),

@@ -53,6 +53,9 @@ POLICIES: dict[str, str] = {
 """built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``; what each policy
 declares are attributes of its class"""
 
+_OTHER_NAMES = {"negamax": "expectiminimax", "perfect": "optimal", "solver": "optimal", "uniform": "random"}
+"""other common names -> built-in names that are spelled otherwise"""
+
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 TRUST = "TTT_ENVS_TRUST"
@@ -246,7 +249,7 @@ def _resolve(spec: Spec) -> Any:
     if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
         return load_object(spec.name)
     missing = f"there is no policy and no module {module!r}" if ":" in spec.name else f"there is no policy {module!r}"
-    raise ValueError(f"{missing}: {closest_names(module, POLICIES)}")
+    raise ValueError(f"{missing}: {closest_names(_OTHER_NAMES.get(module, module), POLICIES)}")
 
 
 def _distrust(value: str, rule: str) -> str:

@@ -107,8 +107,7 @@ def play_moves(game: Game, boards: Boards, rows: Int64Array, actions: Int64Array
     Returns:
         The cells after each move, int8[M, rows * columns], and its outcome, int8[M], see ``rules.place``.
     """
-    cells = boards.cells[rows]
-    outcomes = np.full(len(rows), NOT_OVER, np.int8)
+    cells, outcomes = boards.cells[rows], np.full(len(rows), NOT_OVER, np.int8)
     stones, each = np.count_nonzero(cells, axis=1), np.arange(len(rows))
     no_keys = np.zeros(len(rows), np.uint64)  # of the skips, which are drawn in a copy of the movers
     play_rows(cells, boards.mover[rows], stones, no_keys, each, actions, game.parameters, outcomes)
