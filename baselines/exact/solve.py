@@ -51,7 +51,8 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
 
     Raises:
         MemoryError: memory is too small.
-        ValueError: the board is larger, disk space is too small, or the number of threads is invalid.
+        OSError: the disk is full; no finished layer is lost.
+        ValueError: the board is larger, or the number of threads is invalid.
     """
     if is_searched(game):
         return shared_solution(game) if cache else SearchedSolution(game)
@@ -132,7 +133,9 @@ class Optimal(Named):
             return solve(self.game)
         solution = open_layers(self.game, Path(self.database))
         if solution.stones > 0:
-            raise ValueError(f"database={self.database} begins at {solution.stones} stones: build it from 0 stones")
+            raise ValueError(
+                f"database={self.database} begins at {solution.stones} stones: build it from 0, or search with endgame="
+            )
         return solution
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
