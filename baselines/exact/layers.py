@@ -70,7 +70,8 @@ def check_size(game: Game, stones: int = 0) -> None:
     if not is_layered(game, stones):
         raise ValueError(
             f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up to "
-            f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of {MAX_CELLS_LAST_LAYERS} cells"
+            f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of {MAX_CELLS_LAST_LAYERS} cells."
+            f" Without skips, evaluate.py solve may find the winner on a larger board"
         )
 
 
