@@ -86,7 +86,7 @@ class CallableAgent(Policy):
             return output.astype(np.float64), legal
         wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
         if wrong.any():
-            raise ValueError(f"{self.name} chose the illegal action {output[wrong][0]}: choose where the mask is 1")
+            raise ValueError(f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or set returns=")
         return output, legal
 
     def _to_shares(self, numbers: Float64Array, allowed: BoolArray) -> Float64Array:
