@@ -186,6 +186,7 @@ class MNKVecEnv(VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         """Return whether single environments have an attribute; sb3-contrib asks at every rollout."""
+        # not super's, which Stable-Baselines3 has only from 2.6 on
         return hasattr(SingleEnv, attr_name) or hasattr(self.env, attr_name)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:

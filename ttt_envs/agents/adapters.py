@@ -221,8 +221,8 @@ def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) 
     except (TypeError, ValueError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind not in ("iu" if returns == "actions" else "biuf"):
-        kind = "integers" if returns == "actions" else "numbers"
-        raise TypeError(f"{name} returned a {type(output).__name__}, no {returns}: return {kind}, or set returns=")
+        kind, thing = "integers" if returns == "actions" else "numbers", f"{type(output).__name__} of {array.dtype}"
+        raise TypeError(f"{name} returned a {thing}, no {returns}: return {kind}, or set returns=")
     if array.shape not in (shape, (*shape, 1)):
         raise ValueError(f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns= or batch=")
     return array.reshape(shape)
@@ -328,6 +328,7 @@ def _sb3_policy(model: Any, name: str) -> Any:
     """
     policy = getattr(model, "policy", model)
     is_sb3 = _is_a(policy, "torch.nn", "Module") and hasattr(policy, "obs_to_tensor")
+    # of DQN; a QNetwork has a q_net, too, which takes no observations
     if not is_sb3 or not (hasattr(policy, "q_net_target") or hasattr(policy, "get_distribution")):
         return None
     if hasattr(policy, "lstm_actor"):
