@@ -90,8 +90,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     """
     check_size(game, moves=True)
     source = make_values("source", policy, game)
-    kinds = reachable_boards(game)
-    halves = 2 if game.skip_chance > 0 else 1
+    kinds, halves = reachable_boards(game), 2 if game.skip_chance > 0 else 1
     out = np.zeros((halves, len(kinds), game.cells))
     for mover in (0, 1):
         keys = np.flatnonzero(kinds & (1 << mover)).astype(np.uint64)

@@ -242,8 +242,7 @@ def test_a_search_can_change_its_depth_at_any_node():
     game = Game(4, 4, 4, 0.25)
     boards = plain.positions_of_random_play(game, 8)
     values = {depth: searched(game, boards, depth) for depth in (2, 3, 4)}
-    rng = np.random.default_rng(0)
-    search = Search(game, boards)
+    rng, search = np.random.default_rng(0), Search(game, boards)
     for _ in range(100):
         depth = int(rng.integers(2, 5))
         if search.run(depth, nodes=int(rng.integers(200))):

@@ -197,7 +197,8 @@ class Kernel:
 
         if not self._is_cached and os.environ.get(NOTICE, "1") != "0":
             os.environ[NOTICE] = "0"  # child processes say nothing
-            _log.warning("compiling for this processor; machine code is cached in %s", kernel_folder())
+            place = kernel_folder() if package_folder(self._package) else "no folder: set NUMBA_CACHE_DIR to another"
+            _log.warning("compiling for this processor; machine code is cached in %s", place)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self.compile_for, tuple(map(numba.typeof, args))).result()
         for name, module in list(sys.modules.items()):
