@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import IO
 
 import psutil
@@ -25,12 +26,14 @@ END_S = 1.0
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[str]:
-    """Yield lines without surrounding spaces, cut if they are too long."""
-    while line := stream.readline(MAX_LINE_LENGTH):
-        end = line
-        while not end.endswith(b"\n") and (end := stream.readline(MAX_LINE_LENGTH)):
-            pass
-        yield line.decode("ascii", "replace").strip()
+    """Yield lines without surrounding spaces, cut if they are too long, except empty ones.
+
+    They end with CR LF, LF or CR, as the protocol lets an engine choose.
+    """
+    rest = b""
+    for chunk in chain(iter(lambda: os.read(stream.fileno(), 1 << 14), b""), [b"\n"]):
+        *lines, rest = (rest[:MAX_LINE_LENGTH] + chunk).replace(b"\r", b"\n").split(b"\n")
+        yield from filter(None, (line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip() for line in lines))
 
 
 class Program:
@@ -110,7 +113,7 @@ class Program:
 def _queue_lines(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
     """Read lines until the end, or until too many are unread."""
     with stream:
-        for line in filter(None, read_lines(stream)):
+        for line in read_lines(stream):
             lines.put(line)
             if lines.qsize() > MAX_UNREAD_LINES:
                 break

@@ -235,7 +235,7 @@ def test_clock_of_a_match_replaces_its_own(engine, received):
 @pytest.mark.parametrize(
     "here",
     [
-        "def answer(line): return 'MESSAGE I win\\nDEBUG depth 3\\n\\n' + first_free()",
+        "def answer(line): return 'MESSAGE I win\\n\\nDEBUG depth 3\\r' + first_free()",
         "def answer(line): return 'SUGGEST ' + first_free()",
         "def answer(line): return '  ' + first_free().replace(',', ' , ')",
         "def start(line): return 'OK - everything is good'",
