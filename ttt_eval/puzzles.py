@@ -96,9 +96,12 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        game, (tempting, *replies) = Game.from_dict(data["game"]), map(tuple, [data["tempting"], *data["replies"]])
-        position, values = from_text(data["position"], game), np.array(data["values"], np.float64)  # None is NaN
-        return cls(game, position, values, tuple(replies), tempting, data["why"], data["loss"], data["wrong"])
+        game, values = Game.from_dict(data["game"]), np.array(data["values"], np.float64)  # None is NaN
+        tempting, *replies = (tuple(map(int, cells)) for cells in [data["tempting"], *data["replies"]])
+        position, wrong = from_text(data["position"], game), {name: float(p) for name, p in data["wrong"].items()}
+        if not len(values) == len(replies) == game.cells:
+            raise ValueError(f"a puzzle of {game} has no value or no replies for some of its cells")
+        return cls(game, position, values, tuple(replies), tempting, str(data["why"]), float(data["loss"]), wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -121,10 +124,9 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     check_variants(
         "the set of puzzles", game, reasons="its obvious moves complete, block or extend lines of the standard rules"
     )
-    lines = game.line_cells
+    lines, observed, playable = game.line_cells, boards.own_first(), boards.legal(game)
     through = np.zeros((len(lines), game.cells), np.bool_)
     np.put_along_axis(through, lines, values=True, axis=1)
-    observed, playable = boards.own_first(), boards.legal(game)
     own, other = ((observed[:, lines] == player).sum(axis=2) for player in (1, 2))  # [B, lines]
     completes = (own == game.win_length - 1) & (other == 0)
     threatens = (other == game.win_length - 1) & (own == 0)
@@ -180,8 +182,7 @@ def from_games(
         plies = [ply for ply in played.positions() if player in (None, names[ply[0].mover])]
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue
-        solution = solver(game)
-        boards = Boards.from_positions([position for position, *_ in plies])
+        solution, boards = solver(game), Boards.from_positions([position for position, *_ in plies])
         losses = played_losses(solution.action_values(boards), np.array([cell for _, cell, _ in plies])).tolist()
         for (position, cell, _), key, loss in zip(plies, class_keys(game, boards), losses, strict=True):
             if loss > VALUE_TOLERANCE and (game, key) not in keys:
@@ -245,5 +246,4 @@ def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], .
 
 def class_keys(game: Game, boards: Boards) -> list[bytes]:
     """Return keys that are equal for positions that symmetries or an exchange of colours map to each other."""
-    least, _ = canonical_keys(boards.own_first(), symmetries(game))
-    return [key.tobytes() for key in least]
+    return [key.tobytes() for key in canonical_keys(boards.own_first(), symmetries(game))[0]]
