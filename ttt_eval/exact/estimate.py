@@ -68,7 +68,7 @@ def _check(work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[in
         raise MemoryError(
             f"exact numbers of {game} would take {sum(sizes):.2g} boards and {gib(needed)}, and {gib(allowed)} "
             f"may be used: sample them with evaluate.py match, take a smaller board or players with fewer moves, "
-            f"or allow more with memory="
+            f"or allow more with --memory, in Python memory="
         )
 
 
