@@ -297,7 +297,7 @@ def thin_out(rows: Sequence[Row], max_rows: int = MAX_MARKS) -> list[Row]:
 
 
 def _play(run: RunResult) -> dict[str, Parts]:
-    """Return the first move, a game, the worst positions, and the error of values."""
+    """Return the first move, a game, and the worst positions."""
     game, policy = run.game, run.policy
     if policy is None:
         return {"How it plays": [left_out("There is no checkpoint yet.")]}
