@@ -27,8 +27,7 @@ def path(tmp_path):
 def assert_as_saved(arrays):
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        assert arrays[name].dtype == array.dtype
-        assert_array_equal(arrays[name], array, strict=True)
+        assert_array_equal(arrays[name], array, strict=True)  # its dtype, too
 
 
 def test_arrays_are_read_as_written_and_need_a_hash(path):
@@ -37,16 +36,16 @@ def test_arrays_are_read_as_written_and_need_a_hash(path):
         assert re.fullmatch(b"sha256:[0-9a-f]{64}", archive.comment)
     with np.load(path, allow_pickle=False) as file:  # anybody can read it, and there is nothing else in it
         assert_as_saved(dict(file))
-    np.savez(path, **ARRAYS)
-    with pytest.raises(ValueError, match="its arrays are not those that were written"):
-        load_arrays(path)
+    for save, problem in ((np.savez, "not those that were written"), (np.savez_compressed, "more than it has")):
+        save(path, **ARRAYS, more=np.zeros(10_000))
+        with pytest.raises(ValueError, match=problem):
+            load_arrays(path)
 
 
 def test_other_arrays_beside_the_hash_are_refused(path):
     with zipfile.ZipFile(path) as archive:
         comment = archive.comment
-    counts = np.arange(5)
-    for change in ({"counts": counts[::-1].copy()}, {"counts": counts.astype(np.uint64)}, {"more": np.zeros(1)}):
+    for change in ({"counts": np.arange(4, -1, -1)}, {"counts": np.arange(5, dtype=np.uint64)}, {"more": np.zeros(1)}):
         np.savez(path, **{**ARRAYS, **change})
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = comment
