@@ -122,13 +122,14 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     with (
         name_place(f"{path} cannot be read as a file of arrays", (Exception,)),  # a malformed zip can raise any
         open_to_read(path, limit) as file,
-        np.load(file, allow_pickle=False) as archive,
+        zipfile.ZipFile(file) as entries,
+        np.lib.npyio.NpzFile(file) as archive,  # np.load would propose pickle to read what is no zip file
     ):
-        size = sum(entry.file_size for entry in archive.zip.infolist())
-        if size > path.stat().st_size:  # compressed, as none of ours: a small file could fill the memory
-            raise ValueError(f"it unpacks to {size:,} bytes, which are more than it has")
+        # ours are not compressed: a small file could fill the memory
+        if sum(entry.file_size for entry in entries.infolist()) > path.stat().st_size:
+            raise ValueError("it unpacks to more bytes than it has")
         arrays = dict(archive)
-        if archive.zip.comment != _hash(arrays):
+        if entries.comment != _hash(arrays):
             raise ValueError("its arrays are not those that were written")
     return arrays
 

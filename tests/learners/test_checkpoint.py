@@ -36,7 +36,7 @@ def test_arrays_are_read_as_written_and_need_a_hash(path):
         assert re.fullmatch(b"sha256:[0-9a-f]{64}", archive.comment)
     with np.load(path, allow_pickle=False) as file:  # anybody can read it, and there is nothing else in it
         assert_as_saved(dict(file))
-    for save, problem in ((np.savez, "not those that were written"), (np.savez_compressed, "more than it has")):
+    for save, problem in ((np.savez, "not those that were written"), (np.savez_compressed, "more bytes than it has")):
         save(path, **ARRAYS, more=np.zeros(10_000))
         with pytest.raises(ValueError, match=problem):
             load_arrays(path)
