@@ -218,7 +218,7 @@ def test_unfinished_runs_are_compared_and_noted(runs, tmp_path):
     lines = (begun / METRICS).read_bytes().splitlines(keepends=True)
     (begun / METRICS).write_bytes(b"".join(lines[:3]) + lines[3][:9])  # the last line is being written
     (waiting / CHECKPOINT).unlink()
-    page = read_page(write_runs(tmp_path / "page.html", [begun, waiting])).text()
+    page = read_page(write_runs(tmp_path / "page.html", [begun, waiting, waiting])).text()
     assert "begun is unfinished" in page
     assert "not computed" in page
     assert "evaluate.py match" in page

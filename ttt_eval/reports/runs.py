@@ -412,7 +412,7 @@ def runs_report(result: RunsResult) -> Report:
     game, runs = result.game, result.runs
     if len(runs) == 1:
         return run_report(runs[0])
-    curves = read_curves([run.directory.path for run in runs])
+    curves = [curve for run in runs for curve in read_curves([run.directory.path])]  # a run may be named twice
     groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
     ranked = sorted(runs, key=lambda run: run.strength.exploitability if run.strength else float("inf"))
     measured = [(run.name, run.strength.exploitability) for run in ranked if run.strength]
