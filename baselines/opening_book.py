@@ -68,8 +68,7 @@ class Canonical(NamedTuple):
 
     def cells(self, actions: Int64Array, game: Game) -> Int64Array:
         """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
-        to = symmetry_tables(game)[0][:, actions].T
-        return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
+        return np.asarray(np.where(self.same, symmetry_tables(game)[0][:, actions].T, game.cells).min(axis=1))
 
 
 class Moves(NamedTuple):

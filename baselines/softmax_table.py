@@ -88,5 +88,4 @@ class SoftmaxTable(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]."""
-        logits = np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan)
-        return softmax(logits)
+        return softmax(np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan))

@@ -307,8 +307,7 @@ class Softmax(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        signs = np.where(boards.mover == 0, self.w, -self.w)
-        return softmax(signs[:, None] * self.evaluation.after_moves(boards))
+        return softmax(np.where(boards.mover == 0, self.w, -self.w)[:, None] * self.evaluation.after_moves(boards))
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the evaluation of positions, float64[B], for the mover."""

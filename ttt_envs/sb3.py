@@ -137,8 +137,7 @@ class MNKVecEnv(VecEnv):
         if len(groups) > 1 and not self._began:
             self.env.reset(seed=self._seeds)  # the first reset is of all games
         for rows in groups:
-            mask = np.isin(np.arange(self.num_envs), rows)
-            options = {**self._options[rows[0]], "reset_mask": mask}
+            options = {**self._options[rows[0]], "reset_mask": np.isin(np.arange(self.num_envs), rows)}
             observation, info = self.env.reset(seed=self._seeds, options=options)
             for row, row_info in zip(rows, _split(info, rows), strict=True):
                 self.reset_infos[row] = row_info

@@ -94,8 +94,7 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, float]]) -> None:
     """Write a file of :func:`read_rows`, atomically."""
-    lines = [json.dumps(row).encode() + b"\n" for row in rows]
-    write_atomically(path, lambda file: file.writelines(lines))
+    write_atomically(path, lambda file: file.writelines([json.dumps(row).encode() + b"\n" for row in rows]))
 
 
 def metric(name: str) -> Metric:

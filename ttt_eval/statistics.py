@@ -145,5 +145,4 @@ def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
     from scipy.stats import binom
 
     below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
-    ranks = (total / 2, below, total + 1 - below)
-    return Interval(*(float(np.searchsorted(cumulative, rank)) for rank in ranks))
+    return Interval(*(float(np.searchsorted(cumulative, rank)) for rank in (total / 2, below, total + 1 - below)))

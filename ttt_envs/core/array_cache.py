@@ -70,8 +70,7 @@ def load_or_compute(
 
 def cache_root() -> Path:
     """Return the cache folder: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    return Path(chosen) if chosen else platformdirs.user_cache_path("ttt_envs")
+    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_path("ttt_envs"))
 
 
 def max_cache_bytes() -> int:

@@ -303,8 +303,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
         games, renderer = self._games, render.Renderer(visible(self.game), self.render_mode)
-        is_refused = (games.column("illegal") & ~games.column("begins")) != 0
-        actions = np.where(is_refused, self._actions, -1).tolist()
+        actions = np.where((games.column("illegal") & ~games.column("begins")) != 0, self._actions, -1).tolist()
         scenes = (
             make_scene(games, row, self._before[row], action if action >= 0 else None)
             for row, action in enumerate(actions)

@@ -140,8 +140,7 @@ class KeptGraph:
         action_values = sum_by(self._edge, weights[self._edge_node] * gains, size * shape[1]).reshape(shape)
         if responder is not None:
             masked = np.where(self.legal, action_values, np.nan)
-            own = (self.boards.mover == responder)[:, None]
-            policy = np.where(own, best_shares(masked, VALUE_TOLERANCE), policy)
+            policy = np.where((self.boards.mover == responder)[:, None], best_shares(masked, VALUE_TOLERANCE), policy)
             self.play(policy)
             results, visits = self._visits()
             occupancy = sum_by(self.info_set, visits, size)

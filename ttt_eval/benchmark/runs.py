@@ -77,8 +77,7 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str
     env.store_due(at_end=True)
     meter.end("learning")
     used = meter.phases["learning"]
-    cost = Cost(cpu_seconds(used), used["peak_rss_bytes"])
-    return {run.record: encode_record(cost), **arrays}
+    return {run.record: encode_record(Cost(cpu_seconds(used), used["peak_rss_bytes"])), **arrays}
 
 
 def run_unit(unit: Unit, *, agent: str, max_steps: int, every: int) -> dict[str, NDArray[Any]]:

@@ -138,8 +138,7 @@ def _score_checkpoint(stored: SubmissionFile, task: Task, run: Run, steps: int) 
 
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, Any]:
     """Return the JSON-ready scores of submissions, which :func:`read_scores` reads from a file."""
-    content = Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions))
-    return dict(to_builtins(content))
+    return dict(to_builtins(Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions))))
 
 
 def read_scores(path: Path) -> tuple[SubmissionScores, ...]:

@@ -118,8 +118,7 @@ def _best(task: Task, stage: int) -> float:
     """Return the best possible measure."""
     if task.measure != "value":
         return 0.0
-    opponent = task.stages[stage][0]
-    results = [best_response(game, opponent, seat).value for game in task.games for seat in task.seats]
+    results = [best_response(game, task.stages[stage][0], seat).value for game in task.games for seat in task.seats]
     return sum(results) / len(results)
 
 

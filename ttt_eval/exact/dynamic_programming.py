@@ -154,8 +154,7 @@ def _best_responses(game: AnyGame, policy: Policy, seats: tuple[int, ...], work:
     if isinstance(game, PhantomGame):
         return [search_best_response(game, policy, seat) for seat in seats]
     if policy.colour_blind:  # one traversal serves both seats
-        traversal = Traversal(game, (None, policy), roles=True, starts=seats, query_size=work.chunk)
-        values = _start_values(traversal, work)
+        values = _start_values(Traversal(game, (None, policy), roles=True, starts=seats, query_size=work.chunk), work)
         return [_result(values[seat, 0], values[seat, 1]) for seat in seats]
     results = []
     for index, seat in enumerate(seats):

@@ -191,8 +191,7 @@ def markdown_rows(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def link_to(path: Path, folder: Path) -> str:
     """Return the relative address of a file, from a page in ``folder``; "" if there is no such file."""
-    relative = os.path.relpath(path, folder).replace(os.sep, "/")
-    return quote(os.fsencode(relative)) if path.is_file() else ""
+    return quote(os.fsencode(os.path.relpath(path, folder).replace(os.sep, "/"))) if path.is_file() else ""
 
 
 def write_report(path: Path, report: Report) -> Path:

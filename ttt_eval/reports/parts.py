@@ -89,8 +89,7 @@ def table(
     writers, head = fixed.get("write", [""]), head or fixed["head"]
     writers = [*writers, *[writers[-1]] * len(head)]
     columns = [_write_column(*pair) for pair in zip(writers, zip(*rows, strict=True), strict=False)]
-    caption = fixed["caption"].format(**names)
-    return Table(caption, head, list(zip(*columns, strict=True)), parts)
+    return Table(fixed["caption"].format(**names), head, list(zip(*columns, strict=True)), parts)
 
 
 def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]) -> Table:
@@ -304,5 +303,4 @@ def reproduction(result: Result, *words: str, **options: Any) -> Parts:
         words = (*words, *formats.game_options(result.game))
         options |= {name: getattr(result, name) for name in ("seed", "openings", "luck_correction")}
     row = {name.replace("_", "-"): value for name, value in options.items() if value is not None}
-    command = shlex.join(["python", *words, *to_command_line(row)])
-    return [Text(page.words("reproduce"), [command])]
+    return [Text(page.words("reproduce"), [shlex.join(["python", *words, *to_command_line(row)])])]
