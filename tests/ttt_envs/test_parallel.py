@@ -100,6 +100,12 @@ def workers_of(process):
 SQUARES = [n * n for n in range(20)]
 
 
+def check_work_that_cannot_be_pickled(jobs):
+    for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
+        with pytest.raises(ValueError, match=r"\(.*cannot pickle '_thread.lock' object\): choose jobs=1"):
+            list(map_blocks(function, [block], jobs))
+
+
 @pytest.mark.parametrize("jobs", [1, 2, -1])
 def test_results_do_not_depend_on_the_workers(jobs):
     assert sorted(map_blocks(square, [(n,) for n in range(20)], jobs)) == list(enumerate(SQUARES))
@@ -107,6 +113,8 @@ def test_results_do_not_depend_on_the_workers(jobs):
     assert list(map_blocks(square, [], jobs)) == []
     with pytest.raises(ValueError, match=r"^5 is at fault$"):
         list(map_blocks(fail, [(n,) for n in range(20)], jobs))
+    if jobs != 1:
+        check_work_that_cannot_be_pickled(jobs)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -183,9 +191,7 @@ def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     work = map_blocks(square, ((n,) for n in itertools.count()), cluster)
     assert next(work)[1] in SQUARES
     work.close()
-    for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
-        with pytest.raises(ValueError, match="jobs=1"):
-            list(map_blocks(function, [block], cluster))
+    check_work_that_cannot_be_pickled(cluster)
     with pytest.raises(ValueError, match=r"the cluster at .* failed"):
         list(map_blocks(die, [(0, str(tmp_path))], cluster))
     assert len(list(tmp_path.glob("attempt-*"))) == MAX_ATTEMPTS

@@ -87,7 +87,7 @@ def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             next_number += 1
 
 
-_NOT_PICKLABLE = "the work cannot be handed to other processes: choose jobs=1, or spec strings for the players"
+_NOT_PICKLABLE = "the work cannot be handed to other processes (%s): choose jobs=1, or spec strings for the players"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ def _on_cores(
             deaths += 1
             if deaths == MAX_ATTEMPTS:
                 raise ValueError("workers died, killed or out of memory: choose fewer jobs, or more memory") from None
-        except PicklingError as problem:  # whose cause says what cannot be pickled
-            raise ValueError(_NOT_PICKLABLE) from problem
+        except PicklingError as problem:  # its cause is a traceback as text, whose last line says why
+            raise ValueError(_NOT_PICKLABLE % str(problem.__cause__).strip('"\n ').rpartition("\n")[2]) from None
 
 
 def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
@@ -212,8 +212,8 @@ def _on_cluster(
         raise cause or ValueError(
             f"the cluster at {address!r} failed ({type(problem).__name__}): give each task more memory"
         ) from None
-    except TypeError:
-        raise ValueError(_NOT_PICKLABLE) from None
+    except TypeError as problem:  # of Ray, whose cause is that of pickle
+        raise ValueError(_NOT_PICKLABLE % problem.__cause__) from None
     finally:
         for future in under_way:
             ray.cancel(future, force=True)
