@@ -130,8 +130,7 @@ def groupings(draw, method):
     axes = draw(st.permutations(range(game.cells + of_moves)))
     count = 2 if method == "svd" else draw(st.integers(2, len(axes)))
     borders = sorted(draw(st.permutations(range(1, len(axes))))[: count - 1])
-    groups = tuple(tuple(axes[i:j]) for i, j in itertools.pairwise([0, *borders, len(axes)]))
-    return Grouping(game, groups, of_moves)
+    return Grouping(game, tuple(tuple(axes[i:j]) for i, j in itertools.pairwise([0, *borders, len(axes)])), of_moves)
 
 
 @pytest.mark.parametrize("method", METHODS)

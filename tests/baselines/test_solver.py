@@ -81,8 +81,7 @@ def test_values_equal_plain_expectimax(game):
     for row, state in enumerate(values):
         for action, value in of_moves[state].items():
             expected[row, action] = value
-    of_actions = solution.action_values(boards)
-    assert_allclose(of_actions, expected, rtol=0, atol=1e-12)
+    assert_allclose(solution.action_values(boards), expected, rtol=0, atol=1e-12)
     best = solution.optimal_actions(boards)
     with np.errstate(invalid="ignore"):
         assert_array_equal(best, expected >= np.nanmax(expected, axis=1, keepdims=True) - 1e-9)

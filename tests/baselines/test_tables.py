@@ -74,8 +74,7 @@ def test_table_of_moves_holds_the_action_values_of_a_policy(game):
     )
     sign = (1 - 2 * boards.mover)[:, None]
     expected = sign * np.nan_to_num(solve(game).action_values(boards))
-    half = boards.mover if game.skip_chance else 0
-    assert_array_equal(halves[half, keys(boards.cells)], expected)
+    assert_array_equal(halves[boards.mover if game.skip_chance else 0, keys(boards.cells)], expected)
     assert np.count_nonzero(table.any(axis=-1)) == np.count_nonzero(expected.any(axis=1))
     policy = make_policy("table:source=(optimal:epsilon=0)", game)
     assert_allclose(policy.values(boards), solve(game).values(boards), **EXACTLY)

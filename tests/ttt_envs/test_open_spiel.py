@@ -74,8 +74,7 @@ def test_positions_are_converted_both_ways(game):
         assert state.returns() == {None: [0, 0], 0: [1, -1], 1: [-1, 1], 2: [0, 0]}[won]
         assert state.is_terminal() == (won is not None)
         if won is None:
-            actions = np.flatnonzero(legal_actions(game, boards.cells[index])).tolist()
-            assert actions == state.legal_actions()
+            assert np.flatnonzero(legal_actions(game, boards.cells[index])).tolist() == state.legal_actions()
 
 
 @pytest.mark.parametrize("text", ["oo./.../... x", "x../.../... o", "o../.../... o", "ooo/xxx/... o", "ooo/xx./x.. o"])

@@ -64,8 +64,7 @@ def test_stateless_policy_forfeits_some_games_and_plays_the_others():
             assert quits[-1]
             assert played.result == 1 - played.end().mover
     assert_array_equal(score.lengths.sum(axis=2), score.table)
-    blocks = play_blocks(settings(Quits(GAME), seed=3), 200, block=7)
-    assert_array_equal(total(blocks).pairs, score.pairs)
+    assert_array_equal(total(play_blocks(settings(Quits(GAME), seed=3), 200, block=7)).pairs, score.pairs)
 
 
 def test_match_aborts_if_a_policy_forfeits_all_games():

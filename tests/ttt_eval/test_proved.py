@@ -42,8 +42,7 @@ def test_plies_to_the_quickest_win_or_slowest_loss():
     ):
         position = from_text(text, game)
         results = Prover(game).results(position)
-        letters = make_proved_positions.results_to_letters(results)
-        assert ("w" if "w" in letters else "d") == best
+        assert ("w" if "w" in make_proved_positions.results_to_letters(results) else "d") == best
         assert make_proved_positions.count_plies(game, position, results) == plies, text
 
 

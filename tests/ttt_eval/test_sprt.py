@@ -68,7 +68,6 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
 def test_openings_are_those_of_a_match(tmp_path):
     result = run(tmp_path, test=SPRT(0, 5), pairs=64, openings="all:2")
     match = MatchSettings(GAME, ("random", "random"), 3, Openings.from_text("all:2", GAME), luck_correction=EXACT)
-    first = next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64))
-    np.testing.assert_array_equal(result.score.pairs, first.pairs)
+    np.testing.assert_array_equal(result.score.pairs, next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64)).pairs)
     others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
     assert match.to_dict() != others.to_dict()

@@ -94,5 +94,4 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     ],
 )
 def test_names_of_settings(rows, names):
-    options = sweep.varied_options(rows)
-    assert [sweep.setting_name(row, options) for row in rows] == names
+    assert [sweep.setting_name(row, sweep.varied_options(rows)) for row in rows] == names

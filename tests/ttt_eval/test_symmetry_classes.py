@@ -84,8 +84,7 @@ def test_results_over_classes_on_4x4_with_skips():
         (0.6167921322851387, 0.34267521710630433, 0.04053265060855694),
         (0.45154687500982604, 0.4685006221160227, 0.07995250287415123),
     ]
-    result = exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2]
-    assert_allclose(result, expected, rtol=0, atol=1e-12)
+    assert_allclose(exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2], expected, rtol=0, atol=1e-12)
 
 
 def test_only_declared_symmetries_are_used():

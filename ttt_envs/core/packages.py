@@ -6,8 +6,10 @@ files of the same name without a warning. So each package of this project marks 
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
+import re
 import sys
 import threading
 import time
@@ -26,16 +28,20 @@ def find_conflict() -> str | None:
         spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
         place = own if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
         if Path(place).resolve() != own or b"__ttt_envs__ = True" not in own.read_bytes():
-            return (
-                f"{place} is not the package {package} of ttt_envs: run from another folder, or install ttt_envs in an "
-                f"environment of its own"
-            )
+            return f"{place} is not our {package}: run from another folder, or install ttt_envs in its own environment"
     return None
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: from the checkout, if the packages are imported from one."""
-    return f'pip install -e "{ROOT}[{extra}]"' if (ROOT / "setup.cfg").is_file() else f'pip install "ttt_envs[{extra}]"'
+    """Return the command that installs an extra: from the checkout, if the packages are imported from one.
+
+    Packages that pip installed from a folder or file are installed from there again, as its record says: PEP 610.
+    """
+    if (ROOT / "setup.cfg").is_file():
+        return f'pip install -e "{ROOT}[{extra}]"'
+    records = (found.read_text("direct_url.json") for found in importlib.metadata.distributions(name="ttt_envs"))
+    place = re.search(r'"url": *"(file:[\w/.:%~+-]+)"', next(records, None) or "")  # nothing that a shell expands
+    return f'pip install "ttt_envs[{extra}]{f" @ {place[1]}" if place else ""}"'
 
 
 @contextmanager
