@@ -26,9 +26,9 @@ import shlex
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,7 +36,8 @@ from baselines.gomocup.program import Program
 from baselines.timed.clock import ClockedPlayer, ClockedPolicy
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.core.checks import truncate
-from ttt_envs.core.jit import Int64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import legal
 
@@ -142,6 +143,29 @@ class Gomocup(ClockedPolicy):
             return [program, *shlex.split(self.arguments)]
         except ValueError as problem:
             raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
+
+    @cached_property
+    def _kept(self) -> GomocupPlayer:
+        """The player of :meth:`probabilities`. It refers to a copy of this policy, with which its engine thus ends."""
+        return replace(self).player()
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], one-hot for the engine's moves, one position after another; ``rng`` is not used.
+
+        Each position gets the time for a move; with ``clock``, as the first move of a game. The engine stays for later
+        calls, because an opponent in an environment would otherwise start it for every move.
+
+        Raises:
+            Forfeit: a position is forfeited.
+            ValueError: the engine cannot be started.
+        """
+        self._kept.remaining_s.clear()
+        slots, rng = np.arange(len(boards.mover)), rng or np.random.default_rng()
+        return np.eye(self.game.cells)[self._kept.act(boards, slots, rng)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings: a copy starts an engine of its own."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def player(self) -> GomocupPlayer:
         """Return a player with its own process and clocks; the engine is started before this returns."""

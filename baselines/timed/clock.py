@@ -90,10 +90,8 @@ class ClockedPolicy(Named):
         """
         if rng is None:
             raise ValueError(f"{self} looks at a clock and draws: give it rng=np.random.default_rng(seed)")
-        slots = np.arange(len(boards.mover))
         with closing(self.player()) as player:
-            player.begin(slots)
-            return np.eye(self.game.cells)[player.act(boards, slots, rng)]
+            return np.eye(self.game.cells)[player.act(boards, np.arange(len(boards.mover)), rng)]
 
 
 class ClockedPlayer(Player):

@@ -199,8 +199,7 @@ class TimedPlayer(ClockedPlayer):
         if len(choices) == 1:
             self.depths.append(0)
             return int(choices[0])
-        if search is None:
-            search = policy.begin(position, key, self.now, self.searches.get(slot))
+        search = search or policy.begin(position, key, self.now, self.searches.get(slot))
         soft_s, hard_s = policy.plan(stones, left_s, self.clock.increment, self.lag_s)
         search.run(start, soft_s, hard_s)
         # on a busy machine, overruns are likely to recur

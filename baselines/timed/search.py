@@ -228,8 +228,8 @@ class Pondering:
         self.expected: TimedSearch | None = None
         self._problem: BaseException | None = None
         self._stopped = threading.Event()
-        self._task = game, search, cell, begin
-        self.thread = threading.Thread(target=self._run, name="pondering", daemon=True)
+        task = game, search, cell, begin
+        self.thread = threading.Thread(target=self._run, args=task, name="pondering", daemon=True)
         self.thread.start()
 
     def stop(self) -> TimedSearch | None:
@@ -244,8 +244,7 @@ class Pondering:
             raise self._problem
         return self.expected
 
-    def _run(self) -> None:
-        game, search, cell, begin = self._task
+    def _run(self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]) -> None:
         try:
             cells, mover, end = search.position.cells.copy(), search.position.mover, time.monotonic() + MAX_PONDER_S
             stones = int(np.count_nonzero(cells))

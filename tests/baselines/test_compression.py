@@ -273,8 +273,7 @@ def test_default_rank_keeps_three_tenths_of_the_numbers(game):
 
 def test_table_of_moves_has_an_axis_of_actions():
     game = Game(2, 3, 2)
-    policy = make_policy("svd:rank=4,source=(optimal:epsilon=0)", game)
-    assert str(policy.evaluation.grouping) == "012345/m"
+    assert str(make_policy("svd:rank=4,source=(optimal:epsilon=0)", game).evaluation.grouping) == "012345/m"
     whole = make_policy("svd:rank=6,source=(optimal:epsilon=0)", game)
     boards = plain.positions_of_random_play(game, 64)
     expected = make_policy("table:source=(optimal:epsilon=0)", game).probabilities(boards)

@@ -83,8 +83,7 @@ def test_best_play_ends_after_the_distance(kind):
             assert (solver.distance(now.low, len(columns)), now.value) == (rest, value * (-1) ** (len(columns) - start))
             scores = solver.scores(played(columns, game))
             columns += str(max(scores, key=lambda cell: scores[cell].low) % 7 + 1)
-        winner = {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
-        assert rules.winner(game, played(columns, game).cells) == winner
+        assert rules.winner(game, played(columns, game).cells) == {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 100, 10_000])

@@ -1,6 +1,7 @@
 """Engines of the Gomocup protocol as opponents: the lines they receive, what they may say, and that they never stay."""
 
 import contextlib
+import copy
 import dataclasses
 import gc
 import json
@@ -362,12 +363,16 @@ def test_no_engine_outlives_python(engine, fresh):
 # As a policy
 
 
-def test_probabilities_are_one_hot_for_its_moves(engine):
+def test_probabilities_are_one_hot_for_its_moves(engine, received):
+    """By one engine, which ends with the policy."""
     policy = make_policy(engine(), GAME)
     boards = plain.positions_of_random_play(GAME, 8)
     assert not policy.pure
-    shares = policy.probabilities(boards, np.random.default_rng(0))
-    assert_array_equal(shares, np.eye(49)[(boards.cells == 0).argmax(axis=1)])
+    for _ in range(2):
+        assert_array_equal(policy.probabilities(boards), np.eye(49)[(boards.cells == 0).argmax(axis=1)])
+    assert (received().count("START 7"), len(children()), copy.deepcopy(policy)) == (1, 1, policy)
+    del policy
+    assert not children()
 
 
 @pytest.mark.parametrize(("clock", "settings"), [(0.2, {}), (60, {"move": 0.05})], ids=["clock", "move"])

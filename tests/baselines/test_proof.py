@@ -160,8 +160,7 @@ def test_threats_and_candidate_moves_keep_the_value():
 def outcome_of(game, value, own, other, cell):
     """The value of a stone on ``cell``, for the mover."""
     stones = own | 1 << cell
-    wins = any(all(stones >> i & 1 for i in line) for line in plain.all_lines(game))
-    return 1 if wins else -value(other, stones)
+    return 1 if any(all(stones >> i & 1 for i in line) for line in plain.all_lines(game)) else -value(other, stones)
 
 
 def test_player_0_does_not_win_where_player_1_holds():

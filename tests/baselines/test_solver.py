@@ -195,8 +195,7 @@ def test_counts_equal_plain_enumeration(game):
     assert counts.positions_not_over == len(moves)
     assert (counts.boards_not_over, counts.boards_over) == (len(codes) - len(ends), len(ends))
     assert (counts.won_by_player_0, counts.won_by_player_1, counts.drawn) == (winners[0], winners[1], winners[DRAW])
-    stones = np.bincount(np.count_nonzero(boards, axis=1), minlength=game.cells + 1)
-    assert counts.by_stones == tuple(stones)
+    assert counts.by_stones == tuple(np.bincount(np.count_nonzero(boards, axis=1), minlength=game.cells + 1))
     images = np.stack([keys(np.ascontiguousarray(boards[:, image])) for image in symmetries(game)])
     assert counts.classes == len(np.unique(images.min(axis=0)))
     sequences = {}

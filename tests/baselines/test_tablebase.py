@@ -109,8 +109,7 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
         path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
         for entries in (range(size), np.array([entry])):
             assert check_entries(tmp_path, stones, entries)[1] == entry
-        position = from_text(describe_entry(game, stones, entry), game)
-        assert np.count_nonzero(position.cells) == stones
+        assert np.count_nonzero(from_text(describe_entry(game, stones, entry), game).cells) == stones
         path.write_bytes(content)
 
 

@@ -207,5 +207,4 @@ def test_the_state_has_all_stones_and_the_found_ones(symmetry):
     for action in (0, 4, 4, 8):  # o's second attempt fails
         env.step(action)
     assert env.state_space.contains(env.state())
-    planes = [[0], [4, 8], [4], []]
-    assert [np.flatnonzero(plane).tolist() for plane in env.state().reshape(9, 4).T] == planes
+    assert [np.flatnonzero(plane).tolist() for plane in env.state().reshape(9, 4).T] == [[0], [4, 8], [4], []]

@@ -178,8 +178,7 @@ def losses(game, policy):
 def assert_as_plain(game, a, b):
     """Compare all results of a, and its outcome against b, with plain Python."""
     policy = policy_of(a, game)
-    ours = outcome(game, policy, policy_of(b, game))
-    assert_allclose(ours, play_out(game, a, b)[0], rtol=0, atol=1e-12)
+    assert_allclose(outcome(game, policy, policy_of(b, game)), play_out(game, a, b)[0], rtol=0, atol=1e-12)
     responses = [best_response(game, policy, seat) for seat in (0, 1)]
     expected = [best_value(game, a, seat) for seat in (0, 1)]
     assert_allclose([result.value for result in responses], expected, rtol=0, atol=1e-12)

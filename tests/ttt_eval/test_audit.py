@@ -162,8 +162,7 @@ def test_enumerated_episodes_have_the_exact_result(skip, seat):
     episodes = enumerate_episodes(players(game, seat=seat))
     exact = outcome(game, own, other) if seat == 0 else outcome(game, other, own).reversed()
     results = np.where(episodes.mask.any(axis=1), episodes.rewards.sum(axis=1), -1)  # over before the first turn: lost
-    shares = [episodes.weights @ (results == result) for result in (1, 0, -1)]
-    assert shares == pytest.approx(list(exact), abs=1e-12)
+    assert [episodes.weights @ (results == result) for result in (1, 0, -1)] == pytest.approx(list(exact), abs=1e-12)
     assert episodes.mask[:, 0].all() == (seat == 0 or skip == 0)
 
 

@@ -52,8 +52,7 @@ class Dictionaries:
         )
 
     def v(self, state):
-        p = self.p[state[1]][state]
-        return sum(p[action] * self.q(state, action) for action in self.moves[state])
+        return sum(self.p[state[1]][state][action] * self.q(state, action) for action in self.moves[state])
 
     def visits(self):
         """{state: {number of earlier decisions: probability}}, and the expected return."""
