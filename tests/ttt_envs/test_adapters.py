@@ -155,14 +155,15 @@ def test_keras_models_are_policies():
 
 
 def test_illegal_moves_have_mass_before_they_are_masked():
-    """Of values, the share among the best of all cells; NaN where illegal counts as no mass."""
+    """Of values, the share among the best of all cells; NaN or less than nothing where illegal is no mass."""
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
     weights = {"probabilities": numbers, "logits": np.exp(numbers), "values": (numbers == 3).astype(float)}
     for returns, weight in weights.items():
         policy = as_policy(lambda obs, mask: numbers, GAME, returns=returns)
         assert_allclose(policy.illegal_mass(BOARDS), (occupied * weight).sum(axis=1) / weight.sum())
-        masked = as_policy(lambda obs, mask: np.where(mask, numbers + 1, np.nan), GAME, returns=returns)
-        assert_array_equal(masked.illegal_mass(BOARDS), 0)
+        for no in (np.nan, -1) if returns == "probabilities" else (np.nan, -np.inf):
+            masked = as_policy(lambda obs, mask, no=no: np.where(mask, numbers + 1, no), GAME, returns=returns)
+            assert_array_equal(masked.illegal_mass(BOARDS), 0)
 
 
 class Model:

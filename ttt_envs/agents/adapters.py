@@ -62,13 +62,14 @@ class CallableAgent(Policy):
     def illegal_mass(self, boards: Boards) -> Float64Array:
         """Return float64[B]: the probability of illegal moves before they are masked; 0 for a function of actions.
 
-        Of values it is the share of illegal moves among those of highest value.
+        Of values it is the share of illegal moves among those of highest value. What :meth:`probabilities` accepts is
+        accepted here: the output for an illegal action may be NaN, or a probability below 0, and then counts as none.
         """
         output, legal = self._call(boards)
         if self.returns == "actions":
             return np.zeros(len(output))
-        mass: Float64Array = np.where(legal, 0, self._to_shares(output, legal | ~np.isnan(output))).sum(axis=1)
-        return mass
+        counts = legal | ((output >= 0) if self.returns == "probabilities" else ~np.isnan(output))
+        return np.asarray(np.where(legal, 0, self._to_shares(output, counts)).sum(axis=1))
 
     def _call(self, boards: Boards) -> tuple[np.ndarray[Any, Any], BoolArray]:
         """Return the function's checked output for all positions, and the legal actions bool[B, actions]."""
