@@ -189,8 +189,7 @@ def test_positions_are_sent_as_moves_or_boards(engine, received, positions, move
 
 @pytest.mark.parametrize("answer", ["UNKNOWN", "ERROR not today"])
 def test_engine_without_restart_is_started_again(engine, received, answer):
-    spec = engine(f"def restart(line): return {answer!r}")
-    assert moves_of(spec, with_stones(), with_stones(o=["62"])) == [0, 0]
+    assert moves_of(engine(f"def restart(line): return {answer!r}"), with_stones(), with_stones(o=["62"])) == [0, 0]
     begin = ["START 7", *INFOS, UNLIMITED]
     assert received() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
 

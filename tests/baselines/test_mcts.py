@@ -212,8 +212,7 @@ def test_a_player_has_one_tree_per_game(rollout):
     cells = boards.cells.copy()
     cells[np.arange(3), first] = 1
     now = Boards(cells[[0, 2]], np.zeros(2, np.int8))  # two skips
-    again = policy.search(now, keys_for(2), [player.trees[3], player.trees[1]])
-    assert (again.visits.sum(axis=1) > 0).all()
+    assert (policy.search(now, keys_for(2), [player.trees[3], player.trees[1]]).visits.sum(axis=1) > 0).all()
     player.begin(np.array([7]))
     assert set(player.trees) == {1, 3}
     forgetful = MCTS(game, simulations=60, reuse=False).player()

@@ -63,8 +63,7 @@ class Referee:
         if self.openings is not None:
             text = self.openings[self._draw(rules.STREAM_OPENING, len(self.openings))]
             rows, mover = text.split()
-            stones = rows.replace("/", "")
-            own = (frozenset(cell for cell, stone in enumerate(stones) if stone == of) for of in "ox")
+            own = (frozenset(cell for cell, stone in enumerate(rows.replace("/", "")) if stone == of) for of in "ox")
             self.state = reference.State(tuple(own), "ox".index(mover))
         drawn_seat = self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
         self.seat = {"first": 0, "second": 1}.get(self.seat_choice, drawn_seat)

@@ -1,6 +1,7 @@
 """The spec strings that name what plays."""
 
 import copy
+import itertools
 import pickle
 import sys
 import types
@@ -75,15 +76,21 @@ def test_a_spec_is_a_name_and_arguments(text, spec):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", ":x", " random", "random:", "a:b=1,,c=2", "a:=1", "a:b=1,c", "a:b=1,b=2", "a:(b", "a:)b(", "(a):b=1",
-     "random\n", "run:a\nb", "\u2028"],
-)  # fmt: skip
-def test_malformed_specs_are_rejected(text):
-    for call in (lambda: parse_spec(text), lambda: make_policy(text, GAME)):
-        with pytest.raises(ValueError, match="is no policy") as refused:
-            call()
-    assert str(refused.value).isprintable()
+    ("problem", "texts"),
+    [
+        ("its name is missing", ["", ":x", " random", "(a):b=1"]),
+        ("it has an empty argument", ["random:", "a:b=1,,c=2", "a:=1"]),
+        ("only its first argument may omit the key", ["a:b=1,c"]),
+        ("it gives a key twice", ["a:b=1,b=2"]),
+        ("its parentheses do not match", ["a:(b", "a:)b("]),
+        ("it has several lines", ["random\n", "run:a\nb", "\u2028"]),
+    ],
+)
+def test_malformed_specs_are_rejected(problem, texts):
+    for text, read in itertools.product(texts, (parse_spec, lambda text: make_policy(text, GAME))):
+        with pytest.raises(ValueError, match=f"is no policy, {problem}") as refused:
+            read(text)
+        assert str(refused.value).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +98,9 @@ def test_malformed_specs_are_rejected(text):
     [
         ("randm", "did you mean 'random'"),
         ("perfect", "did you mean 'optimal'"),
-        ("optimal epsilon=0.1", "did you mean 'optimal'"),
+        ("optimal epsilon=0.1", "did you mean 'optimal:epsilon=0.1'"),
+        ("human", "in play.py, it is you"),
+        ("C:\\runs\\x", r"'run:C:\\runs\\x'"),
         ("mcts:simulation=9", "did you mean 'simulations'"),
         ("mine.policies:Corner:wieght=2", "did you mean 'weight'"),
         ("mine.policies:Corner:2,weight=3", "weight"),

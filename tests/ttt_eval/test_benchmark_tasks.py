@@ -203,8 +203,7 @@ def test_tasks_make_seeded_environments(task):
 
 def test_the_task_of_masks_hides_them():
     env = find_task("masks").make_env(seed=0)
-    infos = [env.reset()[1], env.step(4)[-1]]
-    assert all(info["action_mask"].all() for info in infos)
+    assert all(info["action_mask"].all() for info in [env.reset()[1], env.step(4)[-1]])
     assert env.action_masks().all()
     assert env.step(4)[1:3] == (-1, True)
 

@@ -132,8 +132,7 @@ def test_results_of_random_policies_are_those_of_plain_python(shape, skip_chance
 def test_best_response_takes_the_maximum_among_nearly_equal_moves(skip_chance):
     """Perfect play mixes moves within 1e-9 of the best: the responder gains the difference."""
     game = Game(1, 4, 2, skip_chance)
-    solution = solve(game)
-    gains = [best_response(game, "optimal", seat).value - (1, -1)[seat] * solution.value for seat in (0, 1)]
+    gains = [best_response(game, "optimal", seat).value - (1, -1)[seat] * solve(game).value for seat in (0, 1)]
     assert min(gains) >= -1e-15
     assert exploitability(game, "optimal") == pytest.approx(sum(gains) / 2, abs=1e-15)
 

@@ -37,8 +37,7 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
     for number, (a, b) in enumerate(pairings):
         truth = exact.match_outcome(game, a, b)
         for values in (EXACT, Noise()):
-            result = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected
-            mean, variance = result.moments()
+            mean, variance = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected.moments()
             assert abs(mean - truth.win - truth.draw / 2) <= 4 * math.sqrt(variance / pairs) + 1e-12, (a, b, values)
 
 

@@ -68,8 +68,7 @@ class ObservationBuilder:
             stones = stones.reshape(count, 2 * rows * columns)
             return np.concatenate([stones, chances], axis=1) if self._appends else stones
         if self._appends:
-            plane = np.broadcast_to(chances[:, :, None], (count, 1, rows * columns))
-            stones = np.concatenate([stones, plane], axis=1)
+            stones = np.concatenate([stones, np.broadcast_to(chances[:, :, None], (count, 1, rows * columns))], axis=1)
         stones = stones.reshape(count, stones.shape[1], rows, columns)
         if self.kind == "channels":
             return stones

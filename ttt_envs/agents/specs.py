@@ -56,6 +56,8 @@ declares are attributes of its class"""
 _OTHER_NAMES = {"negamax": "expectiminimax", "perfect": "optimal", "solver": "optimal", "uniform": "random"}
 """other common names -> built-in names that are spelled otherwise"""
 
+_NO_POLICIES = {"self": "it is an opponent in training and environments", "human": "in play.py, it is you"}
+
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 TRUST = "TTT_ENVS_TRUST"
@@ -125,16 +127,17 @@ def parse_spec(spec: str) -> Spec:
     arguments = _ARGUMENT.findall(text)
     pairs = [match.groups() for match in map(_KEY_AND_VALUE.fullmatch, arguments) if match]
     keys = [key for key, _ in pairs]
-    if not (
-        spec.splitlines() == [spec]  # messages about a spec quote its parts
-        and re.fullmatch(r"[^()]+", name)
-        and name == name.strip()
-        and ",".join(arguments) == text
-        and len(pairs) == len(arguments) >= bool(colon)
-        and None not in keys[1:]
-        and len(set(keys)) == len(keys)
-    ):
-        raise ValueError(f"{truncate(repr(spec))} is no policy: {GRAMMAR}")
+    problems = {
+        "it has several lines": bool(spec) and spec.splitlines() != [spec],  # messages about a spec quote its parts
+        "its name is missing": not re.fullmatch(r"[^()]+", name) or name != name.strip(),
+        "its parentheses do not match, or are too deep": _ARGUMENT.sub("", text).strip(",") != "",
+        "it has an empty argument": ",".join(arguments) != text or not len(pairs) == len(arguments) >= bool(colon),
+        "only its first argument may omit the key": None in keys[1:],
+        "it gives a key twice": len(set(keys)) < len(keys),
+    }
+    for problem, is_found in problems.items():
+        if is_found:
+            raise ValueError(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
     values = {key: _WRAPPED.sub(r"\1", value) for key, value in pairs}
     fields: list[Any] = [name, values.pop(None, None), values]
     return Spec(*from_file(fields)) if isinstance(spec, FromFile) else Spec(*fields)
@@ -243,13 +246,15 @@ def _resolve(spec: Spec) -> Any:
         if untrusted and kind.runs_program:
             raise ValueError(_distrust(spec.name, "which may not name what runs a program"))
         return kind
-    if {"/", "\\"} & set(module) or os.path.isdir(spec.name):
-        raise ValueError(f"there is no policy {spec.name!r}: the learner of a run is written 'run:{spec.name}'")
+    path = f"{spec.name}:{spec.unkeyed}" if len(spec.name) == 1 and spec.unkeyed else spec.name  # drive or not
+    if {"/", "\\"} & set(path) or os.path.isdir(path):
+        raise ValueError(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
     # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
     if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
         return load_object(spec.name)
     missing = f"there is no policy and no module {module!r}" if ":" in spec.name else f"there is no policy {module!r}"
-    raise ValueError(f"{missing}: {closest_names(_OTHER_NAMES.get(module, module), POLICIES)}")
+    known = [*POLICIES, module.replace(" ", ":", 1)] if module.partition(" ")[0] in POLICIES else POLICIES
+    raise ValueError(f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), known)}")
 
 
 def _distrust(value: str, rule: str) -> str:
@@ -262,10 +267,9 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
     parameters = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
     if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
         game = visible(game)
-    unkeyed = [] if spec.unkeyed is None else [spec.unkeyed]
     keyed = {key.replace("-", "_"): value for key, value in spec.keyed.items()}
     try:
-        arguments = inspect.Signature(parameters).bind(game, *unkeyed, **keyed)
+        arguments = inspect.Signature(parameters).bind(game, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed)
     except TypeError as problem:
         keys = [p.name.replace("_", "-") for p in parameters[1:]]
         unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys] or [""]
