@@ -30,8 +30,9 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
-from ttt_envs.game.boards import Boards, num_words
+from ttt_envs.game.boards import Boards, from_keys, num_words
 from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal
 from ttt_envs.game.symmetry import canonical_keys
 
 FORMAT = 1
@@ -224,6 +225,9 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
         check_plies(book.plies)
         if book.header != header or not book.is_consistent():
             raise ValueError("its description, its hash or its arrays differ")
+        is_legal = legal(book.game, from_keys(book.positions, book.game))
+        if not is_legal[np.repeat(np.arange(len(is_legal)), np.diff(book.starts)), book.cells].all():
+            raise ValueError("a move is illegal")  # an opponent would play it, late in a match
     except OSError:
         raise
     except Exception as problem:  # files can be wrong in endless ways

@@ -149,6 +149,7 @@ def test_truncated_file_is_refused(book_file, length):
         ("starts", np.array([0, 2])),
         ("positions", np.zeros((1, 2), np.uint64)),
         ("results", np.array([[0.5, 0, 0]])),
+        ("positions", np.array([[3**4]], np.uint64)),  # a stone where the move is
     ],
     ids=str,
 )
