@@ -354,7 +354,8 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._check_reset(EnvLogger.error_state_before_reset)
         state = {name: getattr(self, name) for name in self._STATE}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
-        return state | self._games.clone(include_rng)
+        shown = {} if self.render_mode is None else {"_before": self._before}  # pictures mark the last step
+        return state | shown | self._games.clone(include_rng)
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
         """Restore a cloned game.
@@ -373,7 +374,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         for name in self._COPIED:
             setattr(self, name, state[name].copy())
         self._mover, self._infos, self._seeded = int(self._out["mover"][0]), {}, True
-        self._before = self._games.boards().cells[0]
+        self._before = state.get("_before", self._games.boards().cells[0])
 
     def render(self) -> Any:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""

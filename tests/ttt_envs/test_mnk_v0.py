@@ -115,14 +115,16 @@ def test_a_game_ends_as_in_the_wrappers(moves):
     assert data_equivalence(*traces)
 
 
-def test_a_finished_game_is_restored_with_its_agents_and_rewards():
-    env = mnk_v0.env()
+def test_a_finished_game_is_restored_with_its_agents_and_rewards_and_last_move():
+    env = mnk_v0.env(render_mode="ansi")
     env.reset(seed=0)
     for action in (0, 3, 1, 4, 2):
         env.step(action)
-    state = env.clone_state(include_rng=True)
-    for again in (env, mnk_v0.env()):  # the other one is not reset yet
+    state, text = env.clone_state(include_rng=True), env.render()
+    assert "last move" in text
+    for again in (env, mnk_v0.env(render_mode="ansi")):  # the other one is not reset yet
         again.restore_state(state, seed=0)
+        assert again.render() == text
         rewards = []
         while again.agents:
             rewards.append(again.last()[1])
