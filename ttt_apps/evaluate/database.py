@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -46,9 +47,10 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
         game = self.game_for()
         needed = estimate(game, stones=self.stones)
         folder = cli.DATABASES / game.slug if self.folder is None else self.folder
+        free = shutil.disk_usage(next(filter(Path.exists, (folder, *folder.absolute().parents)))).free
         cost = (
             f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
-            f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
+            f"{folder} ({free:,} free), {needed.memory:,} of memory meanwhile, {needed.seconds:,.0f} s on one core"
         )
         if self.dry_run:
             cli.show({"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}, cost, json=self.json)
@@ -98,8 +100,7 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
                 checked, largest = checked + len(entries), max(largest, difference)
                 progress(checked, total)
         facts = {**store.facts(), "checked": checked, "largest_difference": largest}
-        title = f"{self.folder}, {game}: no error was found"
-        cli.show(facts, cli.facts_table(facts, title=title), json=self.json)
+        cli.show(facts, cli.facts_table(facts, title=f"{self.folder}, {game}: no error was found"), json=self.json)
 
 
 @dataclass(frozen=True)
