@@ -26,7 +26,9 @@ def find_sorted(ascending: NDArray[Any], values: NDArray[Any]) -> Int64Array:
 
 def extend_rows(array: NDArray[Any], size: int) -> NDArray[Any]:
     """Return an array with ``size`` rows: those of ``array`` [N, ...], then zeros."""
-    return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])
+    out = np.zeros((size, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out
 
 
 class KeyIndex:
