@@ -53,6 +53,7 @@ def test_exploitability(capsys):
     assert data["exploitability"] == pytest.approx((191 / 192 + 874 / 945) / 2, abs=1e-12)
     assert data["gains"] == pytest.approx({"first": 191 / 192, "second": 874 / 945}, abs=1e-12)
     assert data["regret"] == pytest.approx(exact.regret(Game(), "random"))
+    assert "NashConv / 2) 2.0e-07 " in text_of(capsys, "exploitability", "optimal:epsilon=1e-7")  # it is not 0
     data = json_of(capsys, "exploitability", "win-or-block", "--size", "1x17", "--win-length", "2")
     assert data["best_response"]["first"]["value"] == 1
     assert data["gains"] is data["regret"] is None  # too large to solve
@@ -110,9 +111,7 @@ def test_openings_and_log_for_any_number_of_jobs(tmp_path, capsys):
 def test_match_with_a_clock_reports_times(capsys):
     data = json_of(capsys, "match", "timed:max-depth=2", "random", "--games", "4", "--clock", "20+0.5")
     assert (data["clock"], data["games"]) == ("20+0.5", 4)
-    for times in data["times"]:
-        assert times["moves"] > 0
-        assert 0 < times["least_left_s"] < 20.5
+    assert all(times["moves"] > 0 and 0 < times["least_left_s"] < 20.5 for times in data["times"])
 
 
 def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):

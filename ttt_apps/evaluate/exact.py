@@ -69,9 +69,9 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             "regret_by_stones": losses,
         }
         facts = {
-            "exploitability (NashConv / 2)": f"{best.exploitability:.6f}",
+            "exploitability (NashConv / 2)": _format(best.exploitability),
             "gain of a responder beyond perfect play": data["gains"],
-            "regret, the value lost by an average move playing itself": None if regret is None else f"{regret:.6f}",
+            "regret, the value lost by an average move playing itself": None if regret is None else _format(regret),
         }
         cli.show(
             data,
@@ -87,6 +87,11 @@ def as_dict(result: dynamic_programming.OutcomeProbabilities) -> dict[str, Any]:
     return {**result._asdict(), "value": result.value}
 
 
+def _format(number: float) -> str:
+    """Format with six decimal places, and with an exponent where they would show a number that is not 0 as 0."""
+    return f"{number:.6f}" if number == 0 or round(number, 6) else f"{number:.1e}"
+
+
 def _outcomes_table(title: str, name: str, outcomes: Mapping[str, Mapping[str, float]]) -> Table:
-    rows = [{name: seat} | {key: f"{share:.6f}" for key, share in row.items()} for seat, row in outcomes.items()]
+    rows = [{name: seat} | {key: _format(share) for key, share in row.items()} for seat, row in outcomes.items()]
     return cli.rows_table(rows, title=title)

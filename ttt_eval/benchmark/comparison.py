@@ -86,7 +86,7 @@ def compare_submissions(
         improvement[name][other] = better
         improvement[other][name] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
         if name == entries[0].name:
-            lead = bootstrap_interval(_lead, *pair, seed=seed)
+            lead = bootstrap_interval(lambda a, b: interquartile_mean(a) - interquartile_mean(b), *pair, seed=seed)
             undecided += [other] * (lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS)
     return Comparison(chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries))
 
@@ -170,10 +170,6 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
     ordered = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
     cut = ordered.shape[-1] // 4
     return np.asarray(ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1))
-
-
-def _lead(scores: Float64Array, others: Float64Array) -> Float64Array:
-    return interquartile_mean(scores) - interquartile_mean(others)
 
 
 def probability_of_improvement(scores: Float64Array, others: Float64Array) -> Float64Array:
