@@ -236,9 +236,14 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
     with serve_stub(SMALL, faults=[fault]) as (stub, url):
         stub.answer = lambda body: ""
         with pytest.raises(ValueError, match=url) as end:
-            dict(make_ask(url, 1)({key: body}))
+            dict(make_ask(url, 1)({key: body, "later": body}))
     assert stub.attempts == 1
     assert KEY[:10] not in str(end.value)
+    with serve_stub(SMALL, faults=[fault], delay_s=0.2) as (stub, url):  # the other answer is on its way, and kept
+        stub.answer, kept = lambda body: "", list[tuple]()
+        with pytest.raises(ValueError, match=url):
+            kept.extend(make_ask(url, 2)({key: body, "later": body}))
+    assert len(kept) == len(stub.answered) == 1
 
 
 @needs_client

@@ -181,27 +181,31 @@ def make_ask(url: str, concurrency: int) -> Ask:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     if not re.fullmatch("[!-~]+", key):  # in a header it would fail late, with a message that quotes it
         raise ValueError("the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters")
-    try:
-        httpx.head(url, timeout=10)
-    except (httpx.ConnectError, httpx.InvalidURL) as problem:  # the client would repeat its requests
-        raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
-    except httpx.HTTPError:
-        pass
+    with suppress(httpx.HTTPError):  # of another kind
+        try:
+            httpx.head(url, timeout=10)
+        except (httpx.ConnectError, httpx.InvalidURL) as problem:  # the client would repeat its requests
+            raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
     client = openai.OpenAI(base_url=url.removesuffix("/chat/completions"), api_key=key, max_retries=RETRIES)
 
-    def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer]:
-        try:
-            return request[0], read_completion(client.post("/chat/completions", body=request[1], cast_to=object))
-        except (openai.OpenAIError, ValueError) as problem:
-            reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
-            raise ValueError(
-                f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct its address, --model or the "
-                "key in OPENAI_API_KEY, and run the same command again"
-            ) from None
-
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
+        failures = list[str]()
+
+        def complete(request: tuple[str, Mapping[str, Any]]) -> tuple[str, Answer] | None:
+            try:
+                if not failures:  # after one no request begins, and answers on their way are kept
+                    reply = client.post("/chat/completions", body=request[1], cast_to=object)
+                    return request[0], read_completion(reply)
+            except (openai.OpenAIError, ValueError) as problem:
+                reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
+                advice = "correct its address, --model or the key in OPENAI_API_KEY, and run the same command again"
+                failures.append(f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): {advice}")
+            return None
+
         with ThreadPool(concurrency) as pool:
-            yield from pool.imap_unordered(complete, requests.items())
+            yield from filter(None, pool.imap_unordered(complete, requests.items()))
+        if failures:
+            raise ValueError(failures[0])
 
     return ask
 

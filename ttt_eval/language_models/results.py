@@ -69,9 +69,8 @@ def evaluate_model(
     if interview.missing:
         return None
     turns = [text.turns[0] for text in answers]
-    head = {"format": 1, "kind": "language-model", "game": game.to_dict()}
     return {
-        **head,
+        **{"format": 1, "kind": "language-model", "game": game.to_dict()},
         **{name: getattr(sampling, name) for name in ("model", "temperature", "max_tokens", "fields")},
         **{name: str(getattr(settings, name)) for name in ("opponent", "presentation", "illegal")},
         "seed": settings.seed,
@@ -100,8 +99,7 @@ def estimate_usage(sampling: Sampling, settings: TextGameConfig, games: int, pos
 def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
     """Return JSON-ready sums over answers."""
     rows = np.array([answer[1:] for answer in answers], np.int64).reshape(-1, 3)
-    names = ("prompt_tokens", "completion_tokens", "truncated")
-    return {"answers": len(rows), **dict(zip(names, rows.sum(axis=0).tolist(), strict=True))}
+    return {"answers": len(rows), **dict(zip(Answer._fields[1:], rows.sum(axis=0).tolist(), strict=True))}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -124,10 +122,9 @@ def reachable_positions(game: Game) -> Boards:
     Raises:
         ValueError: more than :data:`MAX_POSITIONS`.
     """
-    if sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS:
-        boards = all_positions(game)
-        if len(boards.mover) <= MAX_POSITIONS:
-            return boards
+    few = sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS  # else they are not even counted
+    if few and len((boards := all_positions(game)).mover) <= MAX_POSITIONS:
+        return boards
     raise ValueError(
         f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller board"
     )
