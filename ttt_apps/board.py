@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container
 from itertools import takewhile
 
 import numpy as np
@@ -116,17 +116,13 @@ def board_text(game: Game, cells: Int8Array, last: Collection[int] = (), line: C
 
 
 def values_text(
-    game: Game,
-    at: Position,
-    values: Float64Array | Sequence[float],
-    digits: int = 6,
-    best: Container[int] | None = None,
+    game: Game, at: Position, values: Float64Array, digits: int = 6, best: Container[int] | None = None
 ) -> str:
     """Format numbers as a board, with its stones and dots for NaN, where no stone may go.
 
     The ``best`` cells, or those of the highest value, have a star.
     """
-    best = best_moves(np.asarray(values)).tolist() if best is None else best
+    best = best_moves(values).tolist() if best is None else best
     words = [
         STONES[stone] if stone else "." if np.isnan(value) else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
         for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))

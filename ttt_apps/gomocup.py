@@ -202,7 +202,7 @@ class Brain:
         mover = int(others > own)
         stones = (3 - cells) % 3 if mover else cells
         boards = Boards.from_positions([Position(stones, mover)])
-        player, left_s = self._get_player(), self._left_s
+        player, left_s = self._get_player(), self._limit_s("time_left")
         time_left = None if left_s is None else np.array([left_s])
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
         if cells[cell]:
@@ -229,21 +229,14 @@ class Brain:
         if key in SUPPORTED_KEYS and re.fullmatch(r"-?\d{1,18}", value.strip(), re.ASCII):
             self._info[key] = int(value)
 
-    @property
-    def _left_s(self) -> float | None:
-        """Seconds on the clock, None without one."""
-        time_left_ms = self._info.get("time_left", NO_LIMIT)
-        return None if time_left_ms >= NO_LIMIT else max(0, time_left_ms) / 1000
-
-    @property
-    def _turn_s(self) -> float | None:
-        """Seconds for a move, None if not limited."""
-        turn = self._info.get("timeout_turn", NO_LIMIT)
-        return None if turn >= NO_LIMIT else max(MIN_MOVE_S, turn / 1000)
+    def _limit_s(self, key: str, low: float = 0.0) -> float | None:
+        """Return a time limit of INFO in seconds, ``low`` or more; None if there is none."""
+        limit_ms = self._info.get(key, NO_LIMIT)
+        return None if limit_ms >= NO_LIMIT else max(low, limit_ms / 1000)
 
     def _get_player(self) -> Player:
         """Return the player, a new one if the time limits have changed."""
-        times = self._turn_s, self._left_s is not None
+        times = self._limit_s("timeout_turn", MIN_MOVE_S), self._limit_s("time_left") is not None
         if self._player is None or times != self._times:
             policy = make_timed_policy(self.spec, self._current, *times)
             self._player, self._times = make_player(policy, self._live.episode_key), times

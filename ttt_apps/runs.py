@@ -180,12 +180,7 @@ class Run:
 
     @classmethod
     def open(
-        cls,
-        directory: RunDirectory,
-        config: Mapping[str, Any],
-        meter: Meter,
-        games: int | None = None,
-        cluster: str = "",
+        cls, run: RunDirectory, config: Mapping[str, Any], meter: Meter, games: int | None = None, cluster: str = ""
     ) -> Run:
         """Return an existing run, with its own number of games or more.
 
@@ -200,12 +195,12 @@ class Run:
             raise UsageError(f"--games {total} is fewer than the {config['games']} of the run: choose that or more")
         if total > config["games"] and not settings.resumes:
             raise UsageError(
-                f"{directory} cannot continue to {total} games, because {config['learner']} has a training loop "
-                f"of its own and stores no state of it: train again, with --games {total} --out {directory} --overwrite"
+                f"{run} cannot continue to {total} games, because {config['learner']} has a training loop "
+                f"of its own and stores no state of it: train again, with --games {total} --out {run} --overwrite"
             )
-        with name_place(f"{directory.config} cannot be read as the settings of a run"):
-            options = Options(**stored, games=total, out=directory.path, cluster=cluster)
-        return cls(directory, options, settings, game_from_dict(config["game"]), meter)
+        with name_place(f"{run.config} cannot be read as the settings of a run"):
+            options = Options(**stored, games=total, out=run.path, cluster=cluster)
+        return cls(run, options, settings, game_from_dict(config["game"]), meter)
 
     def new_training(self, options: Options) -> TrainingLoop:
         """Return the training at its start, with the given options.

@@ -162,7 +162,7 @@ class TerminalGame:
                 self._take_turn()
             else:
                 self._reply()
-        self.show()
+        self.board()
         result = self.live.outcome.result_index(self.own)
         self.score[result] += 1
         how = ("You win.", "A draw.", f"{self.name} wins.")[result]
@@ -195,7 +195,7 @@ class TerminalGame:
 
     def _take_turn(self) -> None:
         """Read input until a stone is placed, or moves are taken back."""
-        self.show()
+        self.board()
         plies = len(self.live.plies)
         first, last = (coordinate(cell, self.game) for cell in (0, self.game.cells - 1))
         moves = f"{first[0]} to {last[0]}" if self.game.gravity else f"{first} to {last}"
@@ -259,7 +259,7 @@ class TerminalGame:
         if ply.skipped:
             self.say(f"{MOVERS[1 - mover]}'s turn is skipped: {MOVERS[mover]} moves again.")
 
-    def show(self) -> None:
+    def board(self) -> None:
         """Show the board again."""
         line = winning_line_cells(self.game, self.live.position.cells, self.live.outcome)
         text = board_text(self.game, self.live.position.cells, self.live.last_cells(), line)
@@ -376,14 +376,7 @@ class TerminalGame:
 
 
 COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
-    "undo": TerminalGame.undo,
-    "hint": TerminalGame.hint,
-    "explain": TerminalGame.explain,
-    "board": TerminalGame.show,
-    "new": TerminalGame.new,
-    "swap": TerminalGame.swap,
-    "help": TerminalGame.help,
-    "quit": TerminalGame.quit,
+    name: getattr(TerminalGame, name) for name in ("undo", "hint", "explain", "board", "new", "swap", "help", "quit")
 }
 """Commands; their docstrings are their help."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -143,10 +142,7 @@ class BenchScore(cli.JsonOptions):
         for path in self.submissions:  # an invalid one costs no score of the others
             with open_submission(path):
                 pass
-        scores = []
-        for path in self.submissions:
-            with cli.bar(path.name) as progress:
-                scores.append(score_submission(path, progress, last=self.last))
+        scores = [_score(path, last=self.last) for path in self.submissions]
         data = to_json(scores)
         if self.out is not None:
             write_json(self.out, data)
@@ -173,6 +169,11 @@ def _check(path: Path) -> dict[str, Any]:
     tasks = [task.name for task in TASKS if task.uses_runs_of is None]
     lacks = [name for name in tasks if any((name, seed) not in whole for seed in SEEDS)]
     return {"submission": str(path), "runs": len(runs), "complete": len(whole), "lacks": lacks}
+
+
+def _score(path: Path, *, last: bool) -> SubmissionScores:
+    with cli.bar(path.name) as progress:
+        return score_submission(path, progress, last=last)
 
 
 def _mean_score(score: SubmissionScores, task: str) -> str | None:
@@ -208,7 +209,9 @@ class BenchReport(cli.JsonOptions):
             ValueError: no submission, a damaged one, or submissions that cannot be compared.
         """
         cli.check_page(self.out)
-        submissions = [submission for path in self.submissions for submission in self._read(path)]
+        submissions = list[SubmissionScores]()
+        for path in self.submissions:
+            submissions += read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
         comparison = compare_submissions(submissions, self.seed, self.task)
         command = pages.report_command(self.submissions, self.task, self.seed)
         page = pages.write_benchmark(self.out, comparison, command)
@@ -232,10 +235,3 @@ class BenchReport(cli.JsonOptions):
             f"written: {written}\na page to look at: {page}",
             json=self.json,
         )
-
-    def _read(self, path: Path) -> Sequence[SubmissionScores]:
-        """Return the scores in a file of scores, or those of a submission."""
-        if path.suffix == ".json":
-            return read_scores(path)
-        with cli.bar(path.name) as progress:
-            return [score_submission(path, progress, last=True)]

@@ -174,19 +174,13 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         folder, total, done = self.out or Path("runs", "tournament", game.slug), len(self.players), 0
         with cli.report_interrupt(folder), cli.bar("playing") as bar:
 
-            def progress(played: int) -> None:
+            def report(played: int) -> None:
                 nonlocal done
                 done += 2 * played
                 bar(done, pairs * total * (total - 1))
 
             result = tournament.run_tournament(
-                match,
-                folder,
-                make_provenance(),
-                pairs=pairs,
-                anchor=self.anchor,
-                jobs=self.workers(),
-                progress=progress,
+                match, folder, make_provenance(), pairs=pairs, anchor=self.anchor, jobs=self.workers(), progress=report
             )
         for (i, j), score in result.scores.items():
             _note_forfeits(score, result.players[i], result.players[j])
