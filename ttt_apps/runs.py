@@ -144,9 +144,8 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             if REPORT in state.missing:
                 run.report()
         else:
-            print_output(
-                f"{directory} is finished, all {games:,} games are played: nothing was done. --games N plays more"
-            )
+            more = " --games N plays more" if run.settings.resumes else ""
+            print_output(f"{directory} is finished, all {games:,} games are played: nothing was done.{more}")
 
 
 def report_run(path: Path) -> Path:
