@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from baselines.connect_four import Solver
-from baselines.exact import Work, solve
+from baselines.exact import MAX_SOLVER_CELLS, Work, solve
 from baselines.exact.count import MAX_COUNTED_CELLS
-from baselines.exact.layers import check_size, is_layered
-from baselines.exact.solve import is_searched
+from baselines.exact.layers import check_size, estimate, is_layered
+from baselines.exact.solve import is_searched, is_stored
 from baselines.proof_number import check_provable, prove
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
@@ -20,6 +20,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import COLUMNS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW
+from ttt_eval.exact.estimate import gib
 
 Result = tuple[dict[str, Any], Float64Array, dict[str, dict[str, Any] | None]]
 """Values of the empty board and of a position, values of its moves (NaN if illegal), and further facts."""
@@ -77,6 +78,12 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         return {} if memory is None else {"memory": memory}
 
     def _solve_by_layers(self, game: Game, position: Position) -> Result:
+        if game.cells > MAX_SOLVER_CELLS and not is_stored(game):
+            size = estimate(game)
+            cli.warn(
+                f"solving {game} takes about {size.seconds:,.0f} s, {gib(size.disk)} on disk and {gib(size.memory)} of "
+                f"memory, or {gib(size.memory_alone)} of memory if the cache is too small to keep the values"
+            )
         with cli.bar("solving") as progress:
             solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
         boards = Boards.from_positions([position])
