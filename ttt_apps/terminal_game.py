@@ -219,9 +219,12 @@ class TerminalGame:
             ValueError: it names none, or the column is full.
         """
         if word.isascii() and word.isdecimal() and len(word) <= 3:
-            action = int(word) - 1 if self.game.gravity else int(word)  # people count columns from 1
+            action, last = int(word) - self.game.gravity, self.game.cells - 1  # people count columns from 1
             if self.game.gravity and not 0 <= action < self.game.columns:
                 raise ValueError(f"{word} is no column: choose 1 to {self.game.columns}, or its letter")
+            if action > last:
+                ways = f"0 to {last}, row by row, or coordinates such as {coordinate(last // 2, self.game)}"
+                raise ValueError(f"{word} is no cell: choose {ways}")
         else:
             name = f"{word}1" if self.game.gravity and len(word) == 1 else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
             action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
