@@ -73,7 +73,8 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
     if options.exact_games(game):
-        check_measurable(game)
+        with name_place("--exact-every cannot be met, and without it the run is not measured exactly", (MemoryError,)):
+            check_measurable(game)
     training = run.new_training(options)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
