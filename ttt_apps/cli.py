@@ -624,7 +624,7 @@ def bar(description: str) -> Iterator[Callable[..., None]]:
     # in a file a bar is an empty line, and older rich ends a disabled bar with one
     console = Console(stderr=True, quiet=is_quiet() or not Console(stderr=True).is_terminal)
     name, text = (progress.TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[text]"))
-    columns = [name, *progress.Progress.get_default_columns()[1:], text]
+    columns = [name, *progress.Progress.get_default_columns()[1:], progress.TimeElapsedColumn(), text]
     with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as display:
         task = display.add_task(escape_unprintable(description), total=None, text="")
 

@@ -260,7 +260,8 @@ class Run:
     def _learn(self, training: TrainingLoop, size: int) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""
         options, directory, meter = self.options, self.directory, self.meter
-        saved_games, shown_at, saved_at = training.done.games, 0.0, time.monotonic()
+        first, began = training.done.games, time.monotonic()
+        saved_games, shown_at, saved_at = first, 0.0, began
         with open_log(directory, size, done=saved_games) as log, bar("training") as update, stop_requests() as stops:
 
             def save() -> None:
@@ -279,7 +280,8 @@ class Run:
                 now, done = time.monotonic(), training.done
                 if now - shown_at > 0.1:
                     shown_at = now
-                    update(done.games, options.games, f"won {done.wins / max(1, done.games):.1%}")
+                    rate = (done.games - first) / max(1e-3, now - began)
+                    update(done.games, options.games, f"{rate:,.0f} games/s, won {done.wins / max(1, done.games):.1%}")
                 many = 0 < options.checkpoint_games <= done.games - saved_games
                 if stops or many or now - saved_at > options.checkpoint_seconds:
                     save()
