@@ -30,6 +30,9 @@ ASSETS = Path(__file__).parent / "assets"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
@@ -55,7 +58,8 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
 
     app.post("/api/values")(values)
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
-    app.add_middleware(Guard, hosts={f"127.0.0.1:{port}", f"localhost:{port}"})
+    ends = {f":{port}"} | ({""} if port == 80 else set())  # browsers leave out the port of the scheme
+    app.add_middleware(Guard, hosts={host + end for host in ("127.0.0.1", "localhost") for end in ends})
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
         if isinstance(problem, RequestValidationError):
