@@ -30,7 +30,8 @@ def find_game(path: Path, number: int, option: str, tell: Callable[[str], object
     for count, played in enumerate(read_games(path, tell=tell), 1):
         if count == number:
             return played
-    raise UsageError(f"{option} {number} is not in {path}: it has {count} games, choose another number")
+    absence = f"{option} {number} is not in {path}: it has {count} games, choose another number"
+    raise UsageError(absence if count else f"{path} has no games: name another file")
 
 
 def replay(console: Console, path: Path, number: int) -> None:
