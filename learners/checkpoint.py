@@ -6,6 +6,7 @@ Loading a file here never runs code: arrays are read with ``allow_pickle=False``
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import os
 import warnings
@@ -25,7 +26,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import from_file, wrap
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.checks import closest_names, name_place
-from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.files import open_to_read, read_json, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
@@ -161,15 +162,16 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     """
     path = run / CONFIG
     if not os.path.lexists(path):
-        hint = f"Did you mean {run.parent}?" if is_run(run.parent) else f"Make one with train.py --out {run}"
-        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {hint}")
-    content = read_bounded(path, MAX_CONFIG_BYTES)
+        near = difflib.get_close_matches(run.name, [other.name for other in run.parent.glob("*") if is_run(other)], 1)
+        hints = [f"Did you mean {other}?" for other in (run.parent, *map(run.with_name, near)) if is_run(other)]
+        hints += [f"It contains runs: choose one, such as {other}" for other in sorted(run.glob("*")) if is_run(other)]
+        hints.append(f"Make one with train.py --out {run}")
+        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {hints[0]}")
+    data = read_json(path, MAX_CONFIG_BYTES)
     with name_place(f"{path} cannot be read as the settings of a run"):
-        data = parse_json(content)
         convert(data, fields)
         game_from_dict(data["game"])
-    config: dict[str, Any] = from_file(data)
-    return config
+    return dict(from_file(data))
 
 
 class RunPolicy(PolicyWrapper):

@@ -167,8 +167,7 @@ def load_learner(name: str) -> type[LearnerConfig]:
         ValueError: an unknown name, a class of anything else, or one that only an untrusted file names.
     """
     if name in LEARNERS:
-        kind: type[LearnerConfig] = load_object(LEARNERS[name])
-        return kind
+        return cast("type[LearnerConfig]", load_object(LEARNERS[name]))
     if ":" not in name:
         raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
     if isinstance(name, FromFile) and name not in named and not trusted():

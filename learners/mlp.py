@@ -183,8 +183,7 @@ def _state(obs: Int8Array, lines: Int64Array, line: int) -> int:
         other += stone == 2
     if (own > 0 and other > 0) or own + other == length:
         return 2 * length - 1
-    state: int = own if other == 0 else length - 1 + other
-    return state
+    return int(own if other == 0 else length - 1 + other)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
