@@ -113,8 +113,7 @@ def choose(words: Sequence[str], prog: str) -> Choice:
     Raises:
         SystemExit: one of them has no value.
     """
-    choice, _ = tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)
-    return choice
+    return tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)[0]
 
 
 def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConfig]:
@@ -124,6 +123,9 @@ def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConf
         ValueError: no such learner, or one without settings of its source.
         SystemExit: after help, or invalid arguments.
     """
+    if words and not words[0].startswith("-"):
+        load_learner(words[0])  # names the nearest one, or all
+        raise cli.UsageError(f"{words[0]!r} has no option before it: write --learner {words[0]}")
     choice = choose(words, prog)
     default = default_options(
         choice.learner, choice.opponent, phantom=choice.phantom != "no", source=choice.settings == "report"

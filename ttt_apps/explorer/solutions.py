@@ -91,11 +91,13 @@ class Solutions:
         Raises:
             ValueError: there is neither a table nor a database of it; the message says how to make one.
         """
-        make = _solve_in_memory if game.cells <= _max_cells_in_memory(game) else self._open
-        solution: Solution = self._solutions.get(game, lambda: make(game))
+        solution: Solution = self._solutions.get(game, lambda: self._make(game))
         return solution
 
-    def _open(self, game: Game) -> Solution:
+    def _make(self, game: Game) -> Solution:
+        if game.cells <= _max_cells_in_memory(game):
+            is_search = is_solvable(game) and game.cells > MAX_TABLE_CELLS
+            return SearchedSolution(game, memory=SEARCH_BYTES) if is_search else solve(game, cache=False)
         if _may_have_table(game) and is_stored(game):
             return solve(game)
         folder = self._database(game)
@@ -137,10 +139,3 @@ def _may_have_table(game: Game) -> bool:
     if game.gravity:
         return not is_solvable(game) and bound_colourings(game) <= MAX_COLOURINGS
     return game.cells <= MAX_LAYERED_CELLS
-
-
-def _solve_in_memory(game: Game) -> Solution:
-    """Return the solution of a game of up to :func:`_max_cells_in_memory`."""
-    if is_solvable(game) and game.cells > MAX_TABLE_CELLS:
-        return SearchedSolution(game, memory=SEARCH_BYTES)
-    return solve(game, cache=False)
