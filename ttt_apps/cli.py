@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import dis
+import errno
 import json as json_format
 import os
 import re
@@ -498,8 +500,12 @@ def describe_os_error(problem: OSError) -> str:
         return str(problem)
     path = Path(str(problem.filename))
     if isinstance(problem, FileNotFoundError):
-        return f"there is no file or folder {path}: name another"
-    return f"{path} cannot be used ({problem.strerror}): choose another place"
+        missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
+        near = difflib.get_close_matches(missing.name, [other.name for other in missing.parent.glob("*")], 1)
+        hint = f"did you mean {missing.parent / near[0]}?" if near else "name another"
+        return f"there is no file or folder {missing}: {hint}"
+    ways = {errno.EISDIR: "name a file", errno.ENOSPC: "make room on its disk, or choose another place"}
+    return f"{path} cannot be used ({problem.strerror}): {ways.get(problem.errno or 0, 'choose another place')}"
 
 
 def installed_names(text: str) -> str:

@@ -31,10 +31,16 @@ EVALUATE = [
     ("match random random --phantom classic", "--phantom"),
     ("match random random --sprt 0 1e6", "elo1=1e+06"),
     # files and positions
-    ("exploitability run:runs/frist", "runs/frist"),
+    ("exploitabilty random", "did you mean 'exploitability'?"),
+    ("exploitability run:runs/frist", "Did you mean runs/first?"),
+    ("exploitability run:runs", "It contains runs: choose one, such as runs/first"),
+    ("games rusn/log", "there is no file or folder rusn: did you mean runs?"),
+    ("bench score runs", "runs is no submission"),
     ("compare runs/first runs/first --out a.pdf", ".html"),
 ]
 TRAIN = [
+    ("q-lerning", "did you mean 'q-learning'?"),
+    ("q-learning --games 9", "write --learner q-learning"),
     ("--win-length 4", "win_length=4"),
     ("--resume runs/first --learner q-net", "--learner"),
     ("--sweep optoin.toml", "optoin.toml"),
@@ -71,6 +77,7 @@ def test_an_invalid_command_line_is_one_message(command, line, word, tmp_path, m
     [
         (FileNotFoundError(errno.ENOENT, "No such file", "none/a/b"), "there is no file or folder none"),
         (OSError(errno.EIO, "Input/output error", "a.json"), "a.json cannot be used (Input/output error)"),
+        (OSError(errno.ENOSPC, "No space left", "a.json"), "a.json cannot be used (No space left): make room"),
         (cli.UsageError("x" * 9000), "x" * 3997 + "...\n"),
         (cli.UsageError("a\nb\x1b[2J\udcff.json is no run"), "a\\nb\\x1b[2J\\udcff.json is no run\n"),
     ],

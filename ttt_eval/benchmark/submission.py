@@ -350,6 +350,8 @@ def open_submission(path: Path) -> Iterator[SubmissionFile]:
         OSError: it cannot be opened.
         ValueError: there is none, it is a link or too large, or something in it is invalid.
     """
+    if path.is_dir() and not (path / FILE).exists():
+        raise ValueError(f"{path} is no submission: it has no {FILE}, which evaluate.py bench run writes")
     with _open_archive(path / FILE if path.is_dir() else path) as archive:
         yield SubmissionFile(archive)
 

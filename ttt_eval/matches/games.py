@@ -217,8 +217,6 @@ def read_games(path: str | Path, *, tell: Callable[[str], object] = warnings.war
         ValueError: no file of games, or an invalid line; the message names the file and the line.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"there is no file {path} with games: name a log of games")
     with open_to_read(path) as file:
         if file.peek(1)[:1] not in (b"{", b""):
             content = read_bounded(path, MAX_TEXT_BYTES).decode(errors="replace")
