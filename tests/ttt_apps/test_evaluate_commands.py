@@ -20,6 +20,7 @@ from processes import ROOT
 from baselines.exact import build
 from ttt_apps import evaluate
 from ttt_apps.evaluate import ladder as ladder_command
+from ttt_apps.evaluate import solve
 from ttt_envs import Game
 from ttt_eval import exact
 from ttt_eval.curves import record
@@ -68,6 +69,9 @@ def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
     assert not list(tmp_path.iterdir())
     assert "games 255,168" in text_of(capsys, "solve")
+    monkeypatch.setattr(solve, "MAX_SOLVER_CELLS", 8)
+    evaluate.main(["solve"])
+    assert re.search(r"note: solving 3 x 3, .* takes about 0 s, .* GiB on disk and ", capsys.readouterr().err)
     data = json_of(capsys, "solve", "--position", "oo./xx./... o")
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (1, [2], 1)
 
@@ -135,7 +139,7 @@ def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
 def test_invalid_logs(tmp_path, capsys):
     log = tmp_path / "log.jsonl"
     append_games(log, [])
-    for words, word in ((["--number", "1"], "--number 1"), (["--out", log], "is there already")):
+    for words, word in ((["--number", "1"], "log.jsonl has no games"), (["--out", log], "is there already")):
         assert word in fails(capsys, "games", log, *words)
     log.write_text('{"format": 1, "content": "games"}\n{"moves": 3}\n')
     assert "log.jsonl, line 2: " in fails(capsys, "games", log)

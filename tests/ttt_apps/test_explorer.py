@@ -350,7 +350,14 @@ def test_every_response_has_the_security_headers(client):
     for method, path in (("GET", "/"), ("GET", "/look.css"), ("GET", "/x"), ("POST", "/api/about")):
         headers = client.request(method, path, json={}).headers
         assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
-        assert "access-control-allow-origin" not in headers
+        assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+        assert (headers["x-frame-options"], "access-control-allow-origin" in headers) == ("DENY", False)
+
+
+def test_browsers_leave_out_port_80():
+    for origin, status in (("http://localhost", 200), ("http://127.0.0.1", 403)):
+        headers = {"host": "localhost", "origin": origin}
+        assert client_of(make_explorer(port=80)).post("/api/about", json={}, headers=headers).status_code == status
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -78,8 +78,9 @@ def varied(number):
 
 def test_output_of_a_game():
     """The moves, an illegal one, the skip, the last board, the result and what it came from."""
-    output = play_session(["b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).output
+    output = play_session(["999", "b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).output
     parts = (
+        "999 is no cell: choose 0 to 8, row by row, or coordinates such as b2.",
         "o: you play b2.\nx: win-or-block plays c3.\n\n   a  b  c\n1  .  .  .\n2  .  o  .\n3  .  . [x]\n",
         "b2 holds a stone",
         "o's turn is skipped: x moves again.\nx: win-or-block plays c2.\n\n   a  b  c\n1  o  . *x*\n2  .  o *x*\n",
@@ -111,8 +112,7 @@ def test_games_equal_those_of_the_environment(seat, tmp_path):
         assert played.end().cells.tolist() == env.clone_state()["cells"][0].tolist()
         assert (played.result, played.seed, played.episode) == (info["result"], 5, episode)
         score[1 - int(reward)] += 1
-    assert sum(score) == 6
-    assert session.score == score
+    assert (sum(score), session.score) == (6, score)
     end = "you have won {}, drawn {} and lost {}. 6 saved in {}.".format(*score, log)
     assert " ".join(session.output.split()).endswith(end)
 

@@ -212,7 +212,7 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
         train.main(["--resume", str(run)])
         assert_same_runs(finished, run)
     train.main(["--resume", str(run)])
-    assert "nothing was done" in capsys.readouterr().out
+    assert "nothing was done. --games N plays more" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="a descriptor does not tell its path")
@@ -254,6 +254,8 @@ def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tm
 def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
     run = tiny.train_run("sb3-dqn", tmp_path / "run")
     assert "cannot continue to 90 games" in error_of(capsys, train.main, "--resume", run, "--games=90")
+    train.main(["--resume", str(run)])
+    assert capsys.readouterr().out.endswith(" games are played: nothing was done.\n")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -262,7 +264,9 @@ def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
 
 def test_a_refused_run_leaves_no_folder_and_replaces_no_run(finished, tmp_path, capsys):
     words = ("--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1")
-    assert "7 x 7, 5 to win" in error_of(capsys, train.main, *words, "--out", tmp_path / "runs" / "large")
+    assert "without it the run is not measured exactly: 7 x 7, 5 to win" in error_of(
+        capsys, train.main, *words, "--out", tmp_path / "runs" / "large"
+    )
     assert not (tmp_path / "runs" / "large").exists()
     run = without(finished, tmp_path / "run")
     error_of(capsys, train.main, *words, "--overwrite", "--out", run)

@@ -43,16 +43,9 @@ TOLERANCE = 1e-12
 
 
 def run_all(
-    folder,
-    agent="q-learning",
-    tasks=("chance-25", "skips-shown"),
-    seeds=2,
-    name="test",
-    steps=STEPS,
-    code="1",
-    **options,
+    folder, agent="q-learning", tasks=("chance-25", "skips-shown"), seeds=2, name="test", steps=STEPS, code="1", **more
 ):
-    run_benchmark(agent, list_runs(tasks, seeds), Submission(name, steps=steps), folder, {"code": code}, **options)
+    run_benchmark(agent, list_runs(tasks, seeds), Submission(name, steps=steps), folder, {"code": code}, **more)
 
 
 def arrays_of(folder):

@@ -112,8 +112,7 @@ def test_the_score_of_an_opponent_that_changes_depends_on_the_steps():
     at = [score_policies(task, [policy], steps).score for steps in (20_000, 20_001)]
     assert at[0] == pytest.approx(1, abs=1e-12)
     assert at[1] < 0.9
-    assert combine_scores(task, [1.0, 0.5]) == 0.75
-    assert combine_scores(find_task("svd"), [1.0, 0.5]) == 0.5
+    assert (combine_scores(task, [1.0, 0.5]), combine_scores(find_task("svd"), [1.0, 0.5])) == (0.75, 0.5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -29,8 +29,7 @@ def log(request, tmp_path_factory):
 def test_first_moves_are_those_of_the_games(log):
     game, path = log
     book = book_from_games([path], plies=3, tell=quiet)
-    assert book.game == game
-    assert book.games == 200
+    assert (book.game, book.games) == (game, 200)
     (moves,) = book.moves(Boards.start(game))
     expected = np.zeros((9, 3), int)
     for played in read_games(path):

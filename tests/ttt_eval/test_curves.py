@@ -136,8 +136,7 @@ def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
     seeds = ((1, 0.5, 0.1), (1, 0.4, 0.2), (1, 0.8, 0.3))
     groups = group_curves([curve(f"run {seed}", values, seed=seed) for seed, values in enumerate(seeds)])
     result = summarize(groups[0], "games", "exploitability")
-    assert result.x.tolist() == [1, 10, 100]
-    assert result.median.tolist() == [1, 0.5, 0.2]
+    assert (result.x.tolist(), result.median.tolist()) == ([1, 10, 100], [1, 0.5, 0.2])
     assert (result.low.tolist(), result.high.tolist()) == ([1, 0.4, 0.1], [1, 0.8, 0.3])
     summary = summarize(Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability")
     assert (summary.runs, summary.low, summary.high) == (1, None, None)

@@ -116,8 +116,7 @@ def test_pareto_front():
 def test_stored_ladder_is_complete_and_in_order(name):
     ladder, plan = read_ladder(name), PLANS[name]
     assert (ladder.game, ladder.data["games"], ladder.data["seed"]) == (plan.game, plan.games, plan.seed)
-    assert ladder_name(ladder.game) == name
-    assert sorted(ladder.specs) == sorted(plan.rungs)
+    assert (ladder_name(ladder.game), sorted(ladder.specs)) == (name, sorted(plan.rungs))
     for result in ladder.data["results"]:
         assert result["win"] + result["draw"] + result["loss"] == pytest.approx(1)
         assert result["exact"] == ladder.exact
@@ -182,6 +181,5 @@ def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ()))
     make_ladders.main(["tiny", "--out", str(tmp_path)])
     path = tmp_path / "tiny" / "tiny.json"
-    assert capsys.readouterr().out == f"written: {path}\n"
-    assert read_ladder(path).data["games"] == 40
+    assert (capsys.readouterr().out, read_ladder(path).data["games"]) == (f"written: {path}\n", 40)
     assert place("optimal", read_ladder(path), games=40)["rating"]["mean"] > 0

@@ -184,12 +184,10 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
     settings = TextGameConfig(Game(2, 3, 3), illegal=illegal)
     result = evaluate_games("malformed", settings, "random", 8)
     moves = result["moves"]
-    assert moves["illegal_share"] == 1.0
-    assert moves["moves"] == 0
+    assert (moves["illegal_share"], moves["moves"]) == (1.0, 0)
     assert moves["problems"] == {"unknown-cell": moves["answers"]}
     if ends:
-        assert result["losses"]["mean"] == 1.0
-        assert result["forfeits"]["a"] == 8
+        assert (result["losses"]["mean"], result["forfeits"]["a"]) == (1.0, 8)
         assert moves["answers"] == 8 * answers
     else:
         assert "forfeits" not in result

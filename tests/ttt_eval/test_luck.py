@@ -77,8 +77,7 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
         assert [move[1:] for move in early.moves] == [move[1:] for move in account.moves[:2]]
         total = account.start + account.luck + sum(account.changes) + account.forfeit
         assert total == pytest.approx(account.result, abs=1e-12)
-        assert len(account.moves) == len(played.moves)
-        assert account.moves[-1].luck == 0
+        assert (len(account.moves), account.moves[-1].luck) == (len(played.moves), 0)
         if spec != "noise":
             assert account.changes[0] < 1e-9 < account.changes[1] + 2e-9
     assert "in all" in describe_account(account, 1, ("you", "your moves", "its moves"))

@@ -99,8 +99,7 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
         counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
         assert (played.seed, played.episode) == (3, number)
         assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
-        assert played.opening == games[number - swapped].opening
-        assert played.settings == {"openings": "random:2"}
+        assert (played.opening, played.settings) == (games[number - swapped].opening, {"openings": "random:2"})
     assert_array_equal(counted, once.table)
     score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
     assert_array_equal(score.pairs, once.pairs)
@@ -132,8 +131,7 @@ def test_errors(a, pairs, block):
 
 def test_score_sums_by_result_and_by_seat():
     score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
-    assert score.games == 116
-    assert score.table.tolist() == [[15, 25, 18], [16, 28, 14]]
+    assert (score.games, score.table.tolist()) == (116, [[15, 25, 18], [16, 28, 14]])
     assert score.pentanomial.tolist() == [7, 10, 28, 3, 10]
     assert score.rate("wins").mean == pytest.approx(31 / 116)
     assert score.rate("draws").mean == pytest.approx(53 / 116)

@@ -49,8 +49,7 @@ def test_plies_to_the_quickest_win_or_slowest_loss():
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_set_is_complete(name):
     positions, plan = read_proved(name), PLANS[name]
-    assert positions.game == plan.game
-    assert len(positions.proven) == plan.count
+    assert (positions.game, len(positions.proven)) == (plan.game, plan.count)
     assert positions.data["seed"] == plan.seed
     classes = set()
     for position in positions.proven:

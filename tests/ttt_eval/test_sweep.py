@@ -27,8 +27,7 @@ def read(tmp_path, text):
 
 def test_file_describes_all_combinations(tmp_path):
     rows, seeds = read(tmp_path, WHOLE)
-    assert seeds == [0, 1]
-    assert len(rows) == 8
+    assert (seeds, len(rows)) == ([0, 1], 8)
     assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
     assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
     assert sweep.varied_options(rows) == ["games", "epsilon", "layers", "learner"]

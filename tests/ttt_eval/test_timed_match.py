@@ -56,8 +56,7 @@ def test_games_are_those_of_a_match_without_clocks(openings):
 def test_player_without_time_left_loses(tmp_path):
     score, games = play("1+0.1", Slow(0.3), Slow(0.01), Game(4, 4, 4))
     first, second = score.times
-    assert first.lost == 8
-    assert second.lost == 0
+    assert (first.lost, second.lost) == (8, 0)
     assert score.pentanomial.tolist() == [4, 0, 0, 0, 0]
     for game in games:
         loser = 1 - game.result
@@ -68,8 +67,7 @@ def test_player_without_time_left_loses(tmp_path):
     assert len(first.seconds) == 8 * 5
     assert_array_equal(first.seconds.round(6), 0.3)
     append_games(tmp_path / "log.jsonl", games)
-    assert list(read_games(tmp_path / "log.jsonl")) == games
-    assert games[0].settings["clock"] == "1+0.1"
+    assert (list(read_games(tmp_path / "log.jsonl")), games[0].settings["clock"]) == (games, "1+0.1")
     assert games[0].settings["seconds"][0] == games[1].settings["seconds"][1] == [0.3] * 5
     both = score + Score.empty(GAME) + score
     assert (both.games, both.times[0].lost, len(both.times[0].seconds)) == (16, 16, 80)
