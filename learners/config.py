@@ -135,7 +135,7 @@ class LearnerConfig:
         self.check_game(game)
         opponent = opponent or (self.opponent if self.only_opponent else SELF)
         if self.only_opponent and opponent != self.opponent:
-            raise ValueError(f"{self.name} learns from games of {self.opponent} only, not against {opponent}")
+            raise ValueError(f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} out")
         is_pool = opponent.partition(":")[0] == POOL
 
         def build() -> Any:

@@ -52,7 +52,7 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
 @pytest.mark.parametrize(("name", "settings", "game", "opponent", "message"), [
     ("q-learning", {"rewards": "report", "backup": "negamax"}, Game(), "self", 'rewards="unit" or backup="agent"'),
     ("value-net", {"hidden": (3,)}, Game(), "teacher", "activations=.* choose one for each"),
-    ("value-net", {}, Game(), "random", "learns from games of"),
+    ("value-net", {}, Game(), "random", "leave opponent=random out"),
     ("alpha-zero", {}, Game(), "pool:every=5", "alpha-zero learns from games of"),
     ("exact-pg", {}, Game(), "pool:every=5", "exact-pg trains in a loop of its own"),
     ("exact-pg", {"method": "fictitious-play"}, PHANTOM, "self", "needs best responses over views"),
