@@ -83,12 +83,15 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
         run.train(training)
 
 
-def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
-    """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody has chosen."""
+def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -> dict[str, Any]:
+    """Return the ``config.json`` of a new run; print a note if its games are one batch, as nobody has chosen.
+
+    The note begins with ``place``, which tells the runs of a file apart.
+    """
     if not settings.loop and options.games <= options.batch == settings.batch:
         warn(
-            f"all {options.games:,} games are played at the same time, because the batch of {options.learner} is "
-            f"{options.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
+            f"{place}all {options.games:,} games are played at the same time, because the batch of {options.learner} "
+            f"is {options.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
         )
     config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
     return {**config, "versions": versions(), "revision": revision()}

@@ -136,7 +136,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             if sweeps.AGENT in row:
                 units.append(_agent_unit(number, str(row[sweeps.AGENT]), options))
                 continue
-            config = new_run_config(options, settings)
+            config = new_run_config(options, settings, f"run {number + 1} of {path}: ")
         except (ValueError, TypeError, MemoryError) as problem:
             raise cli.UsageError(f"run {number + 1} of {path}: {problem}") from None
         except SystemExit:  # the parser has said why
