@@ -32,7 +32,7 @@ Rate = Annotated[float, Meta(gt=0, le=1)]
 PositiveInt = Annotated[int, Meta(ge=1)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]
 NumProcesses = Annotated[int, Meta(ge=-1)]
-"""-1 for one for each core; 0 is refused where work begins."""
+"""-1 for one for each core; 0 is refused when a training is made."""
 NumThreads = Annotated[int, Meta(ge=1, le=MAX_THREADS)] | Literal["auto"]
 """``"auto"`` for cores / processes."""
 Layers = Annotated[tuple[Annotated[int, Meta(ge=1, le=8192)], ...], Meta(min_length=1, max_length=8)]

@@ -24,7 +24,7 @@ from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
 from ttt_envs.agents.policy import best_moves
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
-from ttt_envs.core.parallel import map_blocks, results_in_order
+from ttt_envs.core.parallel import check_jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, one_ply_ahead
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import AnyGame, visible
@@ -194,6 +194,7 @@ class Imitation(TrainingLoop):
     def __init__(self, learner: ValueNet, games: int, *, seed: int, cluster: str = "", **_: Any) -> None:
         super().__init__(learner, games, 1)
         config, self._seed, self._workers = learner.config, seed, cluster or learner.config.jobs
+        check_jobs(self._workers)  # before a run has a folder
         if games == 0:
             raise ValueError("games=0 gives no training data: choose 1 or more of the teacher's games")
         import_tensorflow(config.name)  # report a missing TensorFlow before games are played

@@ -15,7 +15,7 @@ from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
-from ttt_envs.core.parallel import connect, map_blocks, results_in_order
+from ttt_envs.core.parallel import check_jobs, connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -204,7 +204,7 @@ class SelfPlay(TrainingLoop):
         replay: the latest positions, at most ``config.buffer_size_for(game)``.
 
     Raises:
-        ValueError: numbers out of range, no TensorFlow.
+        ValueError: numbers out of range, of processes too, or no TensorFlow.
     """
 
     learner: AlphaZero
@@ -214,6 +214,7 @@ class SelfPlay(TrainingLoop):
     def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "", **_: Any) -> None:
         super().__init__(learner, games, batch)
         self._seed, self._workers = seed, cluster or learner.config.jobs
+        check_jobs(self._workers)  # before a run has a folder
         if cluster:
             connect(cluster)  # once, not in every step
         config, cells = learner.config, learner.game.cells

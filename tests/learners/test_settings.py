@@ -53,14 +53,14 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
     ("q-learning", {"rewards": "report", "backup": "negamax"}, Game(), "self", 'rewards="unit" or backup="agent"'),
     ("value-net", {"hidden": (3,)}, Game(), "teacher", "activations=.* choose one for each"),
     ("value-net", {}, Game(), "random", "leave opponent=random out"),
+    ("alpha-zero", {"jobs": 0}, Game(), "self", "^jobs=0"),
     ("alpha-zero", {}, Game(), "pool:every=5", "alpha-zero learns from games of"),
     ("exact-pg", {}, Game(), "pool:every=5", "exact-pg trains in a loop of its own"),
     ("exact-pg", {"method": "fictitious-play"}, PHANTOM, "self", "needs best responses over views"),
     ("exact-pg", {}, Game(2, 2, 2), "mcts:simulations=2", "is no function"),
     ("q-learning", {"backup": "negamax"}, PHANTOM, "self", 'choose backup="agent"'),
     ("q-learning", {"values": "afterstate"}, PHANTOM, "self", "needs to know what a move does"),
-    ("q-learning", {}, Game(), "pool:every=0", "every"),
-    ("q-learning", {}, Game(), "pool:age=3", "age"),
+    ("q-learning", {}, Game(), "pool:every=0", "every"), ("q-learning", {}, Game(), "pool:age=3", "age"),
 ])  # fmt: skip
 def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, opponent, message):
     with pytest.raises(ValueError, match=message):
