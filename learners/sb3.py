@@ -452,8 +452,9 @@ class ZipPolicy(Named):
         kind = load_algorithm(str(self), CONFIGS[self.algorithm].algorithm)
         memory = {"buffer_size": 1} if self.algorithm == "dqn" else {}  # and not of a million positions
         place = f"{self.path} cannot be read as a zip of {kind.__name__}, is it there, and of this algorithm?"
-        with RandomState(), name_place(place, (Exception,)):  # a pickle can raise any
-            model = kind.load(self.path, device="cpu", seed=None, **memory)
+        # a pickle can raise any; opened here, because Stable-Baselines3 would add .zip to the name of a missing file
+        with RandomState(), name_place(place, (Exception,)), open(self.path, "rb") as file:
+            model = kind.load(file, device="cpu", seed=None, **memory)
             if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
                 raise TypeError(f"it holds a {type(model.policy).__name__}")
         return as_policy(model, self.game)

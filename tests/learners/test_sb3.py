@@ -251,8 +251,8 @@ def test_zips_play_as_their_models_predict(zipped, tmp_path):
         with pytest.raises(ValueError, match=r"(and of this algorithm\?|which is not of \w+: name its algorithm)"):
             make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
     (tmp_path / "model.zip").write_bytes(b"no zip")
-    for path_, game in ((path, Game(3, 4)), (tmp_path / "model.zip", GAME)):
-        with pytest.raises(ValueError, match=r"choose the game of its training|cannot be read as a zip of "):
+    for path_, game in ((path, Game(3, 4)), (tmp_path / "model.zip", GAME), (tmp_path / "none.zip", GAME)):
+        with pytest.raises(ValueError, match=r"choose the game of its training|read as a zip of (?!.*zip\.zip)"):
             make_policy(f"sb3:{path_},algorithm={algorithm},trust=true", game)
 
 
