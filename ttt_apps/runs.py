@@ -136,8 +136,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             directory.write_config({**state.config, "games": games, "resumed": resumed})
             run.train(training, state.size if training.continues_log else 0)
         elif state.missing:
-            lost = [name for name in state.missing if name not in DERIVED_FILES]
-            if lost:
+            if lost := [name for name in state.missing if name not in DERIVED_FILES]:
                 raise ValueError(
                     f"{directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
                     f"again, with --out {directory} --overwrite"
@@ -316,9 +315,8 @@ class Run:
         """
         exact = self.strength()
         self._write_cost("evaluation")
-        page = write_run_page(self.directory.path, exact)
         print_output(self._describe_unmeasured() if exact is None else describe_strength(exact, self.options))
-        print_status(f"a report to look at: {page}")
+        print_status(f"a report to look at: {write_run_page(self.directory.path, exact)}")
 
     def _describe_training(self, done: Progress) -> str:
         """Describe the results of the training's games, or of the updated policies, and whose they are."""
@@ -331,11 +329,15 @@ class Run:
         )
 
     def _describe_unmeasured(self) -> str:
-        """Say that there are no exact results, and how to sample them: no match is of a phantom game."""
+        """Say what was measured during training, that there are no exact results of the policy, and how to sample them:
+        no match is of a phantom game.
+        """
         if isinstance(self.game, PhantomGame):
             return "its strength is unknown: phantom games of this size are not evaluated"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
-        return f"exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
+        rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
+        measured = f"exactly: {describe_losses(rows[-1])} after {rows[-1]['games']:,} games; other " if rows else ""
+        return f"{measured}exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
 
     def _write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""
