@@ -316,8 +316,7 @@ class SB3Training(TrainingLoop):
 
     def _store(self) -> None:
         """Hand the weights to the learner."""
-        weights = self.model.policy.state_dict().items()
-        arrays = {name: tensor.detach().numpy().copy() for name, tensor in weights}
+        arrays = {name: tensor.detach().numpy().copy() for name, tensor in self.model.policy.state_dict().items()}
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")
         self.learner.from_arrays(arrays)

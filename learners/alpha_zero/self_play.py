@@ -248,8 +248,7 @@ class SelfPlay(TrainingLoop):
         latest = slice(-self.learner.config.buffer_size_for(self.learner.game), None)
         replay = concatenate([self.replay, examples._replace(results=np.zeros(0))])
         self.replay = TrainingExamples(replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results)
-        rng = make_rng(self._seed, SPAWN_REPLAY, self.done.games)
-        policy_loss, value_loss = self.update(self.draw(rng)).tolist()
+        policy_loss, value_loss = self.update(self.draw(make_rng(self._seed, SPAWN_REPLAY, self.done.games))).tolist()
         self.learner.weights = self.net.arrays
         self.done.count(examples.results)
         self.steps += len(examples.value)
