@@ -65,17 +65,18 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     """
     meter = Meter()
     directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
-    if directory.exists() and not options.overwrite:
+    # what has failed or was killed before it has stored anything may begin again
+    files = (file for file in (directory.checkpoint, directory.metrics) if file.is_file() and file.stat().st_size)
+    if directory.exists() and any(files) and not options.overwrite:
         raise UsageError(
             f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
             f"or --overwrite to replace it"
         )
     run = Run(directory, options, settings, game, meter)
-    settings.check_game(game)  # before any work
+    training = run.new_training(options)  # before a folder is made
     if options.exact_games(game):
         with name_place("--exact-every cannot be met, and without it the run is not measured exactly", (MemoryError,)):
             check_measurable(game)
-    training = run.new_training(options)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
