@@ -354,8 +354,8 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._check_reset(EnvLogger.error_state_before_reset)
         state = {name: getattr(self, name) for name in self._STATE}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
-        shown = {} if self.render_mode is None else {"_before": self._before}  # pictures mark the last step
-        return state | shown | self._games.clone(include_rng)
+        picture = {} if self.render_mode is None else {"_before": self._before}  # pictures mark the last step
+        return state | picture | self._games.clone(include_rng)
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
         """Restore a cloned game.

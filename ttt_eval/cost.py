@@ -132,6 +132,6 @@ def processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))
-    name = found.get("model name", platform.machine())
-    return f"{name}, family {found['cpu family']} model {found['model']}" if "cpu family" in found else name
+    fields = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))
+    name = fields.get("model name", platform.machine())
+    return f"{name}, family {fields['cpu family']} model {fields['model']}" if "cpu family" in fields else name

@@ -145,7 +145,7 @@ class Gomocup(ClockedPolicy):
             raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
 
     @cached_property
-    def _kept(self) -> GomocupPlayer:
+    def _player(self) -> GomocupPlayer:
         """The player of :meth:`probabilities`. It refers to a copy of this policy, with which its engine thus ends."""
         return replace(self).player()
 
@@ -159,9 +159,9 @@ class Gomocup(ClockedPolicy):
             Forfeit: a position is forfeited.
             ValueError: the engine cannot be started.
         """
-        self._kept.remaining_s.clear()
+        self._player.remaining_s.clear()
         slots, rng = np.arange(len(boards.mover)), rng or np.random.default_rng()
-        return np.eye(self.game.cells)[self._kept.act(boards, slots, rng)]
+        return np.eye(self.game.cells)[self._player.act(boards, slots, rng)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings: a copy starts an engine of its own."""

@@ -253,8 +253,8 @@ def _resolve(spec: Spec) -> Any:
     if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
         return load_object(spec.name)
     missing = f"there is no policy and no module {module!r}" if ":" in spec.name else f"there is no policy {module!r}"
-    known = [*POLICIES, module.replace(" ", ":", 1)] if module.partition(" ")[0] in POLICIES else POLICIES
-    raise ValueError(f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), known)}")
+    names = [*POLICIES, module.replace(" ", ":", 1)] if module.partition(" ")[0] in POLICIES else POLICIES
+    raise ValueError(f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}")
 
 
 def _distrust(value: str, rule: str) -> str:

@@ -39,7 +39,7 @@ def install_command(extra: str) -> str:
     """
     if (ROOT / "setup.cfg").is_file():
         return f'pip install -e "{ROOT}[{extra}]"'
-    records = (found.read_text("direct_url.json") for found in importlib.metadata.distributions(name="ttt_envs"))
+    records = (dist.read_text("direct_url.json") for dist in importlib.metadata.distributions(name="ttt_envs"))
     place = re.search(r'"url": *"(file:[\w/.:%~+-]+)"', next(records, None) or "")  # nothing that a shell expands
     return f'pip install "ttt_envs[{extra}]{f" @ {place[1]}" if place else ""}"'
 
