@@ -37,8 +37,8 @@ FUZZ_SCALE ?= 1
 
 DEMO_LEARNERS := naive-mc q-learning q-net alpha-zero
 
-# $(call count_lines,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
-count_lines = test ! -e .git || $(1)/python tools/count_lines.py
+# $(call count_nodes,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
+count_nodes = test ! -e .git || $(1)/python tools/count_nodes.py
 
 .PHONY: demo test test-more lint unit more quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions bench-scores \
 	docs notebooks play-page pictures clean check-venv check-quick
@@ -60,7 +60,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(call count_lines,$(BIN))
+	$(call count_nodes,$(BIN))
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not more and not slow"
@@ -78,7 +78,7 @@ quick-lint:
 	$(QUICK)/bin/ruff check .
 	$(QUICK)/bin/ruff format --check .
 	$(QUICK)/bin/lint-imports
-	$(call count_lines,$(QUICK)/bin)
+	$(call count_nodes,$(QUICK)/bin)
 	$(QUICK)/bin/mypy --ignore-missing-imports --allow-subclassing-any --no-warn-unused-ignores
 
 quick-unit:
