@@ -27,6 +27,7 @@ def test_layout_types_names_and_comments_are_free():
     packed = "def f(x): return g(x) if x else h(x)"
     airy = (
         "def long_name(\n    argument: int,\n) -> int:\n"
-        '    """Return it."""\n    return (\n        g(argument)  # why\n        if argument\n        else h(argument)\n    )\n'
+        '    """Return it."""\n    return (\n        g(argument)  # why\n'
+        "        if argument\n        else h(argument)\n    )\n"
     )
     assert COUNT_NODES["count_nodes"](packed) == COUNT_NODES["count_nodes"](airy)
