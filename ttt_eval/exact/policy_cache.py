@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 from ttt_envs.graph.layers import query_policy
+from ttt_eval.policy_identity import policy_identity
+
+Made = TypeVar("Made")
 
 MAX_CACHE_BYTES = 1 << 28
 """Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again."""
@@ -82,16 +87,29 @@ def cached(policy: Policy, game: AnyGame) -> Policy:
 
 
 def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
-    """Return a policy; that of a spec string is made once per process, because making it may take longer than its use.
+    """Return a policy; that of a spec string is made once per process and identity (:func:`policy_identity`), because
+    making it may take longer than its use.
 
     Raises:
         ValueError: an unknown policy.
     """
-    if not isinstance(policy, str):
-        return make_policy(policy, game)
-    return _make_once(game, policy, trusted())
+    return make_policy(policy, game) if not isinstance(policy, str) else make_once(make_policy, policy, game)
+
+
+def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Made:
+    """Return ``make(spec, game)``, made once per process as long as the files on which the policy depends stay.
+
+    Args:
+        make: a module-level function.
+        spec: of a policy.
+        game: the game.
+
+    Raises:
+        Exception: as ``make``.
+    """
+    return cast("Made", _make_once(make, spec, game, trusted(), policy_identity(spec)))
 
 
 @lru_cache(maxsize=32, typed=True)  # a FromFile is another spec than an equal string
-def _make_once(game: AnyGame, spec: str, _trusts_files: bool) -> Policy:
-    return make_policy(spec, game)
+def _make_once(make: Callable[[str, Any], Any], spec: str, game: AnyGame, _trusts_files: bool, _identity: str) -> Any:
+    return make(spec, game)

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta, Struct, convert, to_builtins
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.agents.specs import FromFile
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
@@ -276,7 +276,7 @@ def rate_policy(
     """
     check_games(games, least=2)
     game, specs = ladder.game, ladder.specs
-    players = [make_policy(spec, game) for spec in (policy, *specs)]
+    players = [make_policy_once(game, spec) for spec in (policy, *specs)]
     identity = policy_identity(policy)
     small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
     exact = small and all(player.pure for player in players)

@@ -10,7 +10,6 @@ AIVAT: a new variance reduction technique for agent evaluation in imperfect info
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Protocol, cast
 
 import numpy as np
@@ -18,11 +17,11 @@ import numpy as np
 from baselines.exact import Optimal
 from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import Boards, PositionValues, base_3
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
+from ttt_eval.exact.policy_cache import make_once, make_policy_once
 
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""
@@ -54,7 +53,7 @@ def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | Non
     Raises:
         ValueError: an unknown policy, one of another game or without values, a board too large for exact values.
     """
-    return _cached_correction(spec, game) if isinstance(spec, str) else LuckCorrection(game, spec)
+    return make_once(_make_correction, spec, game) if isinstance(spec, str) else LuckCorrection(game, spec)
 
 
 def check_correction(spec: str, game: Game) -> str:
@@ -68,8 +67,7 @@ def check_correction(spec: str, game: Game) -> str:
     return spec
 
 
-@lru_cache(maxsize=4)
-def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
+def _make_correction(spec: str, game: Game) -> LuckCorrection | None:
     if spec == OFF:
         return None
     if spec == EXACT:
@@ -79,7 +77,7 @@ def _cached_correction(spec: str, game: Game) -> LuckCorrection | None:
                 f"with the values of a policy, such as run:PATH, or choose off"
             )
         return LuckCorrection(game, Optimal(game))
-    policy = make_policy(spec, game)
+    policy = make_policy_once(game, spec)
     if policy.values is None:
         raise ValueError(
             f"{spec} has no values of positions to correct luck with: choose exact, a run with values such as one of "

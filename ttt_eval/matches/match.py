@@ -18,13 +18,13 @@ from uuid import uuid4
 import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, PositionValues, distinct_boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
+from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.matches.games import Move, PlayedGame
 from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues, make_correction
 from ttt_eval.matches.openings import Openings
@@ -100,7 +100,7 @@ class MatchSettings:
         """
         make_correction(self.luck_correction, self.game)
         for player in self.players:
-            make_policy(player, self.game)
+            make_policy_once(self.game, player)
         return {str(player): policy_identity(str(player)) for player in self.players}
 
 
@@ -290,7 +290,7 @@ class TimedGames(Player):
 class Call:
     """One call that plays blocks of a match: each process makes what its blocks share once, for the last call only.
 
-    Making a policy may take longer than playing a block, and its file may change between calls.
+    So all games of a call have the same policies, even if a file changes meanwhile.
     """
 
     match: MatchSettings = field(compare=False)
@@ -310,7 +310,8 @@ class _Shared(NamedTuple):
 def _prepare(call: Call) -> _Shared:
     """Return what the blocks of a match share; in a timed match, compile what both players need for a move."""
     match = call.match
-    policies, values = [make_policy(player, match.game) for player in match.players], list[PositionValues | None]()
+    policies = [make_policy_once(match.game, player) for player in match.players]
+    values = list[PositionValues | None]()
     correction, slots = make_correction(match.luck_correction, match.game), np.zeros(1, np.int64)
     for policy in policies:
         values.append(None if correction is None or match.clock else correction.expected_values(policy))
