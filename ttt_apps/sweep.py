@@ -22,7 +22,7 @@ from ttt_apps.train_options import Options, folder_name, parse_options
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
-from ttt_envs.core.files import read_bounded, write_atomically
+from ttt_envs.core.files import make_subfolder, read_bounded, write_atomically
 from ttt_envs.core.packages import ROOT
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
@@ -91,8 +91,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
-        runs = folder / RUNS
-        work = partial(train_unit, None if isinstance(workers, str) else str(runs.absolute()), provenance)
+        work = partial(train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance)
         with cli.report_interrupt(folder), cli.bar("training runs") as progress:
             numbers = collect_results(
                 work,
@@ -101,7 +100,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 provenance,
                 jobs=workers,
                 other_files=(RESULT, TABLE, REPORT),
-                postprocess=partial(_write_files, runs),
+                postprocess=partial(_write_files, folder),
                 progress=progress,
             )
         results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
@@ -115,7 +114,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         self.show_folder(
             folder / RESULT,
             cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
-            others=[folder / TABLE, runs],
+            others=[folder / TABLE, folder / RUNS],
         )
 
 
@@ -177,11 +176,11 @@ def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
     }
 
 
-def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
+def train_unit(study: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
     """Train a run in a separate process and evaluate it, or evaluate an agent.
 
     Args:
-        runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
+        study: folder of the sweep; None on a machine without it: then the result includes the run's files.
         provenance: of the sweep.
         unit: of :func:`sweep_units`.
 
@@ -192,13 +191,13 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
         game = game_from_dict(unit["game"])  # agent and opponent are those of a file
         agent = make_policy(FromFile(unit[sweeps.AGENT]), game)
         return {"numbers": measure_policy(game, agent, FromFile(unit["opponent"]))}
-    with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
-        run = RunDirectory(Path(folder, unit["name"]))
+    with tempfile.TemporaryDirectory() if study is None else nullcontext(study) as folder:
+        run = RunDirectory(make_subfolder(Path(folder), f"{RUNS}/{unit['name']}"))
         packages = {name: version for name, version in provenance.items() if name != "code"}
         config = {**unit["config"], "versions": packages}
         train_in_subprocess(config, run)
         result: dict[str, Any] = {"numbers": measure_run(run, config)}
-        if runs is None:
+        if study is None:
             paths = [run.path / name for name in TRANSFERRED_FILES]
             result["files"] = {path.name: read_bounded(path) for path in paths if path.exists()}
         return result
@@ -222,13 +221,14 @@ def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, fl
     return exact.measures | {f"score_against_{opponent}": result.score for opponent, result in exact.results.items()}
 
 
-def _write_files(runs: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
+def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     """Write the files that came with a result; return the numbers to store."""
-    for name, content in result.get("files", {}).items():
-        (runs / unit["name"]).mkdir(parents=True, exist_ok=True)
-        write_atomically(runs / unit["name"] / name, lambda file, content=content: file.write(content))
-    if "files" in result and not unit["config"]["no_report"]:
-        report_run(runs / unit["name"])
+    if "files" in result:
+        run = make_subfolder(folder, f"{RUNS}/{unit['name']}")
+        for name, content in result["files"].items():
+            write_atomically(run / name, lambda file, content=content: file.write(content))
+        if not unit["config"]["no_report"]:
+            report_run(run)
     return result["numbers"]
 
 
@@ -252,7 +252,6 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     Raises:
         ValueError: a run of other settings is there, or the process failed.
     """
-    run.path.mkdir(parents=True, exist_ok=True)
     if not run.exists():
         run.write_config(config)
     stored, requested = run.read_config(), json.loads(json.dumps(config))

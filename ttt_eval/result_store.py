@@ -192,8 +192,9 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
     """
     if not path.exists():
         return {}
+    text = read_bounded(path).decode(errors="replace")
     try:
-        head, *lines = read_bounded(path).decode(errors="replace").splitlines()
+        head, *lines = text.splitlines()
         stored = dict(**parse_json(head)["provenance"])
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path} does not begin with its provenance: choose another folder, or remove it") from None

@@ -114,6 +114,19 @@ def test_killed_sweep_resumes_and_completes_its_runs(once, tmp_path):
     assert not run.read_state().missing
 
 
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("level", ["runs", "runs/0001-q-learning-3x3-3-seed0"])
+def test_sweep_writes_nothing_through_a_linked_folder(level, tmp_path, capsys):
+    (tmp_path / "tiny.toml").write_text(SWEEP)
+    (tmp_path / "outside").mkdir()
+    path = tmp_path / "out" / level
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "outside")
+    words = ("--sweep", tmp_path / "tiny.toml", "--out", tmp_path / "out", "--quiet")
+    assert f"{path.name} is a link" in error_of(capsys, train.main, *words)
+    assert not list((tmp_path / "outside").iterdir())
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of this system have other meanings")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):

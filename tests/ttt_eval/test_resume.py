@@ -104,3 +104,34 @@ def test_killed_work_continues_to_the_same_files(name, moments, whole, tmp_path)
         assert files(folder) == expected
         for path, lines in before.items():  # what was done is not done again
             assert stored_lines(folder)[path][: len(lines)] == lines
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_nothing_is_written_through_a_link(name, tmp_path):
+    """Linked results are replaced; linked units, and linked folders within, are refused, also where all is done."""
+    folder, outside = tmp_path / "results", tmp_path / "outside"
+    outside.mkdir()
+    WORK[name](folder)
+    (folder / UNITS).rename(outside / UNITS)
+    for path in [path for path in folder.iterdir() if path.is_file()]:
+        path.rename(outside / path.name)
+        path.symlink_to(outside / path.name)
+    before = contents(outside)
+    WORK[name](folder)
+    assert contents(outside) == before
+    for path in [folder / UNITS, *(path for path in folder.iterdir() if path.is_dir())]:
+        place = tmp_path / path.name
+        path.rename(place)
+        path.symlink_to(place)
+        if place.is_dir():
+            (place / "seed-0.npz").rename(place / "seed-0.npz01234567.tmp")  # of a killed writer
+        before = contents(tmp_path)
+        with pytest.raises(ValueError, match=f"{path.name} is a link"):
+            WORK[name](folder)
+        assert contents(tmp_path) == before
+        path.unlink()
+        place.rename(path)

@@ -63,6 +63,28 @@ def write_json(path: Path, data: Any) -> None:
     write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
 
 
+def make_subfolder(folder: Path, name: str) -> Path:
+    """Return the folder ``name`` within a folder that a program writes in; what is missing is made.
+
+    Args:
+        folder: a folder of the caller's choice, which may be reached through links.
+        name: names of one or more levels within it, such as ``runs/first``.
+
+    Raises:
+        ValueError: a level within ``folder`` is a link, or no folder.
+    """
+    path = folder
+    path.mkdir(parents=True, exist_ok=True)
+    for part in Path(name).parts:
+        path = path / part
+        with suppress(FileExistsError):
+            path.mkdir()
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            kind = "a link" if path.is_symlink() else "no folder"
+            raise ValueError(f"{path} is {kind}, and files are written to folders within {folder} only: move it away")
+    return path
+
+
 def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:
     """Remove temporary files left in a folder by killed processes that wrote files of the given names.
 

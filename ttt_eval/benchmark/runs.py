@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import make_subfolder, write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
 from ttt_eval.benchmark.submission import FILE, Cost, Run, Submission, encode_record, join_runs, tabulate
@@ -111,8 +111,8 @@ def run_benchmark(
 
     Raises:
         ValueError: a number of steps that is too small, another process works in the folder, it has the submission of
-            another agent or runs of other steps or provenance, a finished run is missing, or the agent fails
-            to be one.
+            another agent or runs of other steps or provenance, a folder in it is a link, a finished run is missing, or
+            the agent fails to be one.
     """
     if submission.steps and submission.steps < MIN_STEPS:
         raise ValueError(f"{submission.steps} is no number of steps of a run: choose {MIN_STEPS} or more")
@@ -122,8 +122,11 @@ def run_benchmark(
         return folder / f"{unit['task']}/seed-{unit['seed']}.npz"
 
     def write(unit: Unit, arrays: dict[str, Any]) -> None:
+        make_subfolder(folder, unit["task"])
         write_atomically(file_of(unit), lambda file: np.savez_compressed(file, **arrays))
 
+    for path in folder.glob("*/seed-*.npz*"):  # those of other calls and unfinished files too
+        make_subfolder(folder, path.parent.name)
     files = [file_of(unit) for unit in runs]
     settings: dict[str, Any] = {"agent": agent, "max_steps": submission.steps, "every": every}
     collect_results(

@@ -59,6 +59,8 @@ MAX_GAMES = 1_000_000
 """Maximum number of games against a rung."""
 MAX_WORST_POSITIONS = 5
 """Number of worst positions reported."""
+MAX_RATING = 10_000
+"""Maximum distance of a rung's rating from that of ``random``; the expected scores of more would overflow."""
 _CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
@@ -190,11 +192,14 @@ class _Cost(Struct):
     own_bytes: float
 
 
+_Rating = Annotated[float, Meta(ge=-MAX_RATING, le=MAX_RATING)]
+
+
 class _Rung(Struct):
     spec: str
-    rating: float
-    low: float
-    high: float
+    rating: _Rating
+    low: _Rating
+    high: _Rating
     cost: _Cost
     exploitability: float | None = None
     regret: float | None = None
