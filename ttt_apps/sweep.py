@@ -18,7 +18,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import compared_policies, new_run_config, report_run
-from ttt_apps.train_options import Options, folder_name, parse_options
+from ttt_apps.train_options import Options, folder_name, options_from_values
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
@@ -129,7 +129,8 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
         try:
             if ":" in str(row.get("learner", "")) and not trusted():
                 raise cli.UsageError(f"learner {row['learner']} is a class outside this package: add --trust to run it")
-            options, settings = parse_options(_command_words(row), "train.py")
+            values = {name: value for name, value in row.items() if name != sweeps.AGENT}
+            options, settings = options_from_values(values)
             if isinstance(game := options.game(), PhantomGame):
                 check_cells(game)  # which is how its policies are measured
             if sweeps.AGENT in row:
@@ -147,18 +148,6 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
             units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed, **own}})
     return units
-
-
-def _command_words(row: Mapping[str, Any]) -> list[str]:
-    """Return the words of train.py for a row: a flag at its default has none, and any other false is ``--no-NAME``."""
-    options: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, bool):
-            if value is not getattr(Options, name.replace("-", "_"), None):
-                options[name if value else f"no-{name}"] = True
-        elif name != sweeps.AGENT:
-            options[name] = value
-    return sweeps.to_command_line(options)
 
 
 def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:

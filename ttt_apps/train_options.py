@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,6 +16,7 @@ from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.training import POOL, check_counts
 from ttt_apps import cli
 from ttt_envs.envs.config import SELF
+from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
@@ -116,8 +117,13 @@ def choose(words: Sequence[str], prog: str) -> Choice:
     return tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)[0]
 
 
-def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConfig]:
+def parse_options(words: Sequence[str], prog: str, *, flags: bool = True) -> tuple[Options, LearnerConfig]:
     """Parse the options and settings of a training.
+
+    Args:
+        words: of the command line.
+        prog: name of the program.
+        flags: whether a truth value is ``--NAME`` or ``--no-NAME``; else it is ``--NAME True`` or ``--NAME False``.
 
     Raises:
         ValueError: no such learner, or one without settings of its source.
@@ -131,9 +137,10 @@ def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConf
         choice.learner, choice.opponent, phantom=choice.phantom != "no", source=choice.settings == "report"
     )
     flat: Any = tyro.conf.OmitArgPrefixes
+    style: Any = flat if flags else tyro.conf.FlagConversionOff
     joined: Any = dataclasses.make_dataclass(
         "Train",
-        [("run", flat[Options]), ("settings", flat[load_learner(choice.learner)])],
+        [("run", flat[style[Options]]), ("settings", flat[style[load_learner(choice.learner)]])],
         namespace={"__doc__": cli.GLOBAL},  # the help of the options tells the rest
         frozen=True,
     )
@@ -141,6 +148,38 @@ def parse_options(words: Sequence[str], prog: str) -> tuple[Options, LearnerConf
     if parsed.run.trust:
         cli.trust_files()
     return parsed.run, parsed.settings
+
+
+def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConfig]:
+    """Return the options and settings of a training from values by name, as in a file.
+
+    Args:
+        values: by name with dashes; ``no-NAME`` of a truth value is the opposite of ``NAME``. What is given holds also
+            where it is a default, against the parameters of a ``game`` by name.
+
+    Raises:
+        ValueError, SystemExit: as :func:`parse_options`.
+    """
+    kinds = Options, load_learner(str(values.get("learner", Options.learner)))
+    names = {field.name.replace("_", "-") for kind in kinds for field in dataclasses.fields(kind)}
+    given = dict[str, Any]()
+    for name, value in values.items():
+        if isinstance(value, bool) and name not in names and name.startswith("no-"):
+            given[name.removeprefix("no-")] = not value
+        else:
+            given[name] = value
+    preset = cli.PRESETS.get(str(given.get("game")))
+    if preset is not None:
+        game = Game.of_size(**preset)
+        usual = {"size": f"{game.rows}x{game.columns}", **game.variants}
+        if "size" not in given:  # another board has its own default
+            usual["win-length"] = game.win_length
+        del given["game"]
+        given = {**usual, **given}
+    words = list[str]()
+    for name, value in given.items():
+        words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return parse_options(words, "train.py", flags=False)
 
 
 def default_options(
