@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from msgspec import Meta, Struct, field, toml
+from msgspec import Meta, Struct, convert, field, toml
 
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import closest_names, name_place
 from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_eval.metrics import metric
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
 
 
-class _Parts(Struct, forbid_unknown_fields=True):
+class _Parts(Struct):
     seeds: Annotated[int, Meta(ge=1, le=MAX_RUNS)] | Annotated[list[Seed], Meta(min_length=1, max_length=MAX_RUNS)] = 1
     fixed: dict[Name, Value] = {}
     grid: dict[Name, list[Word | list[Word]]] = {}
@@ -64,10 +64,13 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
         ValueError: no file, or an invalid one.
     """
     try:
-        with name_place(f"{path} is no sweep as docs/scale.md describes it"):
-            parts = toml.decode(read_bounded(path, MAX_FILE_BYTES), type=_Parts)
+        with name_place(f"{path} is no sweep (see train.py --sweep FILE --help)"):
+            data: dict[str, Any] = toml.decode(read_bounded(path, MAX_FILE_BYTES))
+            for name in data.keys() - set(_Parts.__struct_fields__):
+                raise ValueError(f"{name!r} is no part of one: {closest_names(name, _Parts.__struct_fields__)}")
+            parts = convert(data, _Parts)
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
+        raise ValueError(f"there is no file {path}: train.py --sweep FILE --help describes one") from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
     count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
     if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):

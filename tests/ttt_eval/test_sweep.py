@@ -60,6 +60,15 @@ def test_invalid_files_are_rejected(text, tmp_path):
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"), [("seed = 1", "did you mean 'seeds'"), ("epsilon = 0.1", "'fixed', 'grid', 'runs', 'seeds'")]
+)
+def test_an_unknown_part_has_a_hint_that_needs_no_checkout(text, hint, tmp_path):
+    with pytest.raises(ValueError, match=hint) as problem:
+        read(tmp_path, text)
+    assert "docs/" not in str(problem.value)
+
+
 def test_runs_are_aggregated_over_seeds(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     runs = [
