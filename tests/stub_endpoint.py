@@ -50,7 +50,8 @@ class Stub:
     """The state of a stub: its model, its faults, and the bodies that it has answered.
 
     ``model`` is one of MOVES; "malformed", which never names a move; or "half-malformed", which names a taken or an
-    unknown cell in some positions, also when it is asked again. ``faults`` are used up one by one, before an answer.
+    unknown cell in some positions, also when it is asked again. ``faults`` are used up one by one, before an answer; a
+    function replies itself, by the handler that it is given.
     """
 
     def __init__(self, game, faults=(), delay_s=0.0):
@@ -89,7 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(stub.delay_s)
         with stub.lock:
             stub.at_once -= 1
-        if fault == "close":
+        if callable(fault):
+            fault(self)
+        elif fault == "close":
             self.close_connection = True
             self.connection.close()
         elif key != f"Bearer {KEY}" or isinstance(fault, int):

@@ -1,5 +1,6 @@
 """Language models as players: models that play by known policies, asked directly or through a stub endpoint."""
 
+import gzip
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import gymnasium
@@ -214,6 +216,7 @@ def test_samples_of_a_model_with_temperature_are_asked_separately():
 @needs_client
 def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setitem(sys.modules, "httpx", None)  # which newer clients do not bring
     settings, faults = TextGameConfig(SMALL), [429, 500, 503, "close", "close", 502]
     with serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url), open_answers(tmp_path / "answers") as answers:
         ask, games = make_ask(f"{url}/chat/completions", concurrency=3), make_games(settings, 8)
@@ -242,6 +245,62 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
         with pytest.raises(ValueError, match=url):
             kept.extend(make_ask(url, 2)({key: body, "later": body}))
     assert len(kept) == len(stub.answered) == 1
+
+
+def reply_with(status, parts, *headers):
+    """A fault: a reply of parts without a known length, as far as they are read; with the number of bytes sent."""
+    sent = []
+
+    def reply(handler):
+        handler.send_response(status)
+        for header in (("content-type", "application/json"), ("connection", "close"), *headers):
+            handler.send_header(*header)
+        handler.end_headers()
+        handler.close_connection = True
+        with suppress(OSError):
+            for part in parts():
+                sent.append(handler.wfile.write(part))
+
+    return reply, sent
+
+
+def blanks():
+    yield from (b" " * (1 << 16) for _ in range(1 << 10))
+
+
+def packed_blanks():
+    yield gzip.compress(b" " * (1 << 26))
+
+
+def slow_blanks():
+    for _ in range(60):
+        yield b" "
+        time.sleep(0.05)
+
+
+@needs_client
+@pytest.mark.parametrize(
+    ("status", "parts", "header", "message"),
+    [
+        (200, blanks, (), "more than 8 MiB"),
+        (400, blanks, (), "more than 8 MiB"),
+        (302, blanks, ("location", "/v1"), "more than 8 MiB"),
+        (200, packed_blanks, ("content-encoding", "gzip"), "is compressed"),
+        (200, slow_blanks, (), "no reply within 0.3 s.*--timeout"),
+    ],
+    ids=["endless", "endless error", "endless redirect", "compressed", "slow"],
+)
+def test_replies_are_bounded_in_size_and_time(status, parts, header, message, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr("ttt_eval.language_models.asking.RETRIES", 0)
+    key, body = Sampling("optimal").request([{"role": "user", "content": ""}])
+    fault, sent = reply_with(status, parts, *[header] * bool(header))
+    with serve_stub(SMALL, faults=[fault]) as (stub, url), pytest.raises(ValueError, match=message):
+        dict(make_ask(url, 1, timeout_s=0.3 if parts is slow_blanks else 60)({key: body}))
+    assert stub.attempts == 1
+    assert sum(sent) < 1 << 25
+    assert len(sent) < 1 << 10
+    assert parts is not slow_blanks or len(sent) < 60
 
 
 @needs_client

@@ -22,7 +22,7 @@ from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import parse_json, write_atomically, write_json
 from ttt_envs.text.text_game import TextGameConfig
-from ttt_eval.language_models.asking import Interview, Sampling, make_ask, open_answers
+from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
 from ttt_eval.result_store import RESULT
@@ -75,6 +75,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
     concurrency: cli.Positive = 8
     """maximum number of requests at a time"""
+    timeout: cli.Positive = TIMEOUT_S
+    """maximum time of a reply in seconds, to its end; one that takes longer is requested again, up to six times"""
     luck_correction: Annotated[cli.TextOption, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
     """value function that corrects the luck of games; default: exact with skips on boards of up to 12 cells, else
     off"""
@@ -108,7 +110,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
                 usage["cost"] = sum(costs) / 1e6
             cli.show(usage, cli.facts_table(usage, title="estimates, at most for answers"), json=self.json)
             return
-        ask = make_ask(self.endpoint, self.concurrency) if self.endpoint else None
+        ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))

@@ -10,6 +10,9 @@ import hashlib
 import json
 import os
 import re
+import sys
+import time
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +29,10 @@ MAX_SEED = 2**31
 """Seeds are sent modulo this: some endpoints read 32 bits."""
 RETRIES = 6
 """Maximum number of further attempts after a failure that may pass; the client waits longer before each."""
+MAX_REPLY_BYTES = 1 << 23
+"""Maximum size of a reply in bytes: it is asked for uncompressed, and read no further."""
+TIMEOUT_S = 600
+"""Default maximum time of a reply, to its end, in seconds."""
 MAX_QUOTED_LENGTH = 4_000
 """Maximum number of characters of an illegal answer that are shown to the model again: the last ones."""
 
@@ -153,25 +160,26 @@ def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
 # Asking
 
 
-def make_ask(url: str, concurrency: int) -> Ask:
+def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
     """Return what sends requests to an endpoint with OpenAI's chat completions, through the client ``openai``.
 
     The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests after failures that may
-    pass.
+    pass, such as a reply that takes too long.
 
     Args:
         url: address of the endpoint, with or without ``/chat/completions``.
         concurrency: maximum number of requests at a time.
+        timeout_s: maximum time of a reply, to its end, in seconds.
 
     Raises:
         ValueError: ``openai`` is not installed, an address that is none or holds a password, a key that is none, or
             nothing listens there.
     """
     try:
-        import httpx
         import openai
     except ImportError:
         raise ValueError(f"a language model needs openai: {install_command('llm')}") from None
+    http: Any = sys.modules[str(openai.DefaultHttpxClient.__base__.__module__)]  # httpx, or its successor httpx2
     if not re.fullmatch(r"(?i)https?://[^/?#@]+(/[^?#]*)?", url):
         public = re.split("[?#]", url.rpartition("@")[2])[0]  # no user, and no query, which may be secret
         raise ValueError(
@@ -181,12 +189,47 @@ def make_ask(url: str, concurrency: int) -> Ask:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     if not re.fullmatch("[!-~]+", key):  # in a header it would fail late, with a message that quotes it
         raise ValueError("the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters")
-    with suppress(httpx.HTTPError):  # of another kind
+    with suppress(http.HTTPError):  # of another kind
         try:
-            httpx.head(url, timeout=10)
-        except (httpx.ConnectError, httpx.InvalidURL) as problem:  # the client would repeat its requests
+            http.head(url, timeout=10)
+        except (http.ConnectError, http.InvalidURL) as problem:  # the client would repeat its requests
             raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
-    client = openai.OpenAI(base_url=url.removesuffix("/chat/completions"), api_key=key, max_retries=RETRIES)
+
+    def read_reply(response: Any) -> None:
+        """Read a reply within the limits of size and time; one beyond the former becomes a refusal."""
+        reply = bytearray()
+        is_plain = response.headers.get("content-encoding", "identity") == "identity"
+        try:
+            for part in response.stream if is_plain else ():
+                reply += part
+                if len(reply) > MAX_REPLY_BYTES:
+                    break
+                if time.monotonic() > response.request.extensions["end"]:
+                    raise http.ReadTimeout("the reply takes too long")
+        finally:
+            response.stream.close()
+        refusal = ""
+        if not is_plain:
+            refusal = "its reply is compressed, which was not asked for"
+        elif len(reply) > MAX_REPLY_BYTES:
+            refusal = f"its reply has more than {MAX_REPLY_BYTES >> 20} MiB"
+        if refusal:
+            reply[:] = json.dumps({"error": {"message": refusal}}).encode()
+            response.status_code = 413  # too large: no failure that may pass
+            response.headers.pop("content-encoding", None)
+        response.stream = http.ByteStream(bytes(reply))
+
+    def set_end(request: Any) -> None:
+        request.extensions["end"] = time.monotonic() + timeout_s
+
+    client = openai.OpenAI(
+        base_url=url.removesuffix("/chat/completions"),
+        api_key=key,
+        max_retries=RETRIES,
+        timeout=timeout_s,
+        default_headers={"accept-encoding": "identity"},
+        http_client=openai.DefaultHttpxClient(event_hooks={"request": [set_end], "response": [read_reply]}),
+    )
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
         failures = list[str]()
@@ -199,6 +242,9 @@ def make_ask(url: str, concurrency: int) -> Ask:
             except (openai.OpenAIError, ValueError) as problem:
                 reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
                 advice = "correct its address, --model or the key in OPENAI_API_KEY, and run the same command again"
+                if isinstance(problem, openai.APITimeoutError):
+                    reason = f"no reply within {timeout_s:g} s"
+                    advice = "run the same command again, with a longer --timeout or a smaller --max-tokens"
                 failures.append(f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): {advice}")
             return None
 
@@ -207,6 +253,7 @@ def make_ask(url: str, concurrency: int) -> Ask:
         if failures:
             raise ValueError(failures[0])
 
+    weakref.finalize(ask, client.close)
     return ask
 
 
