@@ -19,7 +19,7 @@ from processes import ROOT, python_path, run_python
 from stub_endpoint import KEY, MOVES, Stub, answers_badly, serve_stub
 
 from baselines.exact import solve
-from ttt_apps import evaluate
+from ttt_apps import cli, evaluate
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text
@@ -405,6 +405,8 @@ def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
     prompts = len(reachable_positions(Game(2, 3, 3)).mover) + 2 * 6
     assert (result["prompts"], result["completion_tokens"]) == (prompts, 1024 * prompts)
     assert result["cost"] == pytest.approx((result["prompt_tokens"] + 2 * 1024 * prompts) / 1e6)
+    evaluate.main(command(tmp_path, "--games=4", "--positions=all", "--dry-run", "--price", "1", "2"))
+    assert "cost at most, in the currency of --price" in " ".join(capsys.readouterr().out.split())
     assert 100 * prompts < result["prompt_tokens"] < 400 * prompts
     assert not list(tmp_path.iterdir())
 
@@ -413,13 +415,25 @@ def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
 def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve_stub(Game(2, 3, 3)) as (_, url):
-        words = ["--endpoint", url, "--games", "4", "--positions", "all", "--illegal", "random"]
+        words = ["--endpoint", url, "--games", "4", "--positions", "all", "--illegal", "random", "--price", "1", "2"]
         data = json_of(capsys, *command(tmp_path, *words))
         evaluate.main(command(tmp_path, *words))
-    assert "answers 0" in " ".join(capsys.readouterr().out.split())
+    usage, positions = data["new"], data["positions"]
+    assert usage["cost"] == pytest.approx((100 + 2 * 7) * usage["answers"] / 1e6)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "answers 0" in printed
+    assert "cost, in the currency of --price 0" in printed
     page = (tmp_path / "out" / "report.html").read_text()
-    for text in ("exploitability", "score against optimal", "Blunders", f"--answers {tmp_path}"):
+    for text in ("exploitability", "score against optimal", "lost most value", f"--answers {tmp_path}"):
         assert text in page
+    values = positions["exact"]["regret"], positions["moves"]["regret"], positions["moves"]["blunders"]
+    assert values[0] != values[1]
+    for name, value in zip(
+        ("regret in self-play", "mean loss of a move", "moves that lose value"), values, strict=True
+    ):
+        assert f"{name} {cli.format_value(value)}" in printed
+        assert name in page
+    assert "lunders" not in page
     assert json.loads((tmp_path / "out" / RESULT).read_text())["games"] == data["games"]
 
 

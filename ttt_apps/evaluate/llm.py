@@ -50,9 +50,10 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
     prompts: Annotated[cli.OptionalPath, tyro.conf.arg(metavar="FILE.jsonl"), cli.ONE_OF] = None
     """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
     dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print the number of prompts and of tokens, with --price what they cost, and stop"""
+    """print the number of prompts and of tokens, with --price what they cost at most, and stop"""
     price: Annotated[tuple[float, float], tyro.conf.arg(metavar="PROMPTS ANSWERS")] = (0.0, 0.0)
-    """with --dry-run: price of a million tokens of prompts, and of a million of answers"""
+    """price of a million tokens of prompts, and of a million of answers: says what this call has cost, with --dry-run
+    about what it costs at most"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
     games: cli.OptionalEven = None
@@ -90,8 +91,6 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        if not self.dry_run:
-            cli.check_no_effect(self, "without --dry-run", "price")
         game, every = self.game_for(self.opponent), self.positions == "all"
         games = self.games or (0 if every else DEFAULT_GAMES)
         with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
@@ -105,10 +104,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         correction = check_correction(self.luck_correction, game)
         usage: dict[str, Any] = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
-            if any(self.price):
-                costs = self.price[0] * usage["prompt_tokens"], self.price[1] * usage["completion_tokens"]
-                usage["cost"] = sum(costs) / 1e6
-            cli.show(usage, cli.facts_table(usage, title="estimates, at most for answers"), json=self.json)
+            usage |= self._cost(usage)
+            cli.show(usage, _usage_table(usage, "estimates, at most for answers", "cost at most"), json=self.json)
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
@@ -122,9 +119,16 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
+        result["new"] |= self._cost(result["new"])
         source = {"endpoint": self.endpoint or None, "answers": self.answers and str(self.answers)}
         write_json(out / RESULT, {**result, **source, "provenance": make_provenance()})
-        self.show_folder(out / RESULT, *_tables(result), cli.facts_table(result["new"], title="requested by this call"))
+        self.show_folder(out / RESULT, *_tables(result), _usage_table(result["new"], "requested by this call", "cost"))
+
+    def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:
+        """Return the ``cost`` of tokens, in the currency of the prices; nothing without prices."""
+        prompts, answers = self.price
+        cost = (prompts * usage["prompt_tokens"] + answers * usage["completion_tokens"]) / 1e6
+        return {"cost": cost} if any(self.price) else {}
 
     def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
         """Write the prompts without an answer to a file, as batch services read them."""
@@ -138,10 +142,21 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         )
 
 
+def _rename(facts: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    """Return facts under other names."""
+    return {names.get(key, key): value for key, value in facts.items()}
+
+
+def _usage_table(usage: Mapping[str, Any], title: str, cost: str) -> Table:
+    """Return a table of tokens and their cost, under this name with its unit."""
+    return cli.facts_table(_rename(usage, cost=f"{cost}, in the currency of --price"), title=title)
+
+
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
     """Yield the tables of a result."""
     for name in ("games", "positions"):
         if part := result[name]:
-            exact, moves = part.get("exact") or {}, part["moves"]
-            facts = {key: value for key, value in part.items() if key not in UNPRINTED_KEYS} | exact | moves
+            facts = {key: value for key, value in part.items() if key not in UNPRINTED_KEYS}
+            facts |= _rename(part.get("exact") or {}, regret="regret in self-play")
+            facts |= _rename(part["moves"], regret="mean loss of a move", blunders="moves that lose value")
             yield cli.facts_table(facts, title=f"{result['model']}, presentation {result['presentation']}: {name}")

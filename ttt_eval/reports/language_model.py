@@ -30,7 +30,8 @@ def language_model_report(result: LanguageModelResult) -> Report:
     sections: dict[str, Parts] = {"": first}
     exact = positions and positions.exact
     if exact:
-        tiles += parts.measure_tiles(exact, ", exactly")
+        tiles += parts.measure_tiles({"exploitability": exact["exploitability"]}, ", exactly")
+        tiles += parts.measure_tiles({"regret": exact.get("regret")}, " in self-play, exactly")
         verdicts.append(page.words("gain", gain=formats.number(max(0.0, exact["exploitability"]))))
     if games is not None and games.score is not None:
         score = Score.from_record(result.raw["games"])
@@ -72,7 +73,7 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     return [
         parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
-        Text(f"Blunders: {len(boards)}. {page.words('colours')}" if boards else page.words("no blunders")),
+        Text(page.words("costliest positions") if boards else page.words("no losing moves")),
         Boards(boards) if boards else None,
     ]
 
