@@ -292,9 +292,33 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
         assert word in fails(capsys, "database", "probe", place, position)
     assert json_of(capsys, "database", "verify", folder)["largest_difference"] == 0
     layer, manifest = folder / "06-layer.npy", folder / "manifest.json"
-    whole, empty = (hashlib.sha256(content).hexdigest() for content in (layer.read_bytes(), b""))
-    layer.write_bytes(b"")
-    manifest.write_text(manifest.read_text().replace(whole, empty))
+
+    def replace_layer(content):
+        whole, other = (hashlib.sha256(data).hexdigest() for data in (layer.read_bytes(), content))
+        layer.write_bytes(content)
+        manifest.write_text(manifest.read_text().replace(whole, other))
+
+    content, size = layer.read_bytes(), np.load(layer).nbytes
+    for entry in (0, size - 1):  # a byte each
+        place = len(content) - size + entry
+        replace_layer(content[:place] + b"\x05" + content[place + 1 :])
+        assert f"06-layer.npy is wrong in entry {entry:,}, of" in fails(capsys, "database", "verify", folder)
+    replace_layer(b"")
     assert "06-layer.npy is missing or damaged" in fails(capsys, "database", "verify", folder)
     manifest.write_text(manifest.read_text().replace('rows": 3', 'rows": 19'))
     assert "19 x 3 is too large" in fails(capsys, "database", "verify", folder)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Audits
+
+
+def test_an_audit_prints_the_biases_of_advantages_and_of_gradients(capsys):
+    words = ["audit", "return-minus-value", "monte-carlo", "gae:lam=0", "--size=2x3", "--critic=zero", "--enumerate"]
+    audits = json_of(capsys, *words)["estimators"]
+    evaluate.main(words)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    printed = {audit["name"]: [row[-1] for row in rows if row[:1] == [audit["name"]]] for audit in audits}
+    biases = {audit["name"]: (audit["biased_advantage"], audit["biased"]) for audit in audits}
+    assert printed == {name: ["yes" if biased else "no" for biased in pair] for name, pair in biases.items()}
+    assert set(biases.values()) == {(True, False), (False, False), (True, True)}
