@@ -21,8 +21,10 @@ MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
 AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
-RULES = (*VARIANTS, *(f"no-{name}" for name in VARIANTS))
-AGENT_OPTIONS = (AGENT, "game", "size", "win-length", "skip-chance", *RULES, "phantom", "opponent")
+AGENT_OPTIONS = (
+    *(AGENT, "game", "size", "win-length", "skip-chance", "phantom", "opponent"),
+    *(prefix + rule for rule in VARIANTS for prefix in ("", "no-")),
+)
 """Options that apply to an agent."""
 
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]

@@ -314,11 +314,7 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
 
 
 def test_an_audit_prints_the_biases_of_advantages_and_of_gradients(capsys):
-    words = ["audit", "return-minus-value", "monte-carlo", "gae:lam=0", "--size=2x3", "--critic=zero", "--enumerate"]
-    audits = json_of(capsys, *words)["estimators"]
-    evaluate.main(words)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    printed = {audit["name"]: [row[-1] for row in rows if row[:1] == [audit["name"]]] for audit in audits}
-    biases = {audit["name"]: (audit["biased_advantage"], audit["biased"]) for audit in audits}
-    assert printed == {name: ["yes" if biased else "no" for biased in pair] for name, pair in biases.items()}
-    assert set(biases.values()) == {(True, False), (False, False), (True, True)}
+    words = ["audit", "return-minus-value", "--size=2x3", "--critic=zero", "--enumerate"]
+    (audit,) = json_of(capsys, *words)["estimators"]
+    assert (audit["biased_advantage"], audit["biased"]) == (True, False)
+    assert re.findall(r"return-minus-value [-+\d.e ]+(yes|no)", text_of(capsys, *words)) == ["yes", "no"]

@@ -218,44 +218,40 @@ def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row
     assert not (tmp_path / "out").exists()
 
 
-EXACTLY_3 = Game(overlines=False)
-CONNECT_4 = Game(6, 7, 4, gravity=True)
-
-
 @pytest.mark.parametrize(
     ("row", "game"),
     [
-        ({"overlines": False}, EXACTLY_3),
-        ({"no-overlines": True}, EXACTLY_3),
-        ({"overlines": True, "gravity": False}, Game()),
-        ({"no-overlines": False, "misere": True}, Game(misere=True)),
-        ({"game": "connect-four"}, CONNECT_4),
-        ({"game": "connect-four", "gravity": False}, Game(6, 7, 4)),
-        ({"game": "connect-four", "size": 5}, Game.of_size(5, gravity=True)),
-        ({"game": "gomoku", "win-length": 4, "torus": True}, Game(15, 15, 4, torus=True)),
+        ("overlines = false", Game(overlines=False)),
+        ("no-overlines = true\nmisere = true\ngravity = false", Game(overlines=False, misere=True)),
+        ("game = 'connect-four'\ngravity = false", Game(6, 7, 4)),
+        ("game = 'connect-four'\nsize = 5", Game.of_size(5, gravity=True)),
     ],
 )
 def test_rules_of_a_sweep_are_those_of_its_file(row, game, tmp_path):
     """Of a learner and of an agent, also where a rule is given that holds by default."""
     path = tmp_path / "rules.toml"
-    lines = [f"{name} = {json.dumps(value)}" for name, value in row.items()]
-    path.write_text("\n".join(["[[runs]]", *lines, "[[runs]]", *lines, 'agent = "random"']))
+    path.write_text(f"[[runs]]\n{row}\n[[runs]]\n{row}\nagent = 'random'")
     learner, agent = sweep.sweep_units(path, *sweep.sweeps.read_sweep(path))
     assert learner["config"]["game"] == agent["game"] == game.to_dict()
 
 
+@pytest.mark.parametrize(
+    ("row", "lines"), [("lines = false", False), ("no-lines = true", False), ("lines = true", True)]
+)
+def test_settings_that_are_on_by_default_are_turned_off(row, lines, tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text(f"[[runs]]\nlearner = 'alpha-zero'\n{row}")
+    (unit,) = sweep.sweep_units(path, *sweep.sweeps.read_sweep(path))
+    assert unit["config"]["settings"]["lines"] is lines
+
+
 @pytest.mark.usefixtures("at_once")
-def test_settings_that_are_on_by_default_are_turned_off(tmp_path):
-    path = tmp_path / "a.toml"
-    rows = "[[runs]]\nlines = false\n[[runs]]\nno-lines = true\n[[runs]]\nlines = true\nno-report = false"
-    path.write_text(f'fixed = {{learner = "alpha-zero"}}\n{rows}')
-    configs = [unit["config"] for unit in sweep.sweep_units(path, *sweep.sweeps.read_sweep(path))]
-    assert [config["settings"]["lines"] for config in configs] == [False, False, True]
-    path.write_text("[[runs]]\ngames = 20\nbatch = 4\nno-report = true\noverlines = false")
-    train.main(["--sweep", str(path), "--out", str(tmp_path / "out"), "--quiet"])
-    (run,) = (tmp_path / "out" / "runs").iterdir()
-    assert RunDirectory(run).read_game() == EXACTLY_3
-    assert not (run / REPORT).exists()
+def test_a_sweep_trains_in_the_game_of_its_file(tmp_path):
+    (tmp_path / "a.toml").write_text(SWEEP.replace("= 60", "= 20, overlines = false"))
+    train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    for run in (tmp_path / "out" / "runs").iterdir():
+        assert RunDirectory(run).read_game() == Game(overlines=False)
+        assert not (run / REPORT).exists()
 
 
 @pytest.mark.usefixtures("at_once")
