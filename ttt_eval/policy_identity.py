@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -11,6 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ttt_envs.agents.specs import POLICIES, FromFile, parse_spec, trusted
+
+SETTLED_NS = 2_000_000_000
+"""Age of files from which their times tell whether they have changed, in nanoseconds: some systems count seconds."""
 
 
 def policy_identity(spec: str) -> str:
@@ -25,20 +29,24 @@ def policy_identity(spec: str) -> str:
     Raises:
         TypeError, ValueError: no spec.
     """
-    states = tuple((file, _file_state(file.stat())) for file in _files_of(spec))
-    return _hash_files(states) if states else ""
+    states = tuple(map(_state_of, _files_of(spec)))
+    if not states:
+        return ""
+    # a file that is written again within the resolution of its time looks the same
+    is_settled = time.time_ns() - max(written for *_, written in states) > SETTLED_NS
+    return _hash_files(states) if is_settled else _hash_files.__wrapped__(states)
 
 
-def _file_state(status: os.stat_result) -> tuple[int, ...]:
-    """Return what changes whenever a file is replaced or written."""
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+def _state_of(file: Path) -> tuple[Path, int, int, int]:
+    status = file.stat()
+    return file, status.st_size, status.st_ino, status.st_mtime_ns
 
 
 @lru_cache(maxsize=64)
-def _hash_files(states: tuple[tuple[Path, tuple[int, ...]], ...]) -> str:
-    """Return the SHA-256 of the names and contents of files, which are read once in each state."""
+def _hash_files(states: tuple[tuple[Path, int, int, int], ...]) -> str:
+    """Return the SHA-256 of the names and contents of files, which are read once for each size, inode and time."""
     digest = hashlib.sha256()
-    for file, (_, size, *_) in states:
+    for file, size, *_ in states:
         digest.update(f"{file.name} {size}\n".encode())
         with file.open("rb") as content:
             for part in iter(partial(content.read, 1 << 20), b""):

@@ -7,6 +7,7 @@ import numpy as np
 from learners import CONFIG, QLearningConfig
 from learners.checkpoint import new_config, save_checkpoint
 from ttt_envs import Boards, Game
+from ttt_envs.agents.simple import Random, WinOrBlock
 from ttt_envs.core.files import write_json
 from ttt_envs.game.boards import from_text
 from ttt_eval.exact import exploitability
@@ -50,3 +51,9 @@ def test_run_that_is_trained_on_is_made_anew(tmp_path):
         assert correction is make_correction(spec, Game())
         values.append((float(correction.values(boards)[0]), -exploitability(Game(), policy)))
     assert np.all(np.diff(values, axis=0) > 0)
+
+
+def test_class_that_a_notebook_defines_again_is_made_anew(monkeypatch):
+    for kind in (Random, WinOrBlock):
+        monkeypatch.setattr("__main__.Mine", kind, raising=False)
+        assert isinstance(make_policy_once(Game(), "__main__:Mine"), kind)

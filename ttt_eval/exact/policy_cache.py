@@ -107,6 +107,8 @@ def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Mad
     Raises:
         Exception: as ``make``.
     """
+    if "__main__:" in spec:  # a notebook may define its class again
+        return make(spec, game)
     return cast("Made", _make_once(make, spec, game, trusted(), policy_identity(spec)))
 
 
