@@ -18,6 +18,7 @@ from ttt_envs.core.random import splitmix64
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
+from ttt_envs.game.phantom import AnyGame
 
 Seat = Literal["first", "second", "alternate"]
 GAME_0 = np.zeros(1, np.int64)
@@ -31,16 +32,19 @@ def train_in(
 
     Args:
         env: an environment with two agents, planes (rows, columns, 2) with own stones first, and one action per cell,
-            with gravity per column.
-        learner: the learner, trained in place; its game's board must be the environment's.
+            with gravity per column. If it has an attribute ``game`` of this package, that must be the learner's.
+        learner: the learner, trained in place; its game must be the environment's.
         opponent: a spec string, a policy, or ``"self"``.
         games: number of games.
         seed: seed of a single reset of the environment, of the opponent and of exploration.
         seat: the learner's.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent, a learner that cannot learn so.
+        ValueError: numbers out of range, an unknown opponent, a learner of another game or one that cannot learn so.
     """
+    game = getattr(env.unwrapped, "game", None)
+    if isinstance(game, AnyGame) and game != learner.game:
+        raise ValueError(f"the environment plays {game}, and {learner} plays {learner.game}: give both the same game")
     check_counts(games, 1)
     check_choice("seat", seat, get_args(Seat))
     check_backup(learner, self_play=opponent == SELF)

@@ -8,7 +8,7 @@ from learners.base import Transition
 from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
 from learners.training import Trainer
-from ttt_envs import Game, chance_outcomes
+from ttt_envs import Game, chance_outcomes, mnk_v0
 
 
 def build(game, **settings):
@@ -22,6 +22,14 @@ def test_a_seat_learns_the_same_in_pettingzoos_tictactoe(seat):
     played = Trainer(ours, "random", 50, batch=1, seed=3, seat=seat).run()
     assert played == train_in(tictactoe_v3.raw_env(), peer, "random", 50, seed=3, seat=seat)
     plain.assert_same_arrays(ours.state, peer.state)
+
+
+def test_an_environment_of_another_game_is_refused():
+    learner = build(Game(4, 4, 4))
+    for settings in ({"size": 3}, {"size": 4, "win_length": 3}, {"size": 4, "skip_chance": 0.5}):
+        with pytest.raises(ValueError, match="the environment plays"):
+            train_in(mnk_v0.env(**settings), learner, "random", 1)
+    train_in(mnk_v0.env(size=4), learner, "random", 1)
 
 
 class Recorder:

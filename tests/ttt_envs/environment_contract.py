@@ -39,7 +39,7 @@ class Referee:
     """
 
     def __init__(
-        self, size=3, win_length=3, skip_chance=0.0, phantom=None, symmetry="none", openings=None,
+        self, size=3, win_length=None, skip_chance=0.0, phantom=None, symmetry="none", openings=None,
         first_player="player_0", opponent="self", seat="first", illegal_action="lose", **variants,
     ):  # fmt: skip
         self.chances = skip_chance if isinstance(skip_chance, tuple) else (skip_chance,)

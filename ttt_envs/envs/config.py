@@ -41,7 +41,8 @@ class GameConfig:
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
-        win_length: stones in a line needed to win.
+        win_length: stones in a line needed to win; by default 3 up to a shorter edge of 3, 4 up to 6, and 5 from 7 on;
+            up to 2 x 2 the longer edge.
         skip_chance: probability of a skipped turn, in [0, 1); or several, as in (0, 0.5), of which each episode draws
             one, all equally often.
         gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
@@ -51,7 +52,7 @@ class GameConfig:
     """
 
     size: int | tuple[int, int] = 3
-    win_length: int = 3
+    win_length: int | None = None
     skip_chance: SkipChance = 0.0
     _: KW_ONLY
     gravity: bool = False
