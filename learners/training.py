@@ -363,11 +363,12 @@ class Trainer(TrainingLoop):
     @property
     def board(self) -> dict[str, Any]:
         """The games' arrays by name."""
-        return {name: array for name, array in self._games.clone(include_rng=True).items() if name != "games"}
+        state = self._games.clone(include_rng=True)
+        return {name: array for name, array in state.items() if name not in self._games.setting}
 
     @board.setter
     def board(self, arrays: Arrays) -> None:
-        self._games.restore({"games": self._games.config.games, **arrays})
+        self._games.restore({**self._games.setting, **arrays})
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :class:`~learners.base.Stored`; of more games than before, the next ones begin."""

@@ -361,11 +361,12 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         """Restore a cloned game.
 
         Args:
-            state: from :meth:`clone_state` of an environment with the same game.
+            state: from :meth:`clone_state` of an environment with the same game, symmetry and stages of opponents.
             seed: for future random numbers; required if the state was cloned without the generator.
 
         Raises:
-            ValueError: the state has another board, or neither the state nor ``seed`` determines random numbers.
+            ValueError: the state has another game or symmetry, or neither the state nor ``seed`` determines random
+                numbers.
         """
         self._games.restore(state, None if seed is None else draw_keys([seed]))
         self._games.observe(self._out)

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from itertools import combinations
+from itertools import combinations, permutations
 
 import gymnasium
 import numpy as np
@@ -230,6 +230,27 @@ def test_a_state_keeps_the_skip_chance_of_the_episode_and_fits_its_game_only(kin
     for others in ({"size": 4}, {"skip_chance": 0.5}, {}):
         with pytest.raises(ValueError, match="cannot be restored"):
             KINDS[kind](**others).env.restore_state(state, seed=0)
+
+
+@every_kind
+def test_states_of_other_symmetries_or_schedules_are_refused(kind):
+    two, three = ([("random", 5 * stage) for stage in range(count)] for count in (2, 3))
+    makers = [{}, {"symmetry": "random"}]
+    if kind != "aec":
+        makers += [{"opponent": two}, {"opponent": three}]
+    for rules in ({"size": (8, 9)}, {"size": 2}):
+        envs = [KINDS[kind](**maker, **rules) for maker in makers]
+        for env, other in permutations(envs, 2):
+            env.reset(0)
+            with pytest.raises(ValueError, match="the same symmetry and the same schedule of opponents"):
+                other.env.restore_state(env.env.clone_state(include_rng=True))
+
+
+def test_the_win_length_follows_the_size():
+    for size, length in {2: 2, (1, 2): 2, 3: 3, (2, 5): 3, 4: 4, (6, 7): 4, 15: 5, (7, 19): 5}.items():
+        for make in (SingleEnv, TextEnv, mnk_v0.env):
+            assert make(size=size).unwrapped.game.win_length == length
+        assert MNKVectorEnv(2, size=size).game.win_length == length
 
 
 def test_states_count_illegal_actions_and_steps():

@@ -175,6 +175,8 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
         columns = rng.permutation(np.repeat(np.arange(7), 6))
         columns = np.where(rng.random(42) < legal_share, columns, rng.integers(7, size=42)).tolist()
         assert trace_of(ours, columns, AGENTS) == trace_of(peer, columns, peer.possible_agents)
+        first, second, _ = np.moveaxis(ours.state(), 2, 0)
+        assert_array_equal((first + 2 * second).ravel(), np.ravel(peer.unwrapped.board))
 
 
 def test_phantom_games_are_those_of_openspiel(hidden):

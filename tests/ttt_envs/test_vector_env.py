@@ -15,6 +15,8 @@ from numpy.testing import assert_array_equal
 from players import Impure
 
 from ttt_envs import Policy
+from ttt_envs.core.jit import compile_at_once
+from ttt_envs.envs import kernels
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
@@ -77,9 +79,12 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
             seeds = [int(rng.integers(99)) if rng.random() < 0.5 else None for _ in range(num_envs)]
             options = {"position": OPENINGS[ended[0] % 3]} if "openings" in settings and rng.random() < 0.5 else {}
             options |= {"seat": 1} if settings.get("opponent", "self") != "self" and rng.random() < 0.5 else {}
-            result = ours.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
-            assert_same(result, peer.reset(seed=seeds, options={**options, "reset_mask": over.copy()}))
-            info = {"action_mask": np.where(over[:, None], result[1]["action_mask"], info["action_mask"])}
+            last = info
+            observation, info = ours.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
+            expected, of_reset = peer.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
+            assert_same(observation, expected)
+            assert_same({name: array[over] for name, array in info.items()}, {k: v[over] for k, v in of_reset.items()})
+            assert_same({name: array[~over] for name, array in info.items()}, {k: v[~over] for k, v in last.items()})
     return ended
 
 
@@ -150,8 +155,44 @@ def test_make_vec_passes_mode_and_time_limit():
         assert MNKVectorEnv(2, autoreset_mode=mode.value).metadata["autoreset_mode"] is mode
 
 
+def test_actions_are_ignored_where_no_move_is_made():
+    """Where a step begins a game, and where the opponent won before the first move, as in single environments."""
+    settings = {"opponent": "random", "seat": "second", "skip_chance": 0.8, "symmetry": "random"}
+    env, num_ignored = MNKVectorEnv(8, **settings), 0
+    env.reset(seed=0)
+    for _ in range(20):
+        state, actions = env.clone_state(include_rng=True), env.action_masks().argmax(axis=1)
+        is_ignored = (state["is_over"] == 1) | (state["outcome"] != -1)
+        with pytest.raises(ValueError, match=f"game {np.argmin(is_ignored)}: action -1"):
+            env.step(np.full(8, -1))
+        result = env.step(np.where(is_ignored, 100, actions))
+        env.restore_state(state)
+        assert_same(result, env.step(actions))
+        num_ignored += np.count_nonzero(is_ignored)
+    assert num_ignored > 8
+    single = SingleEnv(**settings)
+    while single.reset()[1]["result"] == -1:
+        pass
+    assert single.step(-1)[1:3] == (-1, True)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Memory
+
+
+def test_arrays_of_actions_may_be_read_only_and_used_again():
+    """Machine code is made once, and pictures show the actions that were given."""
+    env, actions = MNKVectorEnv(2, opponent="self", illegal_action="penalize", render_mode="ansi"), np.array([4, 4])
+    env.reset(seed=0)
+    with compile_at_once():
+        env.step(actions)
+    env.step(actions)
+    actions[:] = 0
+    assert all("refused: 4 (b2) is not empty\n" in text for text in env.render())
+    actions.flags.writeable = False
+    before = getattr(kernels.step, "signatures", None)
+    env.step(actions)
+    assert getattr(kernels.step, "signatures", None) == before
 
 
 @pytest.mark.parametrize("settings", [{"dtype": "int8"}, {"dtype": "float32"}, {"observation": "dict"}], ids=str)

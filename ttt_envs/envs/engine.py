@@ -101,6 +101,10 @@ class GameBatch:
             player_0's stones and player_1's, whoever moves.
         count: B.
         observes: whether operations write observations.
+
+    Attributes:
+        setting: what a state to restore must have been cloned with: the games, and the numbers of symmetries under
+            which episodes are seen and of stages of the schedule of opponents.
     """
 
     def __init__(self, config: BoardConfig, count: int, *, observes: bool = True) -> None:
@@ -109,6 +113,11 @@ class GameBatch:
         self._opponents = players.opponents if players else ()
         self._starts = np.array([start for _, start in players.schedule] if players else [], np.int64)
         self.is_self_play = not self._opponents
+        self.setting = {
+            "games": config.games,
+            "symmetries": len(config.permutations),
+            "stages": max(1, len(self._starts)),
+        }
         self._skip_chances = np.array([game.skip_chance for game in config.games])
         # whether Python draws something where episodes begin
         self._draws = config.opening_positions is not None or len(config.games) > 1 or len(self._starts) > 1
@@ -232,7 +241,8 @@ class GameBatch:
         """Make the caller's move in every game, let the opponent reply, and write the resulting state.
 
         Args:
-            actions: int64[B], in the caller's view. Ignored where a game begins, and where the game is over.
+            actions: int64[B], in the caller's view. Any number is ignored where a game begins, and where the game is
+                over.
             out: written.
             begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
 
@@ -244,6 +254,12 @@ class GameBatch:
         """
         mode = kernels.MOVE_OR_RESET if begin_over else kernels.MOVE
         num_ended = kernels.step(*self._arguments, actions, mode, out.memory)
+        if num_ended < 0:
+            is_ignored = self.column("outcome") != NOT_OVER
+            if begin_over:
+                is_ignored |= self.over
+            actions = np.where(is_ignored, 0, actions)
+            num_ended = kernels.step(*self._arguments, actions, mode, out.memory)
         if num_ended < 0:
             self._refuse(-1 - num_ended, int(actions[-1 - num_ended]))
         if self._steps_at_once:  # the common case
@@ -338,23 +354,30 @@ class GameBatch:
         self.set_column("is_over", np.flatnonzero(rows), 1)
 
     def clone(self, include_rng: bool = False) -> dict[str, Any]:
-        """Return a copy of all games as arrays by name, and ``games``, those of the configuration.
+        """Return a copy of all games as arrays by name, and ``setting``.
 
         Without ``include_rng``, arrays that determine future random numbers are left out.
         """
         columns = {name: self.column(name) for name in (*_STATE, *(_RANDOM if include_rng else ()))}
         hidden = {"found": self.found_stones()} if isinstance(self.game, PhantomGame) else {}
-        return {"games": self.config.games, "cells": self.boards().cells, **hidden, **columns}
+        return {**self.setting, "cells": self.boards().cells, **hidden, **columns}
 
     def restore(self, state: dict[str, Any], keys: UInt64Array | None = None) -> None:
         """Restore a state from :meth:`clone`; with ``keys``, random numbers come from these keys from now on.
 
         Raises:
-            ValueError: the state has other games or another number, or there are neither stored nor new keys.
+            ValueError: the state has another setting or another number of games, or there are neither stored nor new
+                keys.
         """
         if state["games"] != self.config.games:
             games = " or ".join(map(str, state["games"]))
             raise ValueError(f"a state of the game {games} cannot be restored in the game {self.game}: make that first")
+        for name, count in self.setting.items():
+            if state[name] != count:
+                raise ValueError(
+                    f"a state with {state[name]} {name} cannot be restored where there are {count}: make an "
+                    f"environment with the same symmetry and the same schedule of opponents first"
+                )
         if len(state["cells"]) != self._count:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {self._count}: make as many first")
         has_keys = "key" in state

@@ -134,7 +134,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
                 else "no game has begun: call reset() before step()"
             )
         index = operator.index(action) if type(action) in INTEGERS else -1
-        if not 0 <= index < self._games.num_actions:
+        if not 0 <= index < self._games.num_actions and self._numbers[2] == NOT_OVER:
             index = check_action(self.game, action)
         self._action[0] = index
         if self.render_mode is not None:
@@ -192,11 +192,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """Restore a cloned game, and return its observation and info like :meth:`reset`.
 
         Args:
-            state: from :meth:`clone_state` of an environment with the same game.
+            state: from :meth:`clone_state` of an environment with the same game, symmetry and stages of opponents.
             seed: for future random numbers; required if the state was cloned without the generator.
 
         Raises:
-            ValueError: neither the state nor ``seed`` determines random numbers.
+            ValueError: the state has another game, symmetry or number of stages, or neither the state nor ``seed``
+                determines random numbers.
         """
         keys = None
         if seed is not None:

@@ -81,7 +81,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     """``num_envs`` simultaneous games; game i is :class:`ttt_envs.envs.single_env.SingleEnv` seeded ``seed + i``.
 
     Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over such environments, in
-    new arrays at every call. ``render`` returns a tuple with one picture per game.
+    new arrays at every call; the infos of a reset are of all games. ``render`` returns a tuple with one picture per
+    game.
     """
 
     render_modes: ClassVar[tuple[str, ...]] = ("ansi", "rgb_array")
@@ -122,9 +123,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 those of ``SingleEnv`` for each of them.
 
         Returns:
-            Observations of all games, and the infos of the games that were reset. As in Gymnasium's own vector
-            environments, the entries of all others are 0, including ``action_mask``, and ``_action_mask`` bool[B] is
-            False there: :meth:`action_masks` returns the masks of all games.
+            Observations and infos of all games, also of those that were not reset: Gymnasium's own vector environments
+            have infos of the games that were reset, and zeros in place of the others, action masks among them.
 
         Raises:
             TypeError, ValueError: a mask or a sequence of seeds has the wrong type or length, or an option is unknown.
@@ -146,22 +146,22 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps[rows] = 0
         if self.render_mode is not None:
             self._before[rows] = self._games.first_boards(rows).cells if position is None else position.cells
-        observation, *_, info = self._results(out, None if mask.all() else mask)
+        observation, *_, info = self._results(out)
         return observation, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Make a move in every game, and let the opponents reply.
 
         Args:
-            actions: integers [B].
+            actions: integers [B]; ignored where the step begins a game, and where the game is over.
 
         Returns:
             observations, rewards float64[B], terminated bool[B], truncated bool[B], info.
 
         Raises:
             TypeError: the actions are not integers.
-            ValueError: there are not B actions, or one is off the board; with ``illegal_action="raise"`` also if one
-                is illegal. Nothing has changed then.
+            ValueError: there are not B actions, or one of a game in progress is off the board; with
+                ``illegal_action="raise"`` also if one is illegal. Nothing has changed then.
             ResetNeeded: before ``reset``; with ``DISABLED`` also while a finished game has not been reset.
         """
         games = self._games
@@ -175,7 +175,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         out = games.output() if self._reused is None else self._reused
         if self.render_mode is not None:
-            self._before, self._actions = games.boards().cells, actions
+            self._before = games.boards().cells
+            self._actions = actions.copy()
         is_new = games.over if self._limit is not None else self._every
         num_ended = games.step(actions, out, begin_over=self._begins_over)
         if self._limit is not None:
@@ -238,7 +239,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _checked_actions(self, actions: Any) -> Int64Array:
         array = np.asarray(actions)
-        if array.dtype is _INT64 and array.shape == self._every.shape and array.flags.c_contiguous:
+        if array.dtype is _INT64 and array.shape == self._every.shape and array.flags.carray:
             return array  # the common case
         if array.dtype.kind not in "iu":
             what = "a column" if self.game.gravity else "the index of a cell"
@@ -248,7 +249,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         if array.shape != (self.num_envs,):
             raise ValueError(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
-        return np.ascontiguousarray(array, dtype=np.int64)
+        return np.array(array, np.int64, order="C")  # kernels would be compiled again for a read-only array
 
     def _checked_mask(self, mask: Any) -> BoolArray:
         if mask is None:
