@@ -76,8 +76,13 @@ def gumbel_search(
         threads: as of :class:`MCTSSearch`.
 
     Raises:
+        TypeError: the evaluator gives no priors.
         ValueError: a number is out of range.
     """
+    if not isinstance(evaluator, Evaluator):
+        raise TypeError(
+            f"{evaluator!r} gives no priors: choose an Evaluator, whose evaluate(boards) returns logits too"
+        )
     check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
     no_keys = np.zeros(len(boards.mover), np.uint64)
     search = MCTSSearch(game, boards, no_keys, leaf=evaluator, room=simulations, threads=threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class MCTSSearch:
         keys: UInt64Array,
         *,
         c: float = 1.4,
-        leaf: Values | FusedEvaluator | None = None,
+        leaf: Values | Evaluator | FusedEvaluator | None = None,
         decisive: bool = True,
         trees: Sequence[Tree | None] = (),
         endgame: Tablebase | None = None,
@@ -149,7 +149,7 @@ class MCTSSearch:
         run, threads, blocks = self._run_batched, 1, self._groups
         if self._fused is not None:
             run = self._fused.run_simulations
-            threads = min(self._threads, count, max(1, count * simulations // MIN_BLOCK_SIMULATIONS))
+            threads = max(1, min(self._threads, count, count * simulations // MIN_BLOCK_SIMULATIONS))
             parts = 1 if threads == 1 else BLOCKS_PER_THREAD * threads
             size = max(1, min(-(-count // parts), CHUNK_SIZE // simulations))
             blocks = [
@@ -167,7 +167,7 @@ class MCTSSearch:
 
     def _run_batched(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
         """Run simulations one by one, each in all trees, with one evaluation of their leaves."""
-        leaf = cast(Evaluator, self._leaf)  # one without priors has values, too
+        leaf: Any = self._leaf
         for visits in considered_visit:
             if count := simulate_all(visits, params, tree):
                 leaves = Boards(tree.leaves[:count], tree.movers[:count])

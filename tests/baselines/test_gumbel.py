@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from plain_search import PlainTree, compare, softmax
 
 from baselines.exact import solve
-from baselines.mcts import gumbel_search
+from baselines.mcts import MCTSSearch, gumbel_search
 from baselines.mcts.gumbel import considered_visits
 from ttt_envs import Boards, Game, make_policy
 
@@ -83,6 +83,24 @@ def test_a_perfect_evaluator_gives_exact_values(skip):
     assert_allclose(result.values, exact, rtol=0, atol=1e-9)
     assert_allclose(result.improved_values, exact, rtol=0, atol=1e-9)
     assert ((result.probabilities() > 0) <= (make_policy("optimal", game).probabilities(boards) > 0)).all()
+
+
+def test_priors_and_values_are_all_that_an_evaluator_needs():
+    """A class with `evaluate` alone gives the same searches; one that has no priors is refused."""
+    boards, noise = plain.positions_of_random_play(Game(), 4), Noise()
+
+    class Bare:
+        def evaluate(self, boards):
+            return noise.evaluate(boards)
+
+    results = [gumbel_search(Game(), boards, evaluator, simulations=8) for evaluator in (noise, Bare())]
+    assert_array_equal(*[result.improved for result in results])
+    searches = [MCTSSearch(Game(), boards, np.zeros(4, np.uint64), leaf=leaf) for leaf in (noise, Bare())]
+    for search in searches:
+        search.run(20)
+    assert_array_equal(*[search.visits for search in searches])
+    with pytest.raises(TypeError, match="no priors"):
+        gumbel_search(Game(), boards, make_policy("optimal", Game()))
 
 
 @given(st.integers(0, 40), st.integers(1, 200))

@@ -151,7 +151,7 @@ class Values(Protocol):
 
 
 @runtime_checkable
-class Evaluator(Values, Protocol):
+class Evaluator(Protocol):
     """What guides searches: one evaluation gives both priors and values."""
 
     def evaluate(self, boards: Boards) -> tuple[NDArray[np.float32], Float64Array]:
