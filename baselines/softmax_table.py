@@ -50,7 +50,7 @@ class PositionIndex:
 
     def _keys(self, boards: Boards) -> UInt64Array:
         """Return uint64[B, words + 1]: the board's key, then the mover."""
-        board = keys(boards.cells).reshape(len(boards.mover), -1)
+        board = keys(boards.cells).reshape(len(boards.mover), num_words(self.game.cells))
         return np.concatenate([board, boards.mover.astype(np.uint64)[:, None]], axis=1)
 
 

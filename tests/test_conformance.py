@@ -16,6 +16,7 @@ from baselines.expectiminimax.lines import Heuristic
 from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
+from ttt_envs.agents.policy import sample
 from ttt_envs.agents.specs import POLICIES, load_object
 from ttt_envs.agents.wrappers import SymmetrizedPolicy, check_colour_blind, check_symmetric
 from ttt_envs.envs.single_env import SingleEnv
@@ -141,6 +142,11 @@ def test_all_registered_policies_are_tested():
     assert {*BY_TABLE, *IMPURE, *EXTERNAL} <= set(NAMES)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rule_that_a_policy_declares_is_tested(name):
+    assert set(KINDS[name].variants) == {rule for game in VARIANTS if supports(name, game) for rule in game.variants}
+
+
 REFUSED = [
     (name, rule)
     for name in sorted(POLICIES)
@@ -191,6 +197,21 @@ def test_probabilities_are_of_legal_moves_and_boards_are_not_modified(policy, ca
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
+def test_batches_may_be_empty_and_read_only(policy, case, game, boards):
+    """And of one position."""
+    for count in (0, 1, 5):
+        few, frozen = boards.take(np.arange(count)), boards.take(np.arange(count))
+        for array in frozen:
+            array.flags.writeable = False
+        p = probabilities(policy, frozen)
+        assert (p.dtype, p.shape) == (np.float64, (count, game.cells))
+        actions = act(policy, frozen, np.random.default_rng(0))
+        assert (actions.dtype, actions.shape) == (np.int64, (count,))
+        assert boards.legal(game)[np.arange(count), actions].all()
+        if case[0] not in CLOCKED:
+            assert_array_equal(p, probabilities(policy, few))
+
+
 @pytest.mark.parametrize("case", PURE, indirect=True)
 def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy, game, boards):
     """Not on the batch; and their declarations of symmetry are true."""
@@ -209,16 +230,32 @@ def test_pure_policies_depend_on_the_position_and_draw_one_number_for_it(policy,
         check_colour_blind(policy, game, with_both_colours(boards))
 
 
+class Numbers:
+    """In place of a generator: uniform numbers."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def random(self, size):
+        assert size == len(self.u)
+        return self.u
+
+
 @pytest.mark.parametrize("case", REPEATABLE, indirect=True)
 def test_moves_follow_the_probabilities_and_the_spec_recreates_the_policy(policy, game, boards):
-    """The frequencies of `act` are those of `probabilities`, within 5 standard errors."""
-    count, row = 2000 if policy.pure else 200, 3
-    many = boards.take(np.full(count, row))
-    p = probabilities(policy, boards.take(np.array([row])) if policy.pure else many, seed=3).mean(axis=0)
-    shares = np.bincount(act(policy, many, np.random.default_rng(3)), minlength=len(p)) / count
-    assert (shares[p == 0] == 0).all()
-    few = 0 if policy.pure else 3 / count  # of few draws, those of a rare move are not normal
-    assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + few + 1e-12).all()
+    """A pure policy's moves are, in all positions, the probabilities at uniform numbers; others' are by frequency.
+
+    Frequencies are those of `probabilities` within 5 standard errors, and three moves, because few are not normal.
+    """
+    if policy.pure:
+        many, u = boards.take(np.repeat(np.arange(64), 8)), np.random.default_rng(3).random(512)
+        assert_array_equal(act(policy, many, Numbers(u)), sample(probabilities(policy, many), u))
+    else:
+        count, many = 200, boards.take(np.full(200, 3))
+        p = probabilities(policy, many, seed=3).mean(axis=0)
+        shares = np.bincount(act(policy, many, np.random.default_rng(3)), minlength=len(p)) / count
+        assert (shares[p == 0] == 0).all()
+        assert (abs(shares - p) <= 5 * np.sqrt(p * (1 - p) / count) + 3 / count).all()
     again = make_policy(str(policy), game)
     assert (type(again), str(again)) == (type(policy), str(policy))
     assert_array_equal(probabilities(again, boards), probabilities(policy, boards))
