@@ -61,11 +61,33 @@ def run(tmp_path):
 
 def test_machine_code_is_cached_until_the_source_changes_and_compiling_is_announced(run, tmp_path):
     lines = (LISTEN, "import mine", "result = mine.caller(5)", "print(sorted(compiled), result)")
+    lines += ("import numba", f"assert numba.config.CACHE_DIR == {str(tmp_path / 'cache')!r}")  # for kernels of others
     notice = f"compiling for this processor; machine code is cached in {tmp_path / 'cache'}\n"
     assert run(*lines) == ("['caller', 'double'] 11\n", notice)
     assert run(*lines) == ("[] 11\n", "")
     (tmp_path / "mine.py").write_text(MODULE.replace("FACTOR * x", "FACTOR + x + 0"))
     assert run(*lines, TTT_ENVS_COMPILE_NOTICE="0") == ("['caller', 'double'] 8\n", "")
+
+
+def test_a_source_newer_than_the_process_is_the_reason_for_no_cache(run):
+    edit = "jit._start = 0"
+    notice = run("import mine, ttt_envs.core.jit as jit", edit, "mine.caller(5)")[1]
+    assert "a source file is newer than this process" in notice
+    assert "NUMBA_CACHE_DIR" not in notice
+
+
+def test_compiling_at_once_ends_when_all_have_left(monkeypatch):
+    """Also if they leave in the order in which they came."""
+    for before in ("", "1"):
+        monkeypatch.setenv(jit.INTERPRET, before)
+        contexts = [jit.compile_at_once() for _ in range(2)]
+        for context in contexts:
+            context.__enter__()
+        values = []
+        for context in contexts:
+            values.append(os.environ[jit.INTERPRET])
+            context.__exit__(None, None, None)
+        assert [*values, os.environ[jit.INTERPRET]] == ["0", "0", before]
 
 
 def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypatch, tmp_path):

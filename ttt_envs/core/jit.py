@@ -175,8 +175,12 @@ class Kernel:
         with _lock:
             if self._dispatcher is None:
                 folder = package_folder(self._package)
+                users_folder = numba.config.CACHE_DIR
                 numba.config.CACHE_DIR = str(folder or "")
-                self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
+                try:
+                    self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
+                finally:
+                    numba.config.CACHE_DIR = users_folder
                 if "forceinline" in self.targetoptions:
                     self._dispatcher.get_call_template = self._call_template
                 _dispatchers.append(self._dispatcher)
@@ -197,7 +201,10 @@ class Kernel:
 
         if not self._is_cached and os.environ.get(NOTICE, "1") != "0":
             os.environ[NOTICE] = "0"  # child processes say nothing
-            place = kernel_folder() if package_folder(self._package) else "no folder: set NUMBA_CACHE_DIR to another"
+            remedy = "set NUMBA_CACHE_DIR to another"
+            if is_edited(package_sources(self._package)):
+                remedy = "a source file is newer than this process, so start it again"
+            place = kernel_folder() if package_folder(self._package) else f"no folder: {remedy}"
             _log.warning("compiling for this processor; machine code is cached in %s", place)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self.compile_for, tuple(map(numba.typeof, args))).result()
@@ -289,19 +296,30 @@ def kernel_folder() -> Path:
     return Path(os.environ.get("NUMBA_CACHE_DIR") or root / "numba")
 
 
+def package_sources(package: str) -> list[Path]:
+    """Return the sources that the kernels of a package depend on: its own, and those of the packages below it."""
+    packages = PACKAGES[: PACKAGES.index(package) + 1] if package in PACKAGES else PACKAGES
+    return [source for name in packages for source in sorted((ROOT / name).rglob("*.py"))]
+
+
+def is_edited(sources: list[Path]) -> bool:
+    """Return whether a source is newer than this process: perhaps it has been edited since it was imported."""
+    return any(source.stat().st_mtime > _start for source in sources)
+
+
 @functools.cache
 def package_folder(package: str) -> Path | None:
     """Return the folder of the machine code of a package, for the present sources of ours; None for no cache."""
-    packages = PACKAGES[: PACKAGES.index(package) + 1] if package in PACKAGES else PACKAGES
-    sources = [source for name in packages for source in sorted((ROOT / name).rglob("*.py"))]
-    if any(source.stat().st_mtime > _start for source in sources):
-        return None  # a source has perhaps been edited since it was imported
+    sources = package_sources(package)
+    name = package if package in PACKAGES else PACKAGES[-1]
+    if is_edited(sources):
+        return None
     digest = hashlib.sha256(b"".join([__version__.encode(), *(source.read_bytes() for source in sources)]))
-    folder = kernel_folder() / f"{packages[-1]}-{digest.hexdigest()[:16]}"
+    folder = kernel_folder() / f"{name}-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-        others = sorted(folder.parent.glob(f"{packages[-1]}-*"), key=lambda path: path.stat().st_mtime)
+        others = sorted(folder.parent.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
         for path in others[:-MAX_FOLDERS]:
             shutil.rmtree(path, ignore_errors=True)
     except OSError:  # not writable

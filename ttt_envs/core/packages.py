@@ -44,18 +44,29 @@ def install_command(extra: str) -> str:
     return f'pip install "ttt_envs[{extra}]{f" @ {place[1]}" if place else ""}"'
 
 
+_set_values: dict[str, list[str]] = {}  # by variable: its value before all contexts, and those of the open contexts
+_lock = threading.Lock()
+
+
 @contextmanager
 def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables within this context, for this process and those that it starts.
 
-    Variables that were not set are empty afterwards.
+    Contexts of several threads may overlap. After the last one, variables that were not set are empty.
     """
-    before = {name: os.environ.get(name, "") for name in values}
-    os.environ.update(values)
+    with _lock:
+        for name, value in values.items():
+            _set_values.setdefault(name, [os.environ.get(name, "")]).append(value)
+        os.environ.update(values)
     try:
         yield
     finally:
-        os.environ.update(before)
+        with _lock:
+            for name, value in values.items():
+                _set_values[name].remove(value)
+                os.environ[name] = _set_values[name][-1]
+                if len(_set_values[name]) == 1:
+                    del _set_values[name]
 
 
 def end_with_process(parent: int) -> None:
