@@ -25,7 +25,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 MAX_KEPT = 8
-"""Maximum number of solutions that are kept for the next call."""
+"""Maximum number of solutions that are kept for the next call, those used last."""
 _kept: OrderedDict[Game, Solution] = OrderedDict()
 
 
@@ -64,6 +64,7 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
         if len(_kept) == MAX_KEPT:
             _kept.popitem(last=False)
         _kept[game] = solution
+    _kept.move_to_end(game)
     return solution
 
 

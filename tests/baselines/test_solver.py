@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.exact import solve
 from baselines.exact.count import DRAWN, WON, reachable_boards
 from baselines.exact.layers import start_value
+from baselines.exact.solve import MAX_KEPT
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
@@ -33,6 +34,14 @@ COUNTED += VARIANTS[::4] + [replace(game, skip_chance=0.5) for game in VARIANTS[
 @cache
 def solved(game):
     return solve(game, cache=False)
+
+
+def test_solutions_used_last_are_kept():
+    games = [Game(1, 1, 1, skip / 100) for skip in range(MAX_KEPT + 1)]
+    first = solve(games[0])
+    for game in games:
+        solve(game)
+        assert solve(games[0]) is first
 
 
 # ---------------------------------------------------------------------------------------------------------------------
