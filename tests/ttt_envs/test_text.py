@@ -15,6 +15,7 @@ from players import Cheat
 
 from ttt_envs import Game, PhantomGame, Position, from_text
 from ttt_envs.agents.policy import Forfeit, Policy
+from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.rules import Outcome, winner
 from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.answers import MAX_ANSWER_LENGTH
@@ -107,6 +108,17 @@ def test_presentations_refuse_games_that_they_cannot_show():
     for name, game in (*falling, *others, (make_presentation("grid", Game()), Game(4, 4, 4))):
         with pytest.raises(ValueError, match="presentation"):
             make_presentation(name, game)
+
+
+def test_a_rule_without_words_is_refused(monkeypatch):
+    """As a new rule is, until its words are written."""
+
+    class Straight(Game):
+        diagonals = False
+
+    monkeypatch.setitem(VARIANTS, "diagonals", False)
+    with pytest.raises(ValueError, match="a text game does not support diagonals=False"):
+        make_presentation("grid", Straight())
 
 
 def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
@@ -267,6 +279,8 @@ def test_what_is_no_text_game_is_refused():
     ):
         with pytest.raises((TypeError, ValueError)):
             call()
+    with pytest.raises(ValueError, match="seed=-1 is below 0"):
+        TextGame(TIC_TAC_TOE, seed=-1)
 
 
 def test_an_opponent_that_gives_up_has_lost():

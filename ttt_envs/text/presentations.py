@@ -19,13 +19,15 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.game import VARIANTS, Game, Position
-from ttt_envs.game.phantom import check_variants
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import HIDING, check_variants
 from ttt_envs.game.rules import check_cells
 
 _TABLE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 COORDINATES = ("grid", "coordinates")
 """presentations whose names are coordinates"""
+RULES = ("gravity", "overlines", "misere", "torus")
+"""unusual rules that ``presentations.toml`` has words for; games with another one are refused"""
 PRESENTATIONS = (*COORDINATES, "numbers", "shuffled", "magic-square", "words")
 
 
@@ -119,7 +121,8 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         ValueError: an unknown name, a presentation that the game does not have, one of another game, or a game with
             hidden stones.
     """
-    check_variants("a text game", game, VARIANTS, reasons="it reads the whole board, to print it for the mover")
+    reasons = {HIDING: "it reads the whole board, to print it for the mover"}
+    check_variants("a text game", game, RULES, reasons=reasons)
     if isinstance(presentation, Presentation):
         if presentation.game != game:
             raise ValueError(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")

@@ -107,8 +107,9 @@ class TextGameConfig(TextOptions):
             raise TypeError(f"{self.game!r} is no game: write for example TextGame(Game(), opponent='random')")
         check_choice("illegal", self.illegal, get_args(Illegal))
         check_choice("seat", self.seat, (0, 1))
-        if self.max_asks < 0:
-            raise ValueError(f"max_asks={self.max_asks} is no number of questions: choose 0 or more")
+        for name in ("max_asks", "seed", "episode"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)} is below 0: choose 0 or more")
         if self.start is not None:
             check_opening(self.game, self.start, "start")
 
