@@ -154,6 +154,29 @@ def test_keras_models_are_policies():
     assert_allclose(p, normalize(np.exp(PLANES @ weights + bias)), rtol=1e-5)
 
 
+def test_models_with_predict_are_policies():
+    """Of another library: actions of a batch, alone or with a state, and without exploration."""
+
+    class Greedy:
+        returns = staticmethod(lambda actions: actions)
+
+        def predict(self, observation, state=None, deterministic=False):
+            assert deterministic
+            assert observation.shape == (3, 12)
+            return self.returns(free(observation).argmax(axis=1))
+
+    model = Greedy()
+    for returns in (model.returns, lambda actions: (actions, None)):
+        model.returns = returns
+        assert_array_equal(as_policy(model, GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
+    for returns in (lambda actions: (actions, actions), lambda actions: actions * 0):  # a memory; an illegal move
+        model.returns = returns
+        with pytest.raises((TypeError, ValueError), match="set returns="):
+            as_policy(model, GAME).probabilities(BOARDS)
+    values = as_policy(lambda observation: (np.arange(6.0), None), GAME, returns="values")
+    assert_array_equal(values.probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
+
+
 def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN or less than nothing where illegal is no mass."""
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0

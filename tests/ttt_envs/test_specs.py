@@ -8,10 +8,13 @@ import types
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Optional
 
+import numpy as np
 import pytest
 
 from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.agents.specs import MAX_SPEC_DEPTH, MAX_SPEC_LENGTH, POLICIES, TRUST, FromFile, Named, Spec, parse_spec
+from ttt_envs.envs.config import game_keywords
+from ttt_envs.envs.single_env import SingleEnv
 
 GAME = Game(skip_chance=0.25)
 
@@ -39,6 +42,10 @@ class Idle:
     def __init__(self, game): pass
 
 number = 3
+
+def of_function(game):
+    from ttt_envs import as_policy
+    return as_policy(lambda observation, mask: int(mask.argmax()), game)
 '''
 
 
@@ -143,6 +150,10 @@ def test_classes_of_users_play_the_rules_that_they_declare():
     for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)
+    for game in (Game(3, 4, 3, gravity=True), Game(overlines=False, misere=True, torus=True), hides):
+        env = SingleEnv(opponent="mine.policies:of_function", seat="second", **game_keywords(game))
+        env.reset(seed=0)
+        assert np.flatnonzero(env.clone_state()["cells"][0]).tolist() == [8 if game.gravity else 0]
     assert make_policy("mine.policies:MisereCorner", PhantomGame(Game(misere=True), "classic")).policy.weight == 1
 
 

@@ -87,7 +87,10 @@ class CallableAgent(Policy):
             return output.astype(np.float64), legal
         wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
         if wrong.any():
-            raise ValueError(f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or set returns=")
+            raise ValueError(
+                f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or return values or logits "
+                f"of all actions and set returns="
+            )
         return output, legal
 
     def _to_shares(self, numbers: Float64Array, allowed: BoolArray) -> Float64Array:
@@ -128,13 +131,16 @@ def as_policy(
             - a Keras model, called with ``training=False`` and the observation;
             - a model of Stable-Baselines3 or sb3-contrib, or its policy. It plays its best legal action, whether or
               not it was trained with masks, and sees observations as normalised by its VecNormalize;
+            - any other model with a method ``predict``, which is called with batches of observations, and with
+              ``deterministic=True`` if it has that argument;
             - a policy of this package, which is returned unchanged, or an object with ``pure`` and ``probabilities``.
         game: the game to play.
         observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
             ``observation_space`` was trained with, else ``"flat"``.
         returns: ``"actions"`` legal actions, of cells, or with gravity of columns; ``"values"`` [actions], of which the
             best legal one is played, with equal shares for ties; ``"logits"`` or ``"probabilities"`` [actions], which
-            are masked. For a Stable-Baselines3 model the last two use its action distribution.
+            are masked. For a Stable-Baselines3 model the last two use its action distribution. A pair (output, None),
+            as models without memory return it, counts as the output.
         batch: whether a function takes and returns batches, [B, ...] each; networks and models always do.
         observe_skip_chance: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a
             model with an ``observation_space`` was trained, else False.
@@ -214,6 +220,8 @@ def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) 
     Raises:
         TypeError, ValueError: the output is no array of this shape and of a type that fits.
     """
+    if isinstance(output, tuple) and len(output) == 2 and output[1] is None:
+        output = output[0]  # without the state of a memory
     if hasattr(output, "detach"):
         output = output.detach().cpu()
         output = output.double() if output.is_floating_point() else output
@@ -259,7 +267,7 @@ def _make_observation_builder(
 
 
 def _adapt_net(net: Any, name: str, returns: Literal["actions", "logits", "states"]) -> Function | None:
-    """Return the adapter of a net or a model of Stable-Baselines3, None for anything else."""
+    """Return the adapter of a net, a model of Stable-Baselines3 or one with ``predict``, None for anything else."""
     if (policy := _sb3_policy(net, name)) is not None:
         if returns == "logits" and not hasattr(policy, "get_distribution"):
             raise ValueError(f"{name} has values and no distribution: write returns='actions'")
@@ -269,6 +277,8 @@ def _adapt_net(net: Any, name: str, returns: Literal["actions", "logits", "state
         return partial(_call_torch, net, owner, _takes_mask(getattr(net, "forward", net), name, star=False))
     if any(_is_a(net, package, "Model") for package in ("keras", "tf_keras")):
         return lambda observations, masks: net(observations, training=False)
+    if returns != "states" and not callable(net) and hasattr(net, "predict"):
+        return partial(_call_predict, net.predict)
     return None
 
 
@@ -290,6 +300,12 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
     if last.kind is last.VAR_POSITIONAL:
         return star
     return len(places) == 2 and (last in required or "mask" in last.name.lower())
+
+
+def _call_predict(predict: Any, observations: Any, masks: Int8Array) -> Any:
+    """Call the method of a model that is named ``predict``, without exploration where that is an argument."""
+    keywords = {"deterministic": True} if "deterministic" in inspect.signature(predict).parameters else {}
+    return predict(observations, **keywords)
 
 
 def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any, masks: Int8Array) -> Any:

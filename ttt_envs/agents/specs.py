@@ -8,7 +8,7 @@ value that contains ``,`` or ``:`` is enclosed in parentheses::
 Any other name is a module and a user's class in it: ``module:Class`` or ``package.module:Class:key=value`` is called as
 ``Class(game, key=value)``. It plays by the standard rules only, unless the class declares others: its attribute
 ``variants`` lists those of ``game.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom
-games by views.
+games by views. In place of the class, a function may return a policy, which plays any game as an object of Python does.
 
 A spec string read from a file is a :class:`FromFile`, which names built-in policies only, unless files are trusted.
 """
@@ -263,7 +263,8 @@ def _distrust(value: str, rule: str) -> str:
 
 def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
     """Return the policy that a class or factory makes of a spec."""
-    check_game(spec.name, kind, game)
+    if inspect.isclass(kind):
+        check_game(spec.name, kind, game)
     parameters = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
     if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
         game = visible(game)
