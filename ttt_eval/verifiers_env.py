@@ -8,11 +8,18 @@ from contextlib import AsyncExitStack
 from functools import cache
 from typing import Any
 
-import verifiers.v1 as vf
-
+from ttt_envs.core.packages import install_command
 from ttt_envs.game.game import Game
 from ttt_envs.text.text_game import MAX_ASKS, SELF, Illegal, TextGame
 from ttt_eval.credit import describe_seat, opponent_credit, optimal_credit
+
+try:
+    import verifiers.v1 as vf
+except ModuleNotFoundError as problem:
+    package = (problem.name or "").partition(".")[0]
+    raise ModuleNotFoundError(
+        f"ttt-text needs {package}, which is not installed: {install_command('verifiers')}", name=problem.name
+    ) from None
 
 _optimal_credit, _opponent_credit = cache(optimal_credit), cache(opponent_credit)
 

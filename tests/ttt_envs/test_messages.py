@@ -1,5 +1,6 @@
 """Messages for mistaken calls: they name what to write, in the words of the package that says them."""
 
+import importlib
 import re
 import sys
 from configparser import ConfigParser
@@ -53,3 +54,13 @@ def test_commands_that_install_extras(tmp_path, monkeypatch):
         assert packages.install_command("tf") == f'pip install "ttt_envs[tf]{place}"'
     (tmp_path / "setup.cfg").touch()
     assert packages.install_command("tf") == f'pip install -e "{tmp_path}[tf]"'
+
+
+def test_the_task_set_without_its_library_names_the_extra(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "verifiers"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "verifiers", None)
+    for name in ("ttt_text", "ttt_eval.verifiers_env"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"ttt-text needs verifiers, .*\[verifiers\]"):
+        importlib.import_module("ttt_text")
