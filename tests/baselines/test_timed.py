@@ -154,6 +154,7 @@ def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
 
 def test_time_is_divided_among_the_moves_left():
     policy = Timed(GAME, margin=0.0)
+    assert [expected_moves_left(Game(9, 9, 5), stones) for stones in (0, 12, 27, 60, 75, 81)] == [18, 14, 9, 9, 3, 1]
     assert policy.plan(0, 10, 0.1)[0] == pytest.approx(10 / expected_moves_left(GAME, 0) + 0.08)
     assert policy.plan(10, 4, 0.1)[0] == pytest.approx(4 / expected_moves_left(GAME, 10) + 0.08)
     assert policy.plan(0, math.inf) == (0.1, 0.1)
