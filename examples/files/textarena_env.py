@@ -29,7 +29,7 @@ class TextArenaEnv(ta.Env):
     def __init__(
         self,
         size: int | tuple[int, int] = 3,
-        win_length: int = 3,
+        win_length: int | None = None,
         skip_chance: float = 0.0,
         *,
         opponent: str | Policy = "random",
