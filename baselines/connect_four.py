@@ -303,10 +303,11 @@ class Solver:
         Args:
             game: with gravity and without skips; no other rule may be changed.
             memory: maximum size of the table in bytes; at least 4 MiB are used.
-            progress: called with ``nodes``, the number of positions visited so far.
+            progress: called with ``nodes``, the number of positions visited so far; an attribute that may be replaced.
+                If it raises an exception, the search ends with that, and the table keeps its results.
         """
         check_solvable(game)
-        self.game, self.nodes, self._progress = game, 0, progress
+        self.game, self.nodes, self.progress = game, 0, progress
         self.board = Board.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
         self._table = empty_table(1 << rows.bit_length() - 1, TABLE_WORDS)
@@ -400,8 +401,8 @@ class Solver:
             bound_score(own, mask, state, self._table)
             low, high, count = int(state["low"]), int(state["high"]), int(state["nodes"])
             self.nodes = before + count
-            if self._progress is not None:
-                self._progress(self.nodes)
+            if self.progress is not None:
+                self.progress(self.nodes)
             if low >= high or count >= limit:
                 break
         # Initial bounds are no results

@@ -34,14 +34,12 @@ def client_of(app):
 @contextmanager
 def serve(root=None, warm=False):
     """The port of an explorer that listens."""
-    import uvicorn
-
     from ttt_apps.explorer.command import listening
+    from ttt_apps.explorer.server import make_server
 
     with listening(0) as bound:
         port = bound.getsockname()[1]
-        config = uvicorn.Config(make_explorer(root, port=port, warm=warm), log_level="error", lifespan="off", ws="none")
-        server = uvicorn.Server(config)
+        server = make_server(make_explorer(root, port=port, warm=warm))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:

@@ -148,7 +148,7 @@ class LayeredSolution(Solution):
                 raise ValueError(
                     f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at {self.stones} stones: "
                     f"choose a position of a game by these rules, build the layers from fewer stones, or solve the "
-                    f"game with a skip chance, such as skip_chance=0.25"
+                    f"game with a skip chance, such as 0.25"
                 )
         return out
 

@@ -332,7 +332,9 @@ class Prover:
     def __post_init__(self) -> None:
         check_provable(self.game)
 
-    def results(self, position: Position, *, shares: bool = False) -> Int8Array:
+    def results(
+        self, position: Position, *, shares: bool = False, progress: Callable[[int], None] | None = None
+    ) -> Int8Array:
         """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.
 
         Moves that are not proved are ``UNDECIDED``.
@@ -341,6 +343,8 @@ class Prover:
             position: stones and mover.
             shares: whether every move gets an equal share of the nodes that are left; else the first move that is not
                 proved ends the work.
+            progress: called with the number of positions visited by one search, a few times a second; what it raises
+                ends the work.
 
         Raises:
             ValueError: the position is over or unreachable.
@@ -353,13 +357,20 @@ class Prover:
         for number, cell in enumerate(moves):
             share = remaining // (len(moves) - number) if shares else remaining
             if share > 0:
-                out[cell], used = self._prove_move(position, cell, share, searches)
+                out[cell], used = self._prove_move(position, cell, share, searches, progress)
                 remaining -= used
             if out[cell] == UNDECIDED and not shares:
                 break
         return out
 
-    def _prove_move(self, position: Position, cell: int, nodes: int, searches: list[ProofSearch]) -> tuple[int, int]:
+    def _prove_move(
+        self,
+        position: Position,
+        cell: int,
+        nodes: int,
+        searches: list[ProofSearch],
+        progress: Callable[[int], None] | None,
+    ) -> tuple[int, int]:
         """Return a move's result and the number of positions visited.
 
         Of the two searches, the mover is the attacker in one, and the other player in the other.
@@ -372,7 +383,7 @@ class Prover:
         # The other player is to move now, so in the mover's own question the attacker is not on move
         for attacker, result in ((0, WIN), (1, LOSS)):
             pair = stones[attacker], stones[1 - attacker]
-            verdict, visited, _ = searches[attacker].decide(pair, 1 - attacker, nodes - total)
+            verdict, visited, _ = searches[attacker].decide(pair, 1 - attacker, nodes - total, progress)
             total += visited
             if verdict == UNKNOWN or total >= nodes:
                 return UNDECIDED, total

@@ -4,12 +4,14 @@ import json
 import random
 import signal
 import socket
+import threading
 import time
+from asyncio import CancelledError
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from explorers import client_of, make_explorer, run_explorer
+from explorers import client_of, make_explorer, run_explorer, serve
 from tiny import GAME, train_run
 
 from baselines.compression import decomposition
@@ -18,8 +20,11 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.tables import Softmax, Table, source_values
 from ttt_apps.board import LiveGame
+from ttt_apps.explorer import server
 from ttt_apps.explorer.api import ExplorerApi
+from ttt_apps.explorer.app import MAX_REQUESTS, Guard
 from ttt_apps.explorer.command import listening
+from ttt_apps.explorer.panels import Panels
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import ValuesRequest
 from ttt_apps.explorer.solutions import LRUCache
@@ -38,6 +43,7 @@ SKIPS = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
 TINY = {"rows": 2, "columns": 3, "win_length": 2, "skip_chance": 0.25}
 LARGE = {"rows": 15, "columns": 15, "win_length": 5, "skip_chance": 0.0}
 FALLING = {"rows": 4, "columns": 4, "win_length": 4, "gravity": True}
+SEVEN = {"rows": 6, "columns": 7, "win_length": 4, "gravity": True}
 EXACT = {"kind": "exact"}
 JSON = {"content-type": "application/json"}
 
@@ -158,12 +164,11 @@ def test_proofs_are_results_of_perfect_play(client):
     five = {"rows": 5, "columns": 5, "win_length": 4}
     little = values(client, "...../...../..o../...../..... x", {"kind": "prove", "nodes": 24}, game=five)[0]
     assert little["notes"][0] == "The result is not decided."
-    seven = {"rows": 6, "columns": 7, "win_length": 4, "gravity": True}
     late = "......./..xo.../..ox.../.xoo.../.oxx.../xxoo.o. x"
     solution = SearchedSolution(Game(6, 7, 4, gravity=True), memory=1 << 22)
-    proved = values(client, late, {"kind": "prove"}, game=seven)[0]
+    proved = values(client, late, {"kind": "prove"}, game=SEVEN)[0]
     check_values(proved, solution.action_values(Boards.from_positions([from_text(late)]))[0])
-    early = values(client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=seven)[0]
+    early = values(client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=SEVEN)[0]
     assert early["notes"] == ["The result is not decided.", "7 of 7 moves are not decided within 20 positions."]
 
 
@@ -178,9 +183,10 @@ def test_games_without_a_panel_say_why(client):
         start = "/".join(["." * game["columns"]] * game["rows"]) + " o"
         facts = ask(client, "review", game=game)
         assert facts["refused"].keys() == refused
-        assert ("optimal" in facts["unplayable"]) == ("random" in refused)
+        assert ("table" in facts["unplayable"]) == ("random" in refused)
+        assert ("optimal" in facts["unplayable"]) == ("exact" in refused)
         for kind in refused:
-            why_not(client, start, {"kind": kind}, game=game)
+            assert "skip_chance" not in why_not(client, start, {"kind": kind}, game=game) + facts["refused"][kind]
         for answer in values(client, start, {"kind": "search", "depth": 1}, {"kind": "mcts"}, game=game):
             cells = [cell for cell, value in enumerate(answer["values"]) if value is not None]
             assert cells == np.flatnonzero(Boards.start(Game(**game)).legal(Game(**game))[0]).tolist()
@@ -266,7 +272,7 @@ def test_a_database_gives_values_where_it_begins(tmp_path):
 
 def test_offered_policies_move_reproducibly(client):
     about = ask(client, "about")
-    assert [run["name"] for run in about["runs"]] == ["broken", "first"]
+    assert about["runs"] == [{"name": "broken", "game": None}, {"name": "first", "game": GAME.to_dict()}]
     for name in about["policies"]:
         spec, game = ("run:first", TINY) if name == "run" else (name, SKIPS)
         cell = ask(client, "move", game=game, moves="b2+", seed=1, policy=spec)["cell"]
@@ -309,6 +315,9 @@ BAD = [
     ("review", {"game": {"gravity": True}, "moves": "b3 b1"}, "move 2, b1, is illegal: stones fall to the lowest"),
     ("review", {"game": SKIPS, "moves": "b2 b2"}, "holds a stone"),
     ("puzzles", {"line": {"game": LARGE, "moves": "a1"}}, "is not offered on 15 x 15"),
+    ("puzzles", {"line": {"game": {}, "moves": "b2"}, "run": "first"}, "leave out 'line' or 'run'"),
+    ("move", {"game": TINY, "seed": 1, "policy": "run:first,symmetrize=true"}, "write run:first"),
+    ("review", {"game": {"rows": 2, "columns": 16}}, "'game' cannot be taken: 2 x 16, 3 to win is not offered here"),
 ]
 
 
@@ -346,9 +355,13 @@ def test_only_requests_of_the_same_host_and_origin_are_answered(client, status, 
     assert (answer.status_code, "error" in answer.json()) == (status, status != 200)
 
 
-def test_every_response_has_the_security_headers(client):
-    for method, path in (("GET", "/"), ("GET", "/look.css"), ("GET", "/x"), ("POST", "/api/about")):
-        headers = client.request(method, path, json={}).headers
+def test_every_response_has_the_security_headers(client, monkeypatch):
+    requests = [("GET", "/"), ("GET", "/look.css"), ("GET", "/x"), ("POST", "/api/about"), ("POST", "/api/puzzles")]
+    monkeypatch.setattr("ttt_apps.explorer.api.read_puzzles", lambda: {}["missing"])
+    for (method, path), status in zip(requests, (200, 200, 404, 200, 500), strict=True):
+        answer = client.request(method, path, json={})
+        headers = answer.headers
+        assert answer.status_code == status
         assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
         assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
         assert (headers["x-frame-options"], "access-control-allow-origin" in headers) == ("DENY", False)
@@ -397,6 +410,78 @@ def test_concurrent_requests_do_not_interfere(root):
         list(pool.map(visit, range(8)))
 
 
+ABANDONED = [({}, {"kind": "prove"}), (SEVEN, {"kind": "prove"}), (LARGE, {"kind": "search", "depth": 3})]
+
+
+@pytest.mark.parametrize(("game", "panel"), ABANDONED, ids=["proof", "Connect Four", "search"])
+def test_a_search_that_nobody_waits_for_ends(game, panel, monkeypatch):
+    """Between two slices, and between two panels."""
+    monkeypatch.setattr("baselines.connect_four.SLICE", 100)
+    monkeypatch.setattr("baselines.proof_number.search.SLICE", 100)
+    monkeypatch.setattr("ttt_apps.explorer.panels.SLICE", 100)
+    api, checks = ExplorerApi(Root(None)), []
+    rows, columns = (game.get(key, 3) for key in ("rows", "columns"))
+    start = "/".join(["." * columns] * rows) + " o"
+    request = ValuesRequest.model_validate({"game": game, "position": start, "panels": [panel, {"kind": "mcts"}]})
+
+    def is_abandoned(after):
+        checks.append(0)
+        return len(checks) > after
+
+    answers = api.values(request, lambda: is_abandoned(4))
+    with pytest.raises(CancelledError):
+        next(answers)
+    assert (len(checks), list(answers)) == (5, [])
+    [answer, *_] = api.values(request, lambda: False)
+    assert "values" in answer  # also of a game whose earlier search was ended
+
+
+def test_a_visitor_who_goes_ends_the_search_and_few_are_answered_at_once(monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def search(*given):
+        begun.set()
+        try:
+            while True:
+                given[-1](0)
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Panels, "_prove_panel", search)
+    body = json.dumps({"game": {}, "position": START, "panels": [{"kind": "prove"}]}).encode()
+    with serve() as port, socket.create_connection(("127.0.0.1", port)) as visitor:
+        head = f"POST /api/values HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        visitor.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert begun.wait(TIMEOUT_S)
+        visitor.close()
+        assert ended.wait(TIMEOUT_S)
+
+
+def test_the_number_of_requests_at_once_is_bounded():
+    app = make_explorer()
+    assert isinstance(app, Guard)
+    app.requests = MAX_REQUESTS
+    assert "try again" in error(client_of(app).post("/api/about", json={}), 503)
+    app.requests = 0
+    for _ in range(MAX_REQUESTS + 1):
+        assert ask(client_of(app), "about")
+
+
+HEAD = "POST /api/puzzles HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+
+
+@pytest.mark.parametrize("part", ["", HEAD[:20], HEAD[:-2], HEAD, HEAD + "{{"])
+@pytest.mark.parametrize("earlier", ["", HEAD + "{{}}"], ids=["first", "later"])
+def test_a_connection_is_closed_if_no_whole_request_arrives(earlier, part, monkeypatch):
+    with serve() as port:
+        monkeypatch.setattr(server, "REQUEST_S", 0.2)
+        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as visitor:
+            visitor.sendall((earlier + part).format(host=f"127.0.0.1:{port}").encode())
+            answer = visitor.makefile("rb").read()
+    assert (b"200 OK" in answer) == bool(earlier)
+
+
 def test_an_internal_error_is_one(monkeypatch):
     monkeypatch.setattr(LRUCache, "get", lambda *_: {}["missing"])
     client = client_of(make_explorer())
@@ -414,7 +499,8 @@ def test_the_command_serves_until_it_is_interrupted(root):
     with run_explorer("--runs", root) as (process, address), httpx.Client(timeout=TIMEOUT_S) as http:
         assert address.startswith("http://127.0.0.1:")
         assert "<title>ttt_envs explorer" in http.get(address).text
-        assert http.post(f"{address}api/about", json={}).json()["runs"] == [{"name": "broken"}, {"name": "first"}]
+        runs = http.post(f"{address}api/about", json={}).json()["runs"]
+        assert [run["name"] for run in runs] == ["broken", "first"]
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=TIMEOUT_S) == ("", "")
     assert process.returncode == 0

@@ -7,7 +7,8 @@ shared between visitors. Caches of bounded size keep expensive objects: solved g
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import numpy as np
@@ -64,7 +65,10 @@ class ExplorerApi:
             "link": "show=none",
             "most_skips": MAX_EXPLORER_SKIP,
             "policies": {name: policies.settings_of(name) for name in policies.OFFERED_POLICIES},
-            "runs": [{"name": name} for name in self.root.runs()],
+            "runs": [
+                {"name": name, "game": None if game is None else game.to_dict()}
+                for name, game in self.root.games().items()
+            ],
         }
 
     def review(self, request: ReviewRequest) -> dict[str, Any]:
@@ -81,13 +85,14 @@ class ExplorerApi:
             exact = self._solutions.get(game)
             if first_stones(exact) == 0:
                 facts, state = review_game(played, exact), "now"
-        is_small = game.cells <= policies.MAX_TABLE_CELLS
-        needs = f"a board of at most {policies.MAX_TABLE_CELLS} cells"
+        limits = {name: policies.max_cells(name) for name in policies.TABLE_POLICIES}
         return {
             **facts,
             "exact": state,
             "refused": refused_panels(game, has_values=state != "none"),
-            "unplayable": {} if is_small else dict.fromkeys(policies.TABLE_POLICIES, needs),
+            "unplayable": {
+                name: f"a board of at most {cells} cells" for name, cells in limits.items() if game.cells > cells
+            },
             "opponent": SEARCHING,
         }
 
@@ -101,15 +106,30 @@ class ExplorerApi:
         with lock:
             return {"cell": int(act(policy, Boards.from_positions([played.end()]), rng)[0])}
 
-    def values(self, request: ValuesRequest) -> Iterator[dict[str, Any]]:
-        """Return the values of the moves in a position, by one panel after the other, each computed when it is read."""
+    def values(
+        self, request: ValuesRequest, is_abandoned: Callable[[], bool] = lambda: False
+    ) -> Iterator[dict[str, Any]]:
+        """Return the values of the moves in a position, by one panel after the other, each computed when it is read.
+
+        Args:
+            request: the position and the panels.
+            is_abandoned: returns whether nobody waits for the answer any more, which ends the iterator and the search
+                of its panel by a CancelledError.
+        """
         position = from_text(request.position, request.game)
         check_opening(request.game, position, "the position")
         boards = Boards.from_positions([position])
-        return (self._panels.answer(request.game, boards, panel) for panel in request.panels)
+
+        def check(_: int) -> None:
+            if is_abandoned():
+                raise CancelledError
+
+        return (self._panels.answer(request.game, boards, panel, check) for panel in request.panels)
 
     def puzzles(self, request: PuzzlesRequest) -> dict[str, Any]:
         """Return the puzzles of a game, of a run, or the built-in ones."""
+        if request.line is not None and request.run is not None:
+            raise ValueError("puzzles are of a line or of a run: leave out 'line' or 'run'")
         if request.line is not None:
             played = to_played_game(request.line)
             policies.check_table(played.game, "practice with the mistakes of a game")

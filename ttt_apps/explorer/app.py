@@ -1,16 +1,19 @@
 """The explorer as a web application: its page, its API, and who may ask.
 
 Any page in a browser can send requests to a server on this machine, and so can a foreign name that resolves to it (DNS
-rebinding). So the Host must be this machine's, and an Origin must be the same. Requests are short, so that none fills
-the memory.
+rebinding). So the Host must be this machine's, and an Origin must be the same. Requests are short and at most
+:data:`MAX_REQUESTS` at once, so that none fills the memory.
 """
 
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Container
+from collections.abc import AsyncIterator, Container, Iterator
 from pathlib import Path
+from threading import Event
+from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
@@ -26,6 +29,8 @@ from ttt_apps.explorer.schemas import ValuesRequest
 
 MAX_BYTES = 16 << 10
 """Maximum size of a request's body in bytes."""
+MAX_REQUESTS = 64
+"""Maximum number of requests that are answered at the same time."""
 ASSETS = Path(__file__).parent / "assets"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -40,7 +45,7 @@ HEADERS = {
 mimetypes.add_type("text/javascript", ".js")  # on Windows the registry may have another
 
 
-def make_app(api: ExplorerApi, port: int) -> FastAPI:
+def make_app(api: ExplorerApi, port: int) -> Guard:
     """Return the application of an API, for this machine only.
 
     Args:
@@ -53,36 +58,52 @@ def make_app(api: ExplorerApi, port: int) -> FastAPI:
         app.post(f"/api/{endpoint.__name__}")(endpoint)
 
     def values(request: ValuesRequest) -> StreamingResponse:
-        answers = api.values(request)
-        return StreamingResponse((json.encode(answer) + b"\n" for answer in answers), media_type="application/x-ndjson")
+        abandoned = Event()
+        answers = api.values(request, abandoned.is_set)
+        return StreamingResponse(_stream(answers, abandoned), media_type="application/x-ndjson")
 
     app.post("/api/values")(values)
     app.mount("/", StaticFiles(directory=ASSETS, html=True))
-    ends = {f":{port}"} | ({""} if port == 80 else set())  # browsers leave out the port of the scheme
-    app.add_middleware(Guard, hosts={host + end for host in ("127.0.0.1", "localhost") for end in ends})
 
     async def refuse(_: Request, problem: Exception) -> JSONResponse:
         if isinstance(problem, RequestValidationError):
             first = problem.errors()[0]
             where = ".".join(map(str, first["loc"][1:])) or "the request"
-            problem = ValueError(f"{where[:60]!a} cannot be taken: {first['msg'][0].lower()}{first['msg'][1:]}")
+            reason = first.get("ctx", {}).get("error", first["msg"][0].lower() + first["msg"][1:])
+            problem = ValueError(f"{where[:60]!a} cannot be taken: {reason}")
         if isinstance(problem, HTTPException):  # no such page or method, or a body that is no JSON
             return _error(problem.status_code, problem.detail)
         return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))
 
     for kind in (RequestValidationError, HTTPException, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
-    return app
+    ends = {f":{port}"} | ({""} if port == 80 else set())  # browsers leave out the port of the scheme
+    return Guard(app, hosts={host + end for host in ("127.0.0.1", "localhost") for end in ends})
+
+
+async def _stream(answers: Iterator[dict[str, Any]], abandoned: Event) -> AsyncIterator[bytes]:
+    """Yield answers as lines, each computed in a thread; set the event if the visitor goes, which ends the thread."""
+    try:
+        while True:
+            answer = await to_thread.run_sync(next, answers, None, abandon_on_cancel=True)
+            if answer is None:
+                break
+            yield json.encode(answer) + b"\n"
+    finally:
+        abandoned.set()
 
 
 class Guard:
-    """Middleware that refuses requests, and adds the headers to all responses.
+    """The application around another one: it refuses requests, and adds the headers to all responses.
 
-    Starlette's ``BaseHTTPMiddleware`` would pass every line of a response through a queue and a task of its own.
+    Starlette's ``BaseHTTPMiddleware`` would pass every line of a response through a queue and a task of its own, and
+    Starlette answers an error of the server outside of its middleware.
     """
 
     def __init__(self, app: ASGIApp, hosts: Container[str]) -> None:
         self.app, self.hosts = app, hosts
+        self.requests = 0
+        """number of requests that are being answered"""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -93,7 +114,13 @@ class Guard:
             await send(message)
 
         refusal = _refusal(scope["method"], Headers(scope=scope), self.hosts)
-        await (refusal or self.app)(scope, receive, send_with_headers)
+        if self.requests >= MAX_REQUESTS:
+            refusal = _error(503, f"{MAX_REQUESTS} other requests are being answered: try again")
+        self.requests += 1
+        try:
+            await (refusal or self.app)(scope, receive, send_with_headers)
+        finally:
+            self.requests -= 1
 
 
 def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response | None:

@@ -52,11 +52,10 @@ class Web:
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
-        import uvicorn
-
         from ttt_apps.explorer.api import ExplorerApi
         from ttt_apps.explorer.app import make_app
         from ttt_apps.explorer.root import Root
+        from ttt_apps.explorer.server import make_server
         from ttt_eval.reports.formats import LINK_CHARACTERS
 
         api = ExplorerApi(Root(folder, DATABASES.resolve() if DATABASES.is_dir() else None))
@@ -70,10 +69,9 @@ class Web:
             has_display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
             if has_display and not self.no_browser:  # else a text browser would open, in this terminal
                 webbrowser.open(address)
-            app = make_app(api, port)
-            config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=3)
+            server = make_server(make_app(api, port))
             with suppress(KeyboardInterrupt):  # the usual way to end it
-                uvicorn.Server(config).run(sockets=[bound])
+                server.run(sockets=[bound])
 
 
 def listening(port: int) -> socket.socket:

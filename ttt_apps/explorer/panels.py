@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from baselines.compression import Decomposition, decomposition, default_rank, largest_rank, make_grouping
-from baselines.connect_four import Solver, check_solvable
+from baselines.connect_four import Solver, is_solvable
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.proof_number import TAKEN, UNDECIDED, Prover, check_provable
+from baselines.proof_number import MAX_PROOF_CELLS, TAKEN, UNDECIDED, Prover
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
+from ttt_apps.cli import installed_names
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest
@@ -33,27 +35,35 @@ REFUSALS = ValueError, TypeError, OSError, MemoryError
 """Errors of what is asked for; all others are those of the server."""
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
+SLICE = 1 << 17
+"""Number of positions of such a search between two checks."""
 MAX_TABLES, MAX_POLICIES, MAX_SOLVERS = 32, 16, 4
 """Maximum numbers of cached tables, policies and solvers of Connect Four."""
 CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
+HORIZON = "These are scores, not values: 0.50 is the better line where the search ends, 1.00 or more a win before."
+"""What is said of the scores of expectiminimax."""
+
+Check = Callable[[int], None]
+"""Takes the number of positions of a search so far; raises CancelledError if nobody waits for the answer any more."""
 
 
 def to_sentence(problem: Exception) -> str:
     """Return what a visitor is told of an error; one of the server goes to the log."""
     if isinstance(problem, REFUSALS):
-        return str(problem).partition("\n")[0] or type(problem).__name__
+        return installed_names(str(problem).partition("\n")[0]) or type(problem).__name__
     logging.getLogger(__name__).error("an error of the server", exc_info=problem)
     return "this cannot be answered because of an error of the server: see its log"
 
 
 def why_not_proved(game: Game) -> str | None:
     """Return the condition that a game without proofs does not meet; None if there are proofs."""
-    try:
-        (check_solvable if game.gravity else check_provable)(game)
-    except ValueError as problem:
-        return str(problem)
-    return None
+    if game.skip_chance > 0:
+        return "games without skips"
+    if game.variants.keys() - {"gravity"}:
+        return "the standard rules, also with gravity"
+    is_small = is_solvable(game) if game.gravity else game.cells <= MAX_PROOF_CELLS
+    return None if is_small else f"up to {MAX_PROOF_CELLS} cells, with gravity up to 6 x 9"
 
 
 def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
@@ -99,14 +109,19 @@ class Panels:
         self._policies = LRUCache(MAX_POLICIES)
         self._solvers = LRUCache(MAX_SOLVERS)
 
-    def answer(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        """Return one panel, or of one that cannot be computed the ``error``, a sentence."""
+    def answer(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+        """Return one panel, or of one that cannot be computed the ``error``, a sentence.
+
+        Raises:
+            CancelledError: ``check`` raises it, before the panel or between two slices of its search.
+        """
+        check(0)
         try:
-            return dict(getattr(self, f"_{request.kind}_panel")(game, boards, request))
+            return dict(getattr(self, f"_{request.kind}_panel")(game, boards, request, check))
         except Exception as problem:  # the other panels go on
             return {"error": to_sentence(problem)}
 
-    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         solution = self._solutions.get(game)
         first, stones = first_stones(solution), int(np.count_nonzero(boards.cells))
         if stones + 1 < first:
@@ -115,13 +130,16 @@ class Panels:
         best = f"{np.nanmax(values) + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")  # as wide as the plus
         return panel_json(values, [f"The value of best play is {best} for the mover."], tie=solution.tie)
 
-    def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+        condition = why_not_proved(game)
+        if condition is not None:
+            raise ValueError(f"there are no proofs for {game}: choose {condition}")
         nodes, position = request.nodes, boards.position(0)
         if game.gravity:
             nodes *= CONNECT_FOUR_NODES
-            values, undecided = self._connect_four_results(game, position, nodes)
+            values, undecided = self._connect_four_results(game, position, nodes, check)
         else:
-            results = Prover(game, nodes=nodes).results(position, shares=True)
+            results = Prover(game, nodes=nodes).results(position, shares=True, progress=check)
             is_open = (results != TAKEN) & (results != UNDECIDED)
             values = np.where(is_open, results.astype(np.float64), np.nan)
             undecided = int(np.count_nonzero(results == UNDECIDED))
@@ -133,24 +151,28 @@ class Panels:
             notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
         return panel_json(values, notes, "result")
 
-    def _connect_four_results(self, game: Game, position: Position, nodes: int) -> tuple[Float64Array, int]:
+    def _connect_four_results(
+        self, game: Game, position: Position, nodes: int, check: Check
+    ) -> tuple[Float64Array, int]:
         """Return the results of moves for the mover, float64[cells], NaN where unknown, and the number of unknown ones.
 
         The results of earlier positions remain in the solver's table, so that later ones are found sooner.
         """
         solver, lock = self._solvers.get(game, lambda: (Solver(game, memory=SEARCH_BYTES), threading.Lock()))
         with lock:
+            check(0)
+            solver.progress = check
             bounds = solver.scores(position, nodes=nodes)
         values = np.full(game.cells, np.nan)
         values[list(bounds)] = [np.nan if bound.value is None else bound.value for bound in bounds.values()]
         return values, sum(bound.value is None for bound in bounds.values())
 
-    def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _random_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         check_table(game, "the table of random play")
         table = self._tables.get((game, "random"), lambda: Table(game, source_values(game, "random")))
         return panel_json(Softmax(table).action_values(boards)[0], ["The values if both play at random."])
 
-    def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         check_table(game, "a compressed table")
         grouping = make_grouping(game, request.method)
         largest = largest_rank(request.method, grouping)
@@ -162,7 +184,7 @@ class Panels:
         ranks = {"rank": table.rank, "largest_rank": min(largest, whole.largest)}
         return panel_json(Softmax(table).action_values(boards)[0], notes, **ranks)
 
-    def _run_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _run_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         policy, lock = self.policy(policy_name(request.run or ""), game)
         with lock:
             if policy.action_values is None:
@@ -172,20 +194,23 @@ class Panels:
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
         return panel_json(values, ["Its learned values of the moves.", *other])
 
-    def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _search_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         depth = min(request.depth, max_depth(game))
         search = Expectiminimax(game, depth).search(boards, np.zeros(1, np.uint64), every_move=True)
-        if not search.run(depth, MAX_NODES):
-            raise ValueError(f"depth={depth} looks at more than {MAX_NODES:,} positions here: choose a smaller depth")
-        notes = [f"{int(search.nodes[0]):,} positions looked at."]
+        while not search.run(depth, SLICE):
+            nodes = int(search.nodes[0])
+            check(nodes)
+            if nodes >= MAX_NODES:
+                raise ValueError(f"{depth} plies take more than {MAX_NODES:,} positions here: look ahead fewer")
+        notes = [f"{int(search.nodes[0]):,} positions looked at.", HORIZON]
         return panel_json(search.move_values[0], notes, "score", largest_depth=max_depth(game))
 
-    def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
         visits = np.where(boards.legal(game)[0], search.visits[0], np.nan)
         return panel_json(visits, ["The visits of the moves."], "visits", value=float(search.values[0]))
 
-    def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+    def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         policy, lock = self.policy(request.policy or "", game)
         with lock:
             return self._shares(game, policy, boards, "Its move probabilities.")

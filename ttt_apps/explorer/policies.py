@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import get_args
 
+from baselines.exact import MAX_SOLVER_CELLS
 from ttt_apps.explorer.root import Root
 from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.game.game import Game
 
 MAX_TABLE_CELLS = 12
-"""Maximum number of cells of boards with exact values and tables, each computed in a moment."""
+"""Maximum number of cells of boards with tables of random play, computed and compressed in a moment."""
 MAX_SIMULATIONS = 5000
 TABLE_POLICIES = ("optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt")
-"""Policies that need a table."""
+"""Policies that need a table, of random play or of exact values: see :func:`max_cells`."""
 OFFERED_POLICIES = ("random", "win-or-block", "expectiminimax", "mcts", "run", *TABLE_POLICIES)
 NUMBERS = {
     "epsilon": (0, 1, "probability of a random move"),
@@ -64,14 +65,17 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     if name not in OFFERED_POLICIES:
         raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}")
     if name in TABLE_POLICIES:
-        check_table(game, name)
+        check_table(game, name, max_cells(name))
     settings = settings_of(name)
     if unkeyed is not None:
         given = {"path" if name == "run" else next(iter(settings), ""): unkeyed, **given}
-    head = root.run(given.pop("path", "")).policy if name == "run" else name
+    label = head = name
+    if name == "run":
+        run = given.pop("path", "")
+        label, head = f"run:{run}", root.run(run).policy
     for key, text in given.items():
         if key not in settings:
-            hint = closest_names(key[:40], settings) if settings else f"write {name}"
+            hint = closest_names(key[:40], settings) if settings else f"write {label}"
             raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
         setting = settings[key]
         value = convert_value(name, key, text, int if setting.whole else float)
@@ -91,7 +95,12 @@ def max_depth(game: Game) -> int:
     return 3
 
 
-def check_table(game: Game, what: str) -> None:
-    """Raise ValueError for a board too large to compute a table in a moment."""
-    if game.cells > MAX_TABLE_CELLS:
-        raise ValueError(f"{what} is not offered on {game}: choose up to {MAX_TABLE_CELLS} cells, or a search")
+def max_cells(name: str) -> int:
+    """Return the maximum number of cells of boards that a policy of :data:`TABLE_POLICIES` plays."""
+    return MAX_SOLVER_CELLS if name == "optimal" else MAX_TABLE_CELLS
+
+
+def check_table(game: Game, what: str, cells: int = MAX_TABLE_CELLS) -> None:
+    """Raise ValueError for a board of more than ``cells`` cells, on which a table is not computed in a moment."""
+    if game.cells > cells:
+        raise ValueError(f"{what} is not offered on {game}: choose up to {cells} cells, or a search")

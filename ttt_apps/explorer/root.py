@@ -8,6 +8,7 @@ from typing import cast
 
 from learners.registry import CONFIG
 from ttt_envs.core.checks import closest_names
+from ttt_envs.game.game import Game
 from ttt_eval.run_files import RunDirectory
 
 MAX_RUNS, MAX_DEPTH = 200, 3
@@ -40,6 +41,17 @@ class Root:
         paths = [path.parent for depth in range(MAX_DEPTH + 1) for path in self.folder.glob("*/" * depth + CONFIG)]
         names = sorted(path.relative_to(self.folder).as_posix() for path in paths if self._is_inside(path))
         return names[:MAX_RUNS]
+
+    def games(self) -> dict[str, Game | None]:
+        """Return the game of every run by its name; None if stones are hidden in it, or its settings cannot be read."""
+        return {name: self._read_game(name) for name in self.runs()}
+
+    def _read_game(self, name: str) -> Game | None:
+        try:
+            game = RunDirectory(cast("Path", self.folder) / name).read_game()
+        except (ValueError, OSError):
+            return None
+        return game if isinstance(game, Game) else None
 
     def _is_inside(self, run: Path) -> bool:
         """Return whether all files of a run are below the root, where no link leads elsewhere."""

@@ -1,9 +1,8 @@
 """Exact values for the explorer: boards that are solved in a moment, stored tables, and databases of last layers.
 
-Up to 16 cells a game is solved in less than a second. A table of 17 to 21 cells takes
-seconds to minutes and up to gigabytes, so it is only read where ``evaluate.py solve`` has stored it. With gravity the
-bound is on the number of positions, so that 5 x 5 has tables. Connect Four without skips needs none: a search solves
-its positions.
+Up to 16 cells a game is solved in less than a second. A table of 17 to 21 cells takes seconds to minutes and up to
+gigabytes, so it is only read where ``evaluate.py solve`` has stored it. With gravity the bound is on the number of
+positions, so that 5 x 5 has tables. Connect Four without skips needs none: a search solves its positions.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""A page without a server: one file to play 3 x 3 against five opponents, with all exact values inside."""
+"""A page without a server: one file to play boards of up to 12 cells by any rules, whose exact values it computes."""
 
 __all__: list[str] = []

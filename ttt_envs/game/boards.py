@@ -346,7 +346,7 @@ def check_opening(game: AnyGame, position: Position, name: str) -> None:
             turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "no player could be"
             raise ValueError(
                 f"{name} comes from no game without skips, with {o} o and {x} x {turn} to move: "
-                f"choose another, or a skip chance, such as skip_chance=0.25"
+                f"choose another, or a skip chance, such as 0.25"
             )
     elif o == 0 and (x or position.mover):
         raise ValueError(f"{name} comes from no game: o moves first")
