@@ -7,6 +7,7 @@ import pytest
 from documents import ROOT
 from explorers import run_explorer, serve
 from pages import IN_BROWSER, accessibility_faults, open_pages
+from tiny import train_run
 
 from baselines.compression import decomposition
 from baselines.exact import SearchedSolution, solve
@@ -68,6 +69,12 @@ def values_of(solution, text):
 
 def wait_for_text(page, words, where="#status"):
     page.wait_for_selector(f'{where}:has-text("{words}")')
+
+
+def offered_values(page, selector):
+    """The runs among the options that are not greyed."""
+    script = "all => all.filter(one => !one.disabled).map(one => one.value)"
+    return [value for value in page.locator(selector).evaluate_all(script) if "first" in value or "phantom" in value]
 
 
 def labels(page, selector):
@@ -235,7 +242,7 @@ def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replace
     wait_for_text(page, "Optimal needs", "#notice")
     assert page.inner_text("#notice") == (
         "Boards have 1 to 15 columns: 19 is replaced by 15. "
-        "Optimal needs a board of at most 12 cells: mcts:simulations=2000 plays x."
+        "Optimal needs a board of at most 16 cells: mcts:simulations=2000 plays x."
     )
     page.wait_for_selector("#panel-mcts[aria-busy=false] .lines")
     assert page.is_disabled("#chip-compressed")
@@ -264,20 +271,67 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
         ("win=9", "A line of 9 does not fit on 3 \u00d7 3: 3 in a line win."),
         ("gravity=true&moves=b1", "Move 1, b1, is illegal: stones fall to the lowest empty cell of their column."),
         ("opening=oo./.../...%20o", "comes from no game"),
-        ("x=sb3:model", "there is no"),
+        ("x=sb3:model", 'There is no player "sb3": players are you, random,'),
+        ("o=run:nothere&x=you", 'There is no run "nothere" here; o is you.'),
+        ("x=svd:rank=-1", "Rank=-1 of svd is not offered: choose 0 to"),
+        ("x=svd:depth=2", 'Svd has no setting "depth" here; x is optimal.'),
+        ("policy=foo", 'There is no player "foo": players are you'),
         ("opening=<img%20src=x>", "The opening is no position"),
     ],
 )
 def test_what_cannot_be_of_a_link_is_named_and_left_out(open_page, link, words):
     """By the script of both pages, or by what answers it."""
-    page = open_page(f"o=you&{link}&show=none", "server" if words in ("comes from no game", "there is no") else "file")
-    if "x=" in link and "moves" not in link:
-        play(page, "b2")
+    page = open_page(f"o=you&{link}&show=none", "server" if words == "comes from no game" else "file")
     page.wait_for_function(
         "words => document.querySelector('.play').innerText.toLowerCase().includes(words)", arg=words.lower()
     )
     page.click("#new")
     wait_for_text(page, "o to move")
+
+
+@EVERYWHERE
+def test_a_finished_position_that_is_set_up_has_its_result_and_what_was_wrong(open_page, where):
+    page = open_page("x=you&show=auto", where)
+    page.locator("details.more").first.evaluate("part => part.open = true")
+    for position, words in (("xxx/oo./o.. o", "x has won"), ("xox/oxo/oxo o", "A draw")):
+        page.fill("#position", position)
+        page.click("#set")
+        wait_for_text(page, words)
+        assert page.inner_text("#bar-text") == words.lower()
+    page.fill("#position", "." * 16 + "/" + "." * 16 + " o")
+    page.click("#set")
+    wait_for_text(page, "A board of 2 \u00d7 16 is not offered here", "#trouble")
+    assert page.locator("#board .cell").count() == 9
+    page.click("#new")
+    wait_for_text(page, "o to move")
+
+
+def test_runs_are_offered_where_they_play(browser, tmp_path):
+    train_run("q-learning", tmp_path / "first")  # 2 x 3
+    train_run("q-learning", tmp_path / "phantom", "--phantom", "classic")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    with serve(tmp_path) as port, open_pages(browser) as open_new:
+        page = open_new(f"http://127.0.0.1:{port}/#x=run:first&o=you")
+        wait_for_text(page, "Run:first needs a board of 2 \u00d7 3, 2 in a line: mcts", "#notice")
+        assert offered_values(page, "#plays-x option") == []
+        assert "a run (none of this board and its rules)" in page.inner_text("#why")
+        page = open_new(f"http://127.0.0.1:{port}/#rows=2&columns=3&win=2&skip=0.25&x=run:first&o=you&panels=run")
+        page.wait_for_selector("#panel-run[aria-busy=false] .value")
+        assert offered_values(page, "#plays-x option") == ["run:first"]
+        assert offered_values(page, "#panel-run-choice option") == ["first"]
+        play(page, "b1")
+        page.wait_for_selector("#moves li:nth-child(2)")
+        sources = page.locator("#practice-source option").all_text_contents()
+        assert [text for text in sources if "mistakes of" in text][1:] == ["The mistakes of first"]
+
+
+def test_a_value_that_is_not_proved_is_an_estimate(open_page):
+    page = open_page("rows=6&columns=7&gravity=true&x=you&panels=prove.search.mcts")
+    page.wait_for_selector("#panel-mcts[aria-busy=false] .value")
+    assert page.inner_text("#bar-text").endswith(" for o, an estimate by tree search")
+    assert "The result is not decided." in page.inner_text("#panel-prove")
+    assert "These are scores, not values" in page.inner_text("#panel-search")
 
 
 def test_a_link_with_a_size_alone_has_the_win_length_of_the_size(open_page):

@@ -17,6 +17,31 @@ function makeSeats() {
   }
 }
 
+/** Why a spec string names no player; null if it names one. */
+function whyNoPlayer(spec) {
+  if (spec === YOU) return null
+  const [name, {path, ...given}] = partsOf(spec)
+  if (!(name in about.policies)) return `there is no player "${name.slice(0, 40)}": players are ${[YOU, ...Object.keys(about.policies)].join(", ")}`
+  if (name === "run" && !about.runs.some((run) => run.name === path)) return `there is no run "${(path ?? "").slice(0, 40)}" here`
+  for (const [key, text] of Object.entries(given)) {
+    const setting = about.policies[name][key]
+    if (!setting) return `${name} has no setting "${key.slice(0, 40)}" here`
+    const isOffered = text !== "" && Number(text) >= setting.low && Number(text) <= setting.high
+    if (!isOffered) return `${key}=${text.slice(0, 40)} of ${name} is not offered: choose ${setting.low} to ${setting.high}`
+  }
+  return null
+}
+
+/** Replace the players and the run of a link that are not here; says what is replaced. */
+function replacePlayers(linked) {
+  const usual = fresh()
+  const wrong = [...SEATS, "policy"].filter((key) => whyNoPlayer(linked[key]) !== null)
+  const notices = wrong.map((key) => `${whyNoPlayer(linked[key])}; ${key} is ${usual[key]}`)
+  for (const key of wrong) linked[key] = usual[key]
+  if (linked.run !== null && whyNoPlayer(`run:${linked.run}`) !== null) notices.push(whyNoPlayer(`run:${linked.run}`))
+  return notices
+}
+
 function seatPlayer(seat, spec) {
   state[seat] = spec
   run(false)
@@ -77,12 +102,18 @@ function showSetup() {
     const chosen = name === "run" ? `run:${given.path ?? ""}` : name
     if (![...select.options].some((option) => option.value === chosen)) select.append(make("option", {value: chosen}, chosen))
     select.value = chosen
+    for (const option of select.options) {
+      const need = needOf(option.value)
+      Object.assign(option, {disabled: need !== null, title: need === null ? "" : `needs ${need}`})
+    }
     showSettings(seat)
   }
   for (const kind of Object.keys(PANELS)) panels[kind].chip.setAttribute("aria-pressed", String(state.panels.includes(kind)))
   panels.compressed.select.value = state.method
-  if (state.run === null && about.runs.length) state.run = about.runs[0].name
-  if (state.run) panels.run.select.value = state.run
+  const fitting = about.runs.filter(fits).map(({name}) => name)
+  if (!fitting.includes(state.run)) state.run = fitting[0] ?? null
+  for (const option of panels.run.select.options) option.disabled = !fitting.includes(option.value)
+  panels.run.select.value = state.run
   panels.policy.select.value = state.policy
   Object.assign(panels.search.slider, {value: state.depth})
   panels.search.output.textContent = `${state.depth} plies`
@@ -137,7 +168,12 @@ function setPosition() {
     complain(new Error('this is no position: write rows from the top, then the player to move, as in "x.o/.../..o x"'))
     return
   }
-  begin({rows: parsed.rows, columns: parsed.columns, win: Math.min(state.win, Math.max(parsed.rows, parsed.columns)), opening: text, o: YOU, x: YOU})
+  const {rows, columns} = parsed
+  if (rows > LIMITS.rows || columns > LIMITS.columns) {
+    complain(new Error(`a board of ${rows} \u00d7 ${columns} is not offered here: write up to ${LIMITS.rows} rows and ${LIMITS.columns} columns`))
+    return
+  }
+  begin({rows, columns, win: Math.min(state.win, Math.max(rows, columns)), opening: text, o: YOU, x: YOU})
 }
 
 /** Go through the game by the arrow keys, unless they mean something where the focus is. */
@@ -149,6 +185,7 @@ function onKey(event) {
 
 function openLink() {
   const [linked, problems] = fromAddress()
+  problems.push(...replacePlayers(linked))
   state = linked
   load(problems)
 }

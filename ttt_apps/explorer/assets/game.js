@@ -83,17 +83,25 @@ function forget() {
   Object.assign(facts, {values, plies: facts.plies?.slice(0, same), moves: facts.moves.slice(0, same)})
 }
 
-/** Give the seats of policies that cannot play this game to the one that can. */
+/** What a player needs that this game is not, as far as it is known; null if nothing. */
+function needOf(spec) {
+  const [name, {path}] = partsOf(spec)
+  const run = about.runs.find((other) => name === "run" && other.name === path)
+  if (run && !fits(run)) return run.game === null ? "a game that is not played here" : `a board of ${run.game.rows} \u00d7 ${run.game.columns}, ${ttt.rulesText(run.game)}`
+  return facts.unplayable?.[name] ?? null
+}
+
+/** Give the seats of players that cannot play this game to the one that can, and grey them out. */
 function seatOthers() {
-  const replaced = SEATS.filter((seat) => partsOf(state[seat])[0] in facts.unplayable)
+  const replaced = SEATS.filter((seat) => needOf(state[seat]) !== null)
   const notices = replaced.map((seat) => {
-    const name = partsOf(state[seat])[0]
+    const spec = state[seat]
     state[seat] = facts.opponent
-    return `${name} needs ${facts.unplayable[name]}: ${facts.opponent} plays ${seat}`
+    return `${partsOf(spec)[0] === "run" ? spec : partsOf(spec)[0]} needs ${needOf(spec)}: ${facts.opponent} plays ${seat}`
   })
+  showSetup()
   if (!notices.length) return
   notify([find("notice").textContent, ...notices].filter(Boolean))
-  showSetup()
   drawGame()
   toAddress()
 }
@@ -153,17 +161,18 @@ function boardSource() {
 /** The answer of a panel about the position that is seen; null if it is not here. */
 const answerOf = (kind) => (isShown(kind) && panels[kind].at === position().text ? panels[kind].answer : null)
 
-/** The value of the position for o, and by what; null if it is not known. */
+/** The value of the position for o, and what it is by: a fact, or an estimate where there is none; null if there is neither. */
 function valueNow() {
   const {outcome, mover} = position()
   if (outcome !== null) return [resultOf(outcome), ""]
-  if (valueAt(state.at) !== null) return [valueAt(state.at), PANELS.exact.chip]
-  for (const kind of ["exact", "prove", "mcts"]) {
+  if (valueAt(state.at) !== null) return [valueAt(state.at), `by ${PANELS.exact.chip}`]
+  for (const kind of ["exact", "prove"]) {
     const answer = answerOf(kind)
-    const value = answer && (answer.value ?? valueOf(answer, position()))
-    if (value !== null && value !== undefined) return [value * (1 - 2 * mover), PANELS[kind].chip]
+    const value = answer && valueOf(answer, position())
+    if (value !== null) return [value * (1 - 2 * mover), `by ${PANELS[kind].chip}`]
   }
-  return null
+  const tree = answerOf("mcts")
+  return tree && [tree.value * (1 - 2 * mover), `an estimate by ${PANELS.mcts.chip}`]
 }
 
 function drawBar() {
@@ -174,7 +183,7 @@ function drawBar() {
   bar.style.setProperty("--share", estimate === null ? 0.5 : (Math.max(-1, Math.min(1, estimate[0])) + 1) / 2)
   const {outcome} = position()
   const result = outcome === null ? null : ["o has won", "x has won", "a draw"][outcome]
-  find("bar-text").textContent = result ?? (estimate === null ? "value not known" : `${ttt.signed(estimate[0], 3)} for o, by ${estimate[1]}`)
+  find("bar-text").textContent = result ?? (estimate === null ? "value not known" : `${ttt.signed(estimate[0], 3)} for o, ${estimate[1]}`)
 }
 
 /** Judge the last move of a person, without one the last move, as a puzzle judges an answer. */
@@ -366,7 +375,7 @@ function drawSummary() {
   const place = find("summary")
   place.hidden = !isFinished() || !atEnd()
   if (place.hidden) return
-  if (facts.plies?.length !== line.plies.length) {
+  if (facts.values?.length !== line.positions.length) {
     const why = [undefined, "soon"].includes(facts.exact) ? "Computing the exact values of this game." : "There are no exact values of this game, so no losses of its moves."
     place.replaceChildren(make("p", {class: "quiet"}, why))
     return

@@ -127,6 +127,8 @@ const rulesOf = (of) => Object.fromEntries(Object.keys(RULES).map((rule) => [rul
 const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, ...rulesOf(of)})
 /** The way back from gameOf. */
 const fromGame = (game) => ({rows: game.rows, columns: game.columns, win: game.win_length, skip: game.skip_chance, ...rulesOf(game)})
+/** Whether a run learned by the rules on the board; its win length and its chance of a skip may be others. */
+const fits = ({game}) => game === undefined || (game !== null && ["rows", "columns", ...Object.keys(RULES)].every((key) => (game[key] ?? RULES[key]) === state[key]))
 const lineOf = (of) => ({game: gameOf(of), opening: of.opening, moves: of.moves.join(" ")})
 
 function toAddress() {

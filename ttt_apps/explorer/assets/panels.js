@@ -13,6 +13,7 @@ const panels = {}
 /** Why a panel has nothing to say about the present game; null if it has. */
 function whyNot(kind) {
   if (kind in facts.refused) return facts.refused[kind]
+  if (kind === "run" && state.run === null) return "none of this board and its rules"
   return kind === "prove" && knowsExact() ? "exact values say more here" : null
 }
 

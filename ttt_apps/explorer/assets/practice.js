@@ -58,7 +58,7 @@ const practice = (() => {
 
   /** Fill the list of sources, and follow the address. */
   function start() {
-    const runs = typeof offline !== "undefined" ? [] : about.runs.map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
+    const runs = typeof offline !== "undefined" ? [] : about.runs.filter(({game}) => game !== null).map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
     for (const [value, text] of [["built", "The built-in puzzles"], ["game", "The mistakes of the game on the board"], ...runs]) {
       sources.append(make("option", {value}, text))
     }
