@@ -15,7 +15,7 @@ from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
-from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
+from baselines.exact import MAX_SOLVER_CELLS, Optimal, SearchedSolution, Solution, solve
 from baselines.exact.solve import is_searched
 from baselines.mcts import MCTS
 from ttt_apps.board import ONLY, LiveGame, board_text
@@ -25,7 +25,7 @@ from ttt_envs.agents.policy import Policy, best_moves
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SeatChoice
-from ttt_envs.game.actions import action_to_cell, cells_to_actions
+from ttt_envs.game.actions import action_to_cell, cells_to_actions, legal_actions
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
@@ -37,6 +37,8 @@ from ttt_eval.matches.match import StatelessPlayer, make_player
 
 HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
+NORMAL_QUANTILE = 1.96
+"""Standard errors on each side of a 95% interval."""
 MAX_SEARCHED_CELLS = 32
 """Maximum number of empty cells at which Connect Four is solved in about a second."""
 MAX_LISTED_MOVES = 12
@@ -82,10 +84,15 @@ class TerminalGame:
         self._begin(0)
 
     @property
+    def num_empty(self) -> int:
+        """Number of empty cells."""
+        return int(np.count_nonzero(self.live.position.cells == 0))
+
+    @property
     def solution(self) -> Solution | None:
         """The exact values, None where they take too long."""
-        empty = int(np.count_nonzero(self.live.position.cells == 0))
-        is_solved = self.game.cells <= MAX_SOLVER_CELLS or (is_searched(self.game) and empty <= MAX_SEARCHED_CELLS)
+        is_early = self.num_empty > MAX_SEARCHED_CELLS
+        is_solved = self.game.cells <= MAX_SOLVER_CELLS or (is_searched(self.game) and not is_early)
         return solve(self.game) if is_solved else None
 
     def run(self) -> None:
@@ -117,7 +124,9 @@ class TerminalGame:
                 stopped = True
                 self._save()
         if stopped:
-            raise Stopped("\n" + self._goodbye())
+            with suppress(OSError):  # the terminal may be closed
+                self.console.print()
+            raise Stopped(self._goodbye())
         self.say(self._goodbye())
 
     def _goodbye(self) -> str:
@@ -228,6 +237,10 @@ class TerminalGame:
         else:
             name = f"{word}1" if self.game.gravity and len(word) == 1 else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
             action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
+        is_open = legal_actions(self.game, self.live.position.cells)
+        if self.game.gravity and not is_open[action]:
+            others = ", ".join(COLUMNS[column] for column in np.flatnonzero(is_open))
+            raise ValueError(f"column {COLUMNS[action]} is full: choose {others}")
         return action_to_cell(self.game, self.live.position.cells, action)
 
     def _command(self, word: str) -> Callable[[TerminalGame], None] | None:
@@ -248,13 +261,22 @@ class TerminalGame:
 
     def _reply(self) -> None:
         """Play the opponent's move."""
-        with self.thinking(f"{self.name} thinks"):
+        if is_searched(self.game) and isinstance(self.policy, Optimal) and self.num_empty > MAX_SEARCHED_CELLS:
+            self.say(f"{self.name} searches to the end of the game, which takes minutes with few stones on the board.")
+        with self.thinking(f"{self.name} thinks") as status:
+            self._count_positions(status)
             action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
         try:
             ply = self.live.move(action)
         except ValueError:
             raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
         self._print_move(ply, f"{self.name} plays")
+
+    def _count_positions(self, status: Status) -> None:
+        """Let a search of perfect play show the number of its positions."""
+        solution = self.policy.solution if isinstance(self.policy, Optimal) else None
+        if isinstance(solution, SearchedSolution):
+            solution.solver.progress = lambda nodes: status.update(Text(f"{self.name} thinks: {nodes:,} positions"))
 
     def _print_move(self, ply: Ply, who: str) -> None:
         mover = ply.position.mover
@@ -283,20 +305,40 @@ class TerminalGame:
                         self.player.act(Boards.from_positions([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
-        """Show a best move: exact on boards up to 16 cells and late in Connect Four, else by a search."""
+        """Show a best move: exact on boards up to 16 cells and late in Connect Four, else that of a search."""
         self._settings["hints"] = self._settings.get("hints", 0) + 1
         if (solution := self.solution) is not None:
             with self.thinking("solving"):
                 values = solution.action_values(self.live.boards)[0]
-            reason = f"is best, with the value {_format_value(np.nanmax(values))} for you"
+            best = self._best(values)
+            are_all = len(best) == np.count_nonzero(~np.isnan(values))
+            others = "all others" if are_all else ", ".join(best[1:6])
+            as_good = f" As good: {others}." if len(best) > 1 else ""
+            self.say(f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{as_good}")
         else:
-            with self.thinking("searching"):
-                tree = MCTS(self.game, simulations=HINT_SIMULATIONS).analyse(self.live.position)
-            values, reason = tree.visits[0].astype(np.float64), f"is best by a search of {HINT_SIMULATIONS:,} games"
-        best = self._best(values)
-        are_all = len(best) == np.count_nonzero(legal(self.game, self.live.position.cells))
-        others = "all others" if are_all else ", ".join(best[1:6])
-        self.say(f"{best[0]} {reason}.{f' As good: {others}.' if len(best) > 1 else ''}")
+            self._hint_by_search()
+
+    def _hint_by_search(self) -> None:
+        """Show the move that a search chooses with a 95% interval of its value, and whether another may be as good."""
+        with self.thinking("searching"):
+            search = MCTS(self.game, simulations=HINT_SIMULATIONS).analyse(self.live.position)
+        visits, values, solved = (moves[0] for moves in search.root_moves)
+        best = int(np.argmax(search.probabilities()[0]))
+        # the variance of results of this mean, as if a win and a loss were added: of a few wins it is not 0
+        variance = 1 - (values * visits / (visits + 2)) ** 2
+        half = np.where(solved, 0.0, NORMAL_QUANTILE * np.sqrt(variance / np.maximum(visits, 1)))
+        is_rival = legal(self.game, self.live.position.cells) & ~(values[best] - values > np.hypot(half, half[best]))
+        num_rivals = int(np.count_nonzero(is_rival)) - 1
+        name, search_name = coordinate(best, self.game), f"search of {HINT_SIMULATIONS:,} games"
+        value = f"the value {values[best]:+.3f} for you"
+        interval = f"(95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
+        if solved[best]:
+            self.say(f"{name} is best by a {search_name}, with {value}.")
+        elif num_rivals == 0:
+            self.say(f"{name} is best by a {search_name}, with {value} {interval}.")
+        else:
+            others = "another move" if num_rivals == 1 else f"{num_rivals} others"
+            self.say(f"A {search_name} decides nothing: {name} has {value} {interval}, and {others} may be as good.")
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""

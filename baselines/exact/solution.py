@@ -242,13 +242,16 @@ class SearchedSolution(Solution):
     A position with 10 stones or more takes less than a second, the empty board of 6 x 7 some minutes. Positions that
     are asked for together or in turn share the solver's table. May be used by several threads, one at a time.
 
+    Attributes:
+        solver: the solver; its ``progress`` may be set.
+
     Raises:
         ValueError: as for :class:`~baselines.connect_four.Solver`.
     """
 
     def __init__(self, game: Game, *, memory: int = 1 << 28) -> None:
         self.game = game
-        self._solver = Solver(game, memory=memory)
+        self.solver = Solver(game, memory=memory)
         self._lock = Lock()
 
     def values(self, boards: Boards) -> Float64Array:
@@ -258,9 +261,9 @@ class SearchedSolution(Solution):
     def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`; positions must not be over."""
         out = np.full(boards.cells.shape, np.nan)
-        for row, (own, mask) in enumerate(zip(*to_column_bits(self._solver.board, boards), strict=True)):
+        for row, (own, mask) in enumerate(zip(*to_column_bits(self.solver.board, boards), strict=True)):
             with self._lock:
-                values = self._solver.values(int(own), int(mask))
+                values = self.solver.values(int(own), int(mask))
             out[row, list(values)] = list(values.values())
         return out
 
@@ -270,8 +273,8 @@ class SearchedSolution(Solution):
         for row in range(len(out)):
             position = boards.position(row)
             with self._lock:
-                score = self._solver.score(position).low
-            out[row] = self._solver.distance(score, int(np.count_nonzero(position.cells)))
+                score = self.solver.score(position).low
+            out[row] = self.solver.distance(score, int(np.count_nonzero(position.cells)))
         return out
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import socket
 import threading
@@ -149,6 +150,15 @@ def test_a_run_has_its_own_values_plays_and_gives_puzzles(client, root, tmp_path
     for puzzle in ask(client, "puzzles", run="misere")["puzzles"]:
         assert (puzzle["game"], puzzle["why"]) == (rules.to_dict(), "misere")
         assert set(puzzle["best"]).isdisjoint(puzzle["tempting"])
+
+
+def test_a_run_that_is_trained_again_has_its_new_values(tmp_path):
+    client, panel = client_of(make_explorer(tmp_path)), {"kind": "run", "run": "first"}
+    for seed in ("1", "2"):
+        shutil.rmtree(tmp_path / "first", ignore_errors=True)
+        train_run("q-learning", tmp_path / "first", "--seed", seed)
+        learned = make_policy(f"run:({tmp_path / 'first'})", GAME).action_values(Boards.start(GAME))[0]
+        check_values(values(client, ".../... o", panel, game=TINY)[0], learned)
 
 
 def test_puzzles_are_the_set_or_the_mistakes_of_a_game(client):

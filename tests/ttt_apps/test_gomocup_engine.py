@@ -112,6 +112,14 @@ def test_failing_policy_is_an_error_reply_and_keeps_the_board():
     assert answers[3] == f"ERROR {spec} moved to a cell that is not empty: choose another policy"
 
 
+def test_takeback_begins_the_memory_of_the_player_again():
+    """The first empty cell but as many as it remembers."""
+    lines = ["START 5", "TURN 4,4", "TURN 3,4"]
+    assert replies(*lines, spec="recorders:Counting") == ["OK", "0,0", "2,0"]
+    lines += ["TAKEBACK 2,0", "TAKEBACK 3,4", "TURN 3,4"]
+    assert replies(*lines, spec="recorders:Counting")[-1] == "1,0"
+
+
 COMMANDS = [*(name[3:] for name in dir(Brain) if name.startswith("on_")), "OK", "turn", "INFO timeout_turn", ""]
 NUMBERS = st.one_of(
     st.sampled_from(["", "5", "20", "-1", "5,6", "x", "9" * 50]),

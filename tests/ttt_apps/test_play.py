@@ -15,15 +15,17 @@ from itertools import islice
 import numpy as np
 import pytest
 from processes import ROOT
+from rich.status import Status
 
 from baselines.exact import solve
+from baselines.mcts import MCTS
 from ttt_apps.board import board_text
 from ttt_apps.cli import PlainConsole
 from ttt_apps.replay import replay
-from ttt_apps.terminal_game import TerminalGame
+from ttt_apps.terminal_game import HINT_SIMULATIONS, TerminalGame
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game.boards import cell_at, coordinate
+from ttt_envs.game.boards import Boards, cell_at, coordinate
 from ttt_eval.matches.games import HUMAN, PlayedGame, append_games, read_games, write_games
 
 SKIPPING = Game(skip_chance=0.25)
@@ -138,6 +140,14 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
         assert [game.moves for game in read_games(wavering_log)] == [game.moves for game in read_games(straight)]
 
 
+def test_undo_replays_the_positions_of_the_opponent():
+    """Of its own turns, in a new game of its player's memory."""
+    session = play_session(["b2", "a2", "a3", "undo", "undo", "quit"], opponent="recorders:Counting", seat="second")
+    own = [ply.position for ply in session.live.plies if ply.position.mover != session.own]
+    assert [position.cells.tolist() for position in session.player.positions] == [p.cells.tolist() for p in own]
+    assert len(own) > 0
+
+
 def test_hint_is_an_optimal_move():
     boards = []
 
@@ -158,8 +168,45 @@ def test_hint_is_an_optimal_move():
 def test_hint_on_a_large_board_is_of_a_search():
     output = play_session(["b2", "b3", "b4", "hint"], Game(5, 5, 4), seed=1).output
     assert output.count("plays") == 3
-    assert re.search(r"^b[15] is best by a search", output, re.M)
+    assert re.search(r"^b[15] is best by a search of 10,000 games, with the value \+1.000 for you", output, re.M)
     assert "is best, with the value +0.000" in play_session(["hint"], Game(3, 6, 4, gravity=True)).output
+
+
+def test_a_hint_of_a_search_says_whether_it_decides():
+    """By the intervals of the values of its moves: more games decide between moves of different values only."""
+    four = Game(6, 7, 4, gravity=True)
+    output = play_session(["hint"], four).output
+    search = MCTS(four, simulations=HINT_SIMULATIONS).analyse(Boards.start(four).position(0))
+    visits, values, _ = (moves[0] for moves in search.root_moves)
+    best = int(np.argmax(visits))
+    words = re.search(r"^(\w\d) is best by .* the value (\S+) for you \(95%: (\S+) to (\S+)\)", output, re.M)
+    value, low, high = map(float, words.groups()[1:])
+    assert (words[1], value) == (coordinate(best, four), pytest.approx(values[best], abs=5.001e-4))
+    error = 1.96 * np.sqrt((1 - value**2) / visits[best])
+    assert (high - value, value - low) == pytest.approx((error, error), abs=2e-3)
+    output = play_session(["hint"], Game(9, 9, 5)).output
+    assert re.search(r"^A search of 10,000 games decides nothing: .* and \d+ others may be as good", output, re.M)
+
+
+def test_hint_names_the_move_nearest_to_the_middle_first():
+    output = play_session(["hint"], Game()).output
+    assert "b2 is best, with the value +0.000 for you. As good: all others." in output
+    output = play_session(["hint"], Game(3, 4, 3)).output
+    assert "b2 is best, with the value +1.000 for you. As good: c2, b1, c1, b3, c3." in output
+
+
+def test_a_long_search_is_announced_and_counted(monkeypatch):
+    game, texts = Game(3, 6, 4, gravity=True), []
+    monkeypatch.setattr("ttt_apps.terminal_game.MAX_SEARCHED_CELLS", 16)
+    monkeypatch.setattr(Status, "update", lambda self, text: texts.append(text.plain))
+    output = play_session(["d", "d", "quit"], game, "optimal").output
+    assert output.count("optimal searches to the end of the game, which takes minutes") == 1
+    assert re.fullmatch(r"optimal thinks: [\d,]+ positions", texts[-1])
+
+
+def test_a_full_column_is_named_as_it_is_typed():
+    output = play_session(["2", "b", "2"], Game(gravity=True), "win-or-block", seed=0).output
+    assert "column b is full: choose a, c." in output
 
 
 def test_explain_shows_exact_values_and_those_of_the_opponent():
@@ -327,7 +374,8 @@ def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path
     if end == "interrupt":
         terminal.type("\x03")
         assert terminal.end() == 130
-        assert "Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in" in " ".join(terminal.output.split())
+        lines = terminal.output.splitlines()
+        assert any(line.startswith("Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in") for line in lines)
     else:
         os.close(terminal.file)
         os.waitpid(terminal.child, 0)
