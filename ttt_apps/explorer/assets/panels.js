@@ -7,6 +7,7 @@ const SIMULATIONS = [25, 50, 100, 200, 400, 800, 1600, 3200, 5000]
 const MAX_DRAWN = 7 // columns up to which panels have boards of their own
 const NUM_TOP = 3 // moves listed where they have none
 const WAIT_MS = 400 // after which a panel says that it is computed
+const LONG_WAIT_MS = 5000 // more, after which it says why that may take so long
 
 const panels = {}
 
@@ -108,7 +109,10 @@ async function askPanels(kinds) {
   for (const panel of waiting) {
     drop(panel)
     panel.request = request
-    panel.waiting = setTimeout(() => (panel.wait.textContent = "Computing."), WAIT_MS)
+    panel.waiting = setTimeout(() => {
+      panel.wait.textContent = "Computing."
+      panel.waiting = setTimeout(() => (panel.wait.textContent += " The first answers after a start may take a minute."), LONG_WAIT_MS)
+    }, WAIT_MS)
     panel.card.setAttribute("aria-busy", "true")
   }
   if (!waiting.length) return
