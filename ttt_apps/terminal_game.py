@@ -261,10 +261,8 @@ class TerminalGame:
 
     def _reply(self) -> None:
         """Play the opponent's move."""
-        if is_searched(self.game) and isinstance(self.policy, Optimal) and self.num_empty > MAX_SEARCHED_CELLS:
-            self.say(f"{self.name} searches to the end of the game, which takes minutes with few stones on the board.")
         with self.thinking(f"{self.name} thinks") as status:
-            self._count_positions(status)
+            self._announce_search(status)
             action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
         try:
             ply = self.live.move(action)
@@ -272,10 +270,12 @@ class TerminalGame:
             raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
         self._print_move(ply, f"{self.name} plays")
 
-    def _count_positions(self, status: Status) -> None:
-        """Let a search of perfect play show the number of its positions."""
+    def _announce_search(self, status: Status) -> None:
+        """Say that a search for perfect play takes minutes, and let it show the number of its positions."""
         solution = self.policy.solution if isinstance(self.policy, Optimal) else None
         if isinstance(solution, SearchedSolution):
+            if self.num_empty > MAX_SEARCHED_CELLS:
+                self.say(f"{self.name} searches to the end of the game, which takes minutes with few stones on it.")
             solution.solver.progress = lambda nodes: status.update(Text(f"{self.name} thinks: {nodes:,} positions"))
 
     def _print_move(self, ply: Ply, who: str) -> None:
@@ -329,16 +329,16 @@ class TerminalGame:
         half = np.where(solved, 0.0, NORMAL_QUANTILE * np.sqrt(variance / np.maximum(visits, 1)))
         is_rival = legal(self.game, self.live.position.cells) & ~(values[best] - values > np.hypot(half, half[best]))
         num_rivals = int(np.count_nonzero(is_rival)) - 1
-        name, search_name = coordinate(best, self.game), f"search of {HINT_SIMULATIONS:,} games"
-        value = f"the value {values[best]:+.3f} for you"
-        interval = f"(95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
-        if solved[best]:
+        is_proved = solved[best] and (values[best] == 1 or solved[is_rival].all())
+        name = coordinate(best, self.game)
+        search_name = f"search of {HINT_SIMULATIONS:,} games"
+        interval = f" (95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
+        value = f"the value {values[best]:+.3f}{'' if solved[best] else interval} for you"
+        if is_proved or num_rivals == 0:
             self.say(f"{name} is best by a {search_name}, with {value}.")
-        elif num_rivals == 0:
-            self.say(f"{name} is best by a {search_name}, with {value} {interval}.")
         else:
-            others = "another move" if num_rivals == 1 else f"{num_rivals} others"
-            self.say(f"A {search_name} decides nothing: {name} has {value} {interval}, and {others} may be as good.")
+            rivals = f"{num_rivals} of the other moves may be as good"
+            self.say(f"A {search_name} decides nothing: {name} has {value}, and {rivals}.")
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""

@@ -251,6 +251,7 @@ def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replace
 
 
 def test_the_page_without_a_server_says_what_it_has_not(open_page):
+    assert not open_page("skip=0.25", "file").is_visible("#notice")
     page = open_page("skip=0.3&x=svd&o=you", "file")
     wait_for_text(page, "table plays x", "#notice")
     assert "proofs, a search, tree search (only with play.py --web)" in page.inner_text("#why")
@@ -316,11 +317,11 @@ def test_runs_are_offered_where_they_play(browser, tmp_path):
         wait_for_text(page, "Run:first needs a board of 2 \u00d7 3, 2 in a line: mcts", "#notice")
         assert offered_values(page, "#plays-x option") == []
         assert "a run (none of this board and its rules)" in page.inner_text("#why")
-        page = open_new(f"http://127.0.0.1:{port}/#rows=2&columns=3&win=2&skip=0.25&x=run:first&o=you&panels=run")
+        page = open_new(f"http://127.0.0.1:{port}/#rows=2&columns=3&win=2&x=run:first&o=you&panels=run")
         page.wait_for_selector("#panel-run[aria-busy=false] .value")
         assert offered_values(page, "#plays-x option") == ["run:first"]
         assert offered_values(page, "#panel-run-choice option") == ["first"]
-        play(page, "b1")
+        cell(page, "b1").click()
         page.wait_for_selector("#moves li:nth-child(2)")
         sources = page.locator("#practice-source option").all_text_contents()
         assert [text for text in sources if "mistakes of" in text][1:] == ["The mistakes of first"]

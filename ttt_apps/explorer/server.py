@@ -31,12 +31,6 @@ class PunctualProtocol(H11Protocol):
         super().on_response_complete()
         self._wait_for_request(answered)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        super().connection_lost(exc)
-        if self._timer is not None:
-            self._timer.cancel()
-
     def _wait_for_request(self, answered: RequestResponseCycle | None) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -35,7 +35,7 @@ function whyNoPlayer(spec) {
 /** Replace the players and the run of a link that are not here; says what is replaced. */
 function replacePlayers(linked) {
   const usual = fresh()
-  const wrong = [...SEATS, "policy"].filter((key) => whyNoPlayer(linked[key]) !== null)
+  const wrong = [...SEATS, "policy"].filter((key) => linked[key] !== usual[key] && whyNoPlayer(linked[key]) !== null)
   const notices = wrong.map((key) => `${whyNoPlayer(linked[key])}; ${key} is ${usual[key]}`)
   for (const key of wrong) linked[key] = usual[key]
   if (linked.run !== null && whyNoPlayer(`run:${linked.run}`) !== null) notices.push(whyNoPlayer(`run:${linked.run}`))
