@@ -25,7 +25,6 @@ from ttt_apps.explorer.solutions import Solutions, first_stones
 from ttt_envs.agents.policy import act
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import refuse_hidden
 from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
@@ -141,7 +140,9 @@ class ExplorerApi:
         return {"puzzles": [puzzle.to_dict() for puzzle in puzzles]}
 
     def _run_puzzles(self, name: str) -> list[Puzzle]:
-        game = refuse_hidden(self.root.run(name).read_game())
+        game = self.root.run(name).read_game()
+        if not isinstance(game, Game):
+            raise ValueError(f"the run {name} learned {game}, which is not played here: choose another run")
         policies.check_table(game, "practice with the mistakes of a run")
         policy, lock = self._panels.policy(policy_name(name), game)
         with lock:

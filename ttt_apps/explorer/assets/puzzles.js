@@ -17,7 +17,7 @@ const puzzles = (() => {
     return `${game.rows} x ${game.columns}, ${ttt.rulesText(game)}, ${skips}`
   }
 
-  const listed = (cells, columns) => cells.map((cell) => ttt.coordinate(cell, columns)).join(", ").replace(/, ([^,]*)$/, " or $1")
+  const listed = (cells, columns, joint = "or") => cells.map((cell) => ttt.coordinate(cell, columns)).join(", ").replace(/, ([^,]*)$/, ` ${joint} $1`)
 
   /** What a move loses of the value `top` of the `best` ones, and the best reply to it, as text for rich(). */
   function verdictOf({game, mover, top, best, replies}, cell, loss) {
@@ -25,7 +25,8 @@ const puzzles = (() => {
     const digits = digitsOf(game)
     const name = ttt.coordinate(cell, columns)
     const right = loss <= TIE
-    const also = best.length > 1 ? `, as ${listed(best.filter((place) => place !== cell), columns)}` : ""
+    const others = best.filter((place) => place !== cell)
+    const also = others.length ? `, and so ${others.length > 1 ? "are" : "is"} ${listed(others, columns, "and")}` : ""
     const sentences = right
       ? [`*${name}* is best${also}. Its value is *${signed(top, digits)}*.`]
       : [`*${name}* loses *${plain(loss, game)}*: its value is ${signed(top - loss, digits)}. Best is *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
