@@ -46,7 +46,7 @@ count_nodes = test ! -e .git || $(1)/python tools/count_nodes.py
 demo: $(VENV)/.demo
 	for learner in $(DEMO_LEARNERS); do $(BIN)/python train.py --learner $$learner --opponent self --skip-chance 0.25 \
 		--out runs/demo/$$learner --overwrite || exit; done
-	$(BIN)/python evaluate.py compare $(addprefix runs/demo/,$(DEMO_LEARNERS)) --out runs/demo/report.html
+	$(BIN)/python evaluate.py compare $(addprefix runs/demo/,$(DEMO_LEARNERS)) --out runs/demo/report.html --overwrite
 	$(BIN)/python evaluate.py match run:runs/demo/naive-mc run:runs/demo/q-net --games 10000 --seed 1
 
 # side by side: mypy has one core
@@ -129,13 +129,15 @@ endef
 # $(call bench,AGENTS,FOLDER,OPTIONS)
 define bench
 	$(call bench_run,$(1),$(2),$(3))
-	$(BIN)/python evaluate.py bench score $(addprefix $(2)/,$(subst :,-,$(1))) --out $(2)/scores.json
-	$(BIN)/python evaluate.py bench report $(2)/scores.json --out $(2)/report.html --markdown $(2)/leaderboard.md
+	$(BIN)/python evaluate.py bench score $(addprefix $(2)/,$(subst :,-,$(1))) --out $(2)/scores.json --overwrite
+	$(BIN)/python evaluate.py bench report $(2)/scores.json --out $(2)/report.html --markdown $(2)/leaderboard.md \
+		--overwrite
 endef
 
 # $(call leaderboard,SECTION,SUBMISSIONS AND OPTIONS)
 define leaderboard
-	$(BIN)/python evaluate.py bench report $(2) --out runs/leaderboard-$(1).html --markdown runs/leaderboard-$(1).md
+	$(BIN)/python evaluate.py bench report $(2) --out runs/leaderboard-$(1).html --markdown runs/leaderboard-$(1).md \
+		--overwrite
 	(echo; cat runs/leaderboard-$(1).md; echo) | sed -i -e '/<!-- $(1) -->/,/<!-- until here -->/{//!d}' \
 		-e '/<!-- $(1) -->/r /dev/stdin' docs/benchmark/leaderboard.md
 endef
@@ -151,12 +153,12 @@ bench-submissions: $(VENV)/.dev
 	for agent in $(subst :,-,$(BENCH_AGENTS)); do cp runs/bench-submissions/$$agent/submission.npz \
 		benchmarks/submissions/$$agent.npz || exit 1; done
 	$(BIN)/python evaluate.py bench report benchmarks/submissions/*.npz --task random chance-25 self-play masks \
-		--out runs/bench-submissions.html
+		--out runs/bench-submissions.html --overwrite
 
 bench-scores: $(VENV)/.dev
 	mkdir -p benchmarks/scores
 	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score runs/bench/$$agent --last \
-		--out benchmarks/scores/$$agent.json || exit 1; done
+		--out benchmarks/scores/$$agent.json --overwrite || exit 1; done
 	$(call leaderboard,full,benchmarks/scores/*.json)
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:

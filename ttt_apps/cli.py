@@ -251,7 +251,63 @@ class JsonOptions:
 
 
 @dataclass(frozen=True)
-class ReportOptions(JsonOptions):
+class OutputOptions:
+    """Option of commands that write files, which replace none unasked: docs/commands.md has the rule."""
+
+    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    """replace files that are there already"""
+
+    def check_new_file(self, *paths: Path | None) -> None:
+        """Raise ValueError if one of the files to be written exists, but with ``overwrite``."""
+        for path in paths:
+            if path is not None and path.exists() and not self.overwrite:
+                raise UsageError(f"{path} is there already: name another file, or --overwrite replaces it")
+
+    def check_folder(self, folder: Path, settings: Mapping[str, Any], growing: Mapping[str, Any]) -> None:
+        """Raise ValueError if a folder holds what this command would not continue but replace, but with ``overwrite``.
+
+        Args:
+            folder: the folder of the result.
+            settings: values by key of ``result.json``, JSON-ready: those of the stored result are the same.
+            growing: numbers and lists by key: those of the stored result are none, the same, or a part of these.
+        """
+        from ttt_envs.core.files import read_json
+        from ttt_eval.result_store import RESULT, TABLE, UNITS
+        from ttt_eval.run_files import REPORT
+
+        if self.overwrite:
+            return
+        path, pages = folder / RESULT, [folder / REPORT, folder / TABLE]
+        if path.exists():
+            stored = read_json(path)
+            if not isinstance(stored, dict):
+                raise UsageError(f"{path} is no result of ours: choose another --out, or --overwrite replaces it")
+            for grows, values in ((False, settings), (True, growing)):
+                for key, value in json_format.loads(json_format.dumps(values)).items():
+                    if not _continues(stored.get(key), value, grows=grows):
+                        raise UsageError(
+                            f"{path} is a result with {key} {truncate(stored.get(key))}, not {truncate(value)}: choose "
+                            f"another --out, or --overwrite replaces it"
+                        )
+        elif not (folder / UNITS).exists():
+            self.check_new_file(*pages)
+
+
+def _continues(stored: Any, new: Any, *, grows: bool) -> bool:
+    """Return whether a part of a result continues a stored one: all of a mapping's keys, and all rows of a list."""
+    if isinstance(new, dict) and isinstance(stored, dict):
+        return all(key in stored and _continues(stored[key], value, grows=grows) for key, value in new.items())
+    if grows and stored is None:
+        return True
+    if grows and isinstance(new, list) and isinstance(stored, list):
+        return all(any(_continues(row, other, grows=False) for other in new) for row in stored)
+    if grows and isinstance(new, int) and isinstance(stored, int):
+        return stored <= new
+    return bool(stored == new)
+
+
+@dataclass(frozen=True)
+class ReportOptions(JsonOptions, OutputOptions):
     """Output of commands that write a folder."""
 
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -357,12 +413,6 @@ def check_page(out: Path) -> None:
     """Raise ValueError if ``--out`` names no page."""
     if out.suffix != ".html":
         raise UsageError(f"--out {out} is no page: end its name in .html")
-
-
-def check_new_file(out: Path) -> None:
-    """Raise ValueError if ``--out`` names a file that exists."""
-    if out.exists():
-        raise UsageError(f"--out {out} is there already: name another file, or remove that one")
 
 
 def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:

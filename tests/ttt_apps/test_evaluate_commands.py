@@ -218,13 +218,13 @@ def runs(tmp_path_factory):
 
 def test_plots_of_every_format_hold_the_medians(runs, tmp_path, capsys):
     for form, start in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
-        path, contents = tmp_path / f"a.{form}", []
+        path, csv_path, contents = tmp_path / f"a.{form}", tmp_path / "a.csv", []
         for _ in range(2):
-            assert f"written: {path}" in text_of(capsys, "plot", runs, "--out", path, "--csv", tmp_path / "a.csv")
+            assert f"written: {path}" in text_of(capsys, "plot", runs, "--out", path, "--csv", csv_path, "--overwrite")
             contents.append(path.read_bytes())
         assert contents[0] == contents[1]  # without date and version
         assert contents[0].startswith(start)
-    with (tmp_path / "a.csv").open(newline="") as file:
+    with csv_path.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["learner"] == "q-learning"]
     ends = [rows_of(runs / f"seed{seed}" / "metrics.jsonl")[-1]["exploitability"] for seed in range(3)]
     numbers = [float(rows[-1][name]) for name in ("low", "exploitability", "high")]

@@ -257,7 +257,7 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     main(["bench", "score", str(folder), "--out", str(scores)])
     capsys.readouterr()
     report = ("bench", "report", "--out", tmp_path / "page.html", "--markdown", board)
-    by_file, by_folder = (json_of(capsys, *report, source) for source in (scores, folder))
+    by_file, by_folder = (json_of(capsys, *report, source, "--overwrite") for source in (scores, folder))
     assert by_file == by_folder
     mean = by_file["entries"][0]["tasks"]
     assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx([0.792, 0.688, 0.309], abs=1e-3)

@@ -232,7 +232,7 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
     hrefs = read_page(path).attributes("href", "a")
     assert all((path.parent / unquote(link)).samefile(run / REPORT) for link, run in zip(hrefs, runs[:2], strict=True))
     assert all(re.fullmatch(r"[A-Za-z0-9%._/-]+", link) for link in hrefs)
-    text_of(capsys, "compare", runs[0], "--out", path)
+    text_of(capsys, "compare", runs[0], "--out", path, "--overwrite")
     assert "It does not play perfectly" in read_page(path).text()
     other = tiny.train_run("q-learning", tmp_path / "other", "--skip-chance=0")
     assert "different games" in error_of(capsys, evaluate.main, "compare", runs[0], other)

@@ -19,10 +19,11 @@ from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
 from ttt_eval.benchmark.runs import list_runs, run_benchmark
 from ttt_eval.benchmark.scores import SubmissionScores, read_scores, score_submission, to_json
-from ttt_eval.benchmark.submission import Submission, open_submission
+from ttt_eval.benchmark.submission import FILE, Submission, open_submission
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, Task, find_task
 from ttt_eval.cost import processor
 from ttt_eval.reports import benchmark as pages
+from ttt_eval.result_store import UNITS
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS, QUICK_SEEDS = 20_000, 2
@@ -35,7 +36,7 @@ COMMANDS = {
 
 
 @dataclass(frozen=True)
-class BenchRun(cli.WorkOptions):
+class BenchRun(cli.OutputOptions, cli.WorkOptions):
     """Train an agent on the tasks of the benchmark ttt-exact, and write a submission.
 
     Every finished run is stored: the same command continues where it was stopped.
@@ -80,6 +81,8 @@ class BenchRun(cli.WorkOptions):
         runs = list_runs(tasks, self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)))
         submission, workers = self._describe(find_task(runs[0]["task"])), self.workers()
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
+        if not (folder / UNITS).exists():
+            self.check_new_file(folder / FILE)
         provenance = {**make_provenance(), "source": _source_hash(self.agent)}
         with cli.report_interrupt(folder), cli.bar("runs") as progress:
             run_benchmark(
@@ -112,7 +115,7 @@ def _source_hash(agent: str) -> str:
 
 
 @dataclass(frozen=True)
-class BenchScore(cli.JsonOptions):
+class BenchScore(cli.JsonOptions, cli.OutputOptions):
     """Score submissions to the benchmark ttt-exact: every score is computed from their tables alone.
 
     No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best possible.
@@ -139,6 +142,7 @@ class BenchScore(cli.JsonOptions):
             rows = [_check(path) for path in self.submissions]
             cli.show(rows, cli.rows_table(rows), json=self.json)
             return
+        self.check_new_file(self.out)
         for path in self.submissions:  # an invalid one costs no score of the others
             with open_submission(path):
                 pass
@@ -183,7 +187,7 @@ def _mean_score(score: SubmissionScores, task: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class BenchReport(cli.JsonOptions):
+class BenchReport(cli.JsonOptions, cli.OutputOptions):
     """Compare submissions to the benchmark ttt-exact on a page.
 
     Scores of submissions are computed from their tables; .json files hold those that bench score --out FILE has
@@ -209,6 +213,7 @@ class BenchReport(cli.JsonOptions):
             ValueError: no submission, a damaged one, or submissions that cannot be compared.
         """
         cli.check_page(self.out)
+        self.check_new_file(self.out, self.markdown)
         submissions = list[SubmissionScores]()
         for path in self.submissions:
             submissions += read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]

@@ -25,7 +25,7 @@ COMMANDS = {
 
 
 @dataclass(frozen=True)
-class BuildBook(cli.TrustOptions, cli.WorkOptions, cli.GameOptions):
+class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOptions):
     """Build an opening book from the results of logged games, or from the values of a search."""
 
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ..."), cli.UNSAID] = ()
@@ -51,7 +51,7 @@ class BuildBook(cli.TrustOptions, cli.WorkOptions, cli.GameOptions):
         """
         if bool(self.logs) == (self.search is not None):
             raise cli.UsageError("a book is made of logs of games, or by a --search: name either")
-        cli.check_new_file(self.out)
+        self.check_new_file(self.out)
         if self.search is None:
             cli.check_no_effect(self, "with logs, whose game it is", *cli.GAME_FIELDS, "trust", "jobs", "cluster")
             with cli.status("reading games"):

@@ -23,7 +23,7 @@ UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)
-class Games(cli.JsonOptions):
+class Games(cli.JsonOptions, cli.OutputOptions):
     """Replay the games of a file by the rules, and count them by players and result."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
@@ -88,7 +88,7 @@ class Games(cli.JsonOptions):
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
-        cli.check_new_file(path)
+        self.check_new_file(path)
         if path.suffix == ".txt":
             texts = (to_notation(played).encode() for played in self._selected_games())
             write_atomically(path, lambda file: file.writelines(b"\n" * (n > 0) + text for n, text in enumerate(texts)))

@@ -14,6 +14,7 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
 from ttt_eval.metrics import LOSSES, describe_losses
+from ttt_eval.policy_identity import policy_identity
 from ttt_eval.result_store import RESULT
 
 
@@ -46,7 +47,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
         if self.ladder:
             cli.check_no_effect(self, "with --ladder, which has a game", *cli.GAME_FIELDS)
         if self.out is None:
-            cli.check_no_effect(self, "without --out", "no_report")
+            cli.check_no_effect(self, "without --out", "no_report", "overwrite")
         ladder = ladders.read_ladder(self.ladder or ladders.ladder_name(self.game_for(self.policy)))
         if not self.policy:
             cli.check_no_effect(self, "without a POLICY", "games", "seed", "out", "jobs", "cluster")
@@ -54,6 +55,12 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
             cli.show(ladder.data, cli.rows_table(rows, title=_title(ladder)), json=self.json)
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
+        if self.out is not None:
+            settings = {"kind": "ladder", "policy": self.policy, "identity": policy_identity(self.policy)}
+            settings |= {"game": ladder.game.to_dict(), "ladder": {"sha256": ladder.data["sha256"]}}
+            self.check_folder(
+                self.out, {**settings, "settings": {"seed": self.seed}}, {"settings": {"games": self.games}}
+            )
         with cli.report_interrupt(self.out), cli.bar("placing") as progress:
             result = ladders.rate_policy(
                 self.policy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import name_place
-from ttt_envs.core.files import parse_json, write_atomically, write_json
+from ttt_envs.core.files import parse_json, read_bounded, write_atomically, write_json
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
@@ -111,6 +112,12 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
+        names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
+        same = {"kind": "language-model", "game": game.to_dict(), "opponent": str(settings.opponent), "fields": fields}
+        same |= {name: getattr(self, name) for name in names} | {"luck_correction": correction}
+        same |= {} if every else {"positions": None}
+        same |= {} if games else {"games": None}
+        self.check_folder(out, same, {"games": {"games": games}} if games else {})
         if ask is not None:
             cli.warn(f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run estimates tokens")
         with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
@@ -132,6 +139,8 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
 
     def _write_prompts(self, interview: Interview, file: Path, answers: Path) -> None:
         """Write the prompts without an answer to a file, as batch services read them."""
+        if not _is_prompts_of(file, self.model):
+            self.check_new_file(file)
         target = {"method": "POST", "url": "/v1/chat/completions"}
         requests = [{"custom_id": key, **target, "body": body} for key, body in interview.missing.items()]
         write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
@@ -150,6 +159,13 @@ def _rename(facts: Mapping[str, Any], **names: str) -> dict[str, Any]:
 def _usage_table(usage: Mapping[str, Any], title: str, cost: str) -> Table:
     """Return a table of tokens and their cost, under this name with its unit."""
     return cli.facts_table(_rename(usage, cost=f"{cost}, in the currency of --price"), title=title)
+
+
+def _is_prompts_of(file: Path, model: str) -> bool:
+    """Return whether a file begins with a prompt to a model."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return bool(parse_json(read_bounded(file).partition(b"\n")[0])["body"]["model"] == model)
+    return False
 
 
 def _tables(result: Mapping[str, Any]) -> Iterator[Table]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,9 @@ from ttt_apps import cli
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.files import write_json
+from ttt_envs.game.game import Game
+from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches import sprt, tournament
 from ttt_eval.matches.elo import elo_to_dict
 from ttt_eval.matches.games import append_games, new_games
@@ -46,8 +50,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
 
     Two players play a match, or with --sprt until a sequential test decides how much better A is than B. Three or more
     play a round robin: a cross table, and Elo ratings with intervals. Tests and tournaments store their games: the same
-    command resumes where it was stopped, and with other hypotheses, more players or more games it plays what is
-    missing.
+    command resumes where it was stopped, and plays what is missing with more games, in a tournament with more players,
+    and in a test with other hypotheses and --overwrite.
     """
 
     players: Annotated[cli.Names, tyro.conf.arg(metavar="A B ...")] = tyro.MISSING
@@ -77,8 +81,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     anchor: cli.OptionalText = None
     """of a tournament: policy with rating 0; default: the mean of all is 0"""
     out: cli.OptionalPath = None
-    """of a test or tournament: folder for result.json, report.html and the games played; default: runs/sprt/ or
-    runs/tournament/ and a name"""
+    """folder for result.json and report.html, and for the games of a test or tournament; default: none for a match,
+    else runs/sprt/ or runs/tournament/ and a name made of game, players and settings"""
 
     def run(self) -> None:
         """Play, write and print.
@@ -95,7 +99,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             return
         cli.check_no_effect(self, "with two players", "anchor")
         if self.sprt is None:
-            cli.check_no_effect(self, "without --sprt ELO0 ELO1", "alpha", "beta", "out", "no_report")
+            cli.check_no_effect(self, "without --sprt ELO0 ELO1", "alpha", "beta")
+            if self.out is None:
+                cli.check_no_effect(self, "without --out", "no_report")
             self._play_match()
         else:
             self._play_test(*self.sprt)
@@ -111,12 +117,26 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         correction = check_correction(self.luck_correction, game)
         return MatchSettings(game, self.players, self.seed, openings, clock, correction)
 
+    def _folder(self, kind: str, game: Game) -> Path:
+        """Return the folder of a test or tournament; the default name has the players and what determines the games."""
+        usual = {field.name: field.default for field in dataclasses.fields(self)}
+        options = {name: getattr(self, name) for name in ("seed", "openings", "luck_correction", "clock", "anchor")}
+        parts = [f"{name}{value}" for name, value in options.items() if value != usual[name]]
+        return self.out or Path("runs", kind, folder_name([game.slug, *self.players, *parts]))
+
     def _play_match(self) -> None:
         pairs, match = (self.games or 1_000) // 2, self._settings()
         game, openings = match.game, match.openings
         if openings is not None and openings.boards is not None and pairs < (number := len(openings.boards.mover)):
             cli.warn(f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} plays all")
+        settings = {"format": 1, "kind": "match", "a": self.players[0], "b": self.players[1]}
+        settings |= {**match.to_dict(), "clock": self.clock or None}
+        if self.out is not None:
+            settings["identities"] = match.identities()
+            self.check_folder(self.out, settings, {"games": 2 * pairs})
         if self.log is not None:
+            if self.overwrite:
+                self.log.unlink(missing_ok=True)
             new_games(self.log)
         log = None if self.log is None else partial(append_games, self.log)
         score = Score.empty(game)
@@ -139,14 +159,22 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             data |= {"clock": self.clock, "times": times}
             rows = [{"player": name, **row} for name, row in zip(self.players, times, strict=True)]
             parts.append(cli.rows_table(rows, title=f"by the clock, {self.clock}"))
-        cli.show(data, *parts, json=self.json)
+        if self.out is None:
+            cli.show(data, *parts, json=self.json)
+            return
+        differences = differences_within(game, a, b)
+        stored = {**settings, **data, **score.to_record(), "differences": differences, "provenance": make_provenance()}
+        write_json(self.out / RESULT, stored)
+        self.show_folder(self.out / RESULT, *parts)
 
     def _play_test(self, elo0: float, elo1: float) -> None:
         pairs = (self.games or 40_000) // 2
         test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
         game = match.game
-        name = folder_name(list(filter(None, [game.slug, *self.players, self.clock])))
-        folder = self.out or Path("runs", "sprt", name)
+        folder, (a, b) = self._folder("sprt", game), self.players
+        settings = {"kind": "sprt", "a": a, "b": b, "identities": match.identities(), "test": asdict(test)}
+        settings |= {**match.to_dict(), "clock": self.clock or None}
+        self.check_folder(folder, settings, {"most_games": 2 * pairs})
         with cli.report_interrupt(folder), cli.bar("playing") as bar:
             result = sprt.run_sprt(
                 match,
@@ -171,7 +199,10 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     def _play_tournament(self) -> None:
         match, pairs = self._settings(), (self.games or 1_000) // 2
         game = match.game
-        folder, total, done = self.out or Path("runs", "tournament", game.slug), len(self.players), 0
+        folder, total, done = self._folder("tournament", game), len(self.players), 0
+        settings = {"kind": "tournament", **match.to_dict(), "anchor": self.anchor}
+        players = [{"spec": spec, "identity": identity} for spec, identity in match.identities().items()]
+        self.check_folder(folder, settings, {"players": players, "games_per_pairing": 2 * pairs})
         with cli.report_interrupt(folder), cli.bar("playing") as bar:
 
             def report(played: int) -> None:

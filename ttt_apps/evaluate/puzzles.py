@@ -20,7 +20,7 @@ from ttt_eval.sweep import to_command_line
 
 
 @dataclass(frozen=True)
-class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
+class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOptions):
     """List puzzles: positions where an obvious move loses value, with the exact value of every move.
 
     Without a policy or a log they are those of the built-in set of 100. Options of the game are for a policy.
@@ -52,6 +52,7 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
             cli.check_no_effect(self, "without a POLICY", "opponent", "trust", *cli.GAME_FIELDS)
         if self.log is None:
             cli.check_no_effect(self, "without --log", "player")
+        self.check_new_file(self.out)
         puzzles, command, title = self._collect()
         part = _table(puzzles, title) if puzzles else f"no move loses value: there are no {title}"
         cli.show({"puzzles": [puzzle.to_dict() for puzzle in puzzles]}, part, json=self.json)

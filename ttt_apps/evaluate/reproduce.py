@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class Reproduce(cli.JsonOptions, cli.WorkOptions):
+class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
     """Reproduce a published table or figure: a table, figures, and whether the claims of the source hold.
 
     Studies that measure time use one process, whatever the number of workers.
@@ -47,6 +47,7 @@ class Reproduce(cli.JsonOptions, cli.WorkOptions):
         check_pictures()
         study = load_object(studies[self.name])()
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
+        self.check_folder(folder, {"study": self.name, "quick": self.quick}, {})
         # compiled at once: the cost of moves and learning is that of machine code
         with compile_at_once(), cli.report_interrupt(folder), cli.bar(self.name) as progress:
             work = {"quick": self.quick, "jobs": self.workers(), "progress": progress}

@@ -50,7 +50,7 @@ class Report(cli.TrustOptions):
 
 
 @dataclass(frozen=True)
-class Compare(cli.TrustOptions):
+class Compare(cli.TrustOptions, cli.OutputOptions):
     """Write a page that shows runs of one game side by side.
 
     It has their learning curves, their exact results against each other, their first moves, the positions in which the
@@ -70,6 +70,7 @@ class Compare(cli.TrustOptions):
             ValueError: no runs or too many, a folder without a run, a damaged one, or runs of different games.
         """
         cli.check_page(self.out)
+        self.check_new_file(self.out)
         read_common_game(self.runs)  # refuses before a bar is drawn
         with cli.bar("exact results") as progress:
             result = read_runs(self.out, self.runs, progress=progress)
@@ -77,7 +78,7 @@ class Compare(cli.TrustOptions):
 
 
 @dataclass(frozen=True)
-class Plot(cli.JsonOptions):
+class Plot(cli.JsonOptions, cli.OutputOptions):
     """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
 
     RUN is a run directory, that of ttt_eval.curves.record with the measurements of an agent of yours too, the folder of
@@ -111,6 +112,7 @@ class Plot(cli.JsonOptions):
         """
         if not MIN_WIDTH <= self.width <= MAX_WIDTH:
             raise cli.UsageError(f"--width {self.width:g} is no width: choose {MIN_WIDTH:g} to {MAX_WIDTH:g}")
+        self.check_new_file(self.out, self.csv)
         groups = group_curves(read_curves(self.runs), self.by.replace(",", " ").split())
         summaries, notes = summarize_groups(groups, self.x, self.y)
         for note in notes:

@@ -1,4 +1,4 @@
-"""Pages of matches: sequential tests, tournaments, and places on a ladder."""
+"""Pages of matches: of two players, sequential tests, tournaments, and places on a ladder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ttt_eval.matches.elo import elo_interval
 from ttt_eval.matches.score import Score
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
-from ttt_eval.reports.results import LadderResult, SprtResult, TournamentResult
+from ttt_eval.reports.results import LadderResult, MatchResult, SprtResult, TournamentResult
 from ttt_eval.statistics import Interval
 
 MAX_POINTS = 200
@@ -18,20 +18,27 @@ MAX_POINTS = 200
 _elo = partial(formats.format_interval, write=formats.format_elo)
 
 
-def sprt_report(result: SprtResult) -> Report:
-    """Return the page of a sequential test: the better player, the course of the test, and where the two differ."""
-    a, b, score, test = result.a, result.b, Score.from_record(result.raw), result.test
+def match_report(result: MatchResult) -> Report:
+    """Return the page of two players: the better one, where they differ, and of a sequential test its course."""
+    a, b, score = result.a, result.b, Score.from_record(result.raw)
     elo = elo_interval(result.score)
     tiles = [
         Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {formats.format_ends(elo, formats.format_elo)}"),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
     ]
-    options = {"alpha": test.alpha, "beta": test.beta, "games": result.most_games, "clock": result.raw.get("clock")}
-    again = parts.reproduction(result, "evaluate.py", "match", a, b, sprt=[test.elo0, test.elo1], **options)
+    players = f"A is {a}, B is {b}."
+    options: dict[str, Any] = {"games": result.games, "clock": result.raw.get("clock")}
+    course: Parts = []
+    if isinstance(result, SprtResult):
+        test = result.test
+        players = f"{_describe_decision(result)} {players}"
+        options |= {"sprt": [test.elo0, test.elo1], "alpha": test.alpha, "beta": test.beta, "games": result.most_games}
+        course = [[_draw_path(result)]]
+    again = parts.reproduction(result, "evaluate.py", "match", a, b, **options)
     sections: dict[str, Parts] = {
-        "": [Text(f"{_describe_decision(result)} A is {a}, B is {b}."), parts.forfeits(score, a, b)],
-        "Course of the test": [[_draw_path(result)]],
+        "": [Text(players), parts.forfeits(score, a, b)],
+        "Course of the test": course,
         "The games": [parts.seats_table("games of A", score, ("all", "A moves first", "A moves second"))],
         "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
         "Reproduction": again,

@@ -9,7 +9,7 @@ from typing import Any
 from ttt_envs.core.checks import name_place
 from ttt_eval.reports.benchmark import benchmark_report
 from ttt_eval.reports.language_model import language_model_report
-from ttt_eval.reports.matches import ladder_report, sprt_report, tournament_report
+from ttt_eval.reports.matches import ladder_report, match_report, tournament_report
 from ttt_eval.reports.page import Report, write_report
 from ttt_eval.reports.results import read_result
 from ttt_eval.reports.runs import run_report, runs_report
@@ -30,7 +30,7 @@ def report_of(result: Any) -> Report:
 
 
 for describe in (
-    run_report, runs_report, sprt_report, tournament_report, ladder_report, sweep_report, benchmark_report,
+    run_report, runs_report, match_report, tournament_report, ladder_report, sweep_report, benchmark_report,
     language_model_report,
 ):  # fmt: skip
     report_of.register(describe)

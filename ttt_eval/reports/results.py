@@ -66,20 +66,26 @@ class GameResult(Result, kw_only=True):
         self.game = game_from_dict(self.game)
 
 
-class SprtResult(GameResult, tag="sprt", kw_only=True):
-    """A sequential test of a against b."""
+class MatchResult(GameResult, tag="match", kw_only=True):
+    """A match of a against b."""
 
     a: Spec
     b: Spec
+    games: int = 0
+    score: Interval
+    likelihood: float = field(name="likelihood_of_superiority")
+    differences: list[Spot] | None = None
+
+
+class SprtResult(MatchResult, tag="sprt", kw_only=True):
+    """A sequential test of a against b."""
+
     test: SPRT
     most_games: int
-    score: Interval
     llr: float
     llr_low: float
     llr_high: float
-    likelihood: float = field(name="likelihood_of_superiority")
     path: Annotated[list[tuple[int, float]], Meta(min_length=1)]
-    differences: list[Spot] | None = None
 
 
 class Differences(Struct):
@@ -157,7 +163,7 @@ class SweepResult(Result, tag="sweep", kw_only=True):
     trust: bool = False
 
 
-AnyResult = SprtResult | TournamentResult | LadderResult | LanguageModelResult | SweepResult
+AnyResult = MatchResult | SprtResult | TournamentResult | LadderResult | LanguageModelResult | SweepResult
 
 
 def _with_intervals(data: Any) -> Any:
