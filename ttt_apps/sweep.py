@@ -91,9 +91,9 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         provenance = make_provenance()
-        names = [{"run": f"{RUNS}/{unit['name']}"} for unit in units]
-        table = [{"options": row} for row in rows]
-        self.check_folder(folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": names, "table": table})
+        places = [{"run": f"{RUNS}/{unit['name']}"} for unit in units]
+        lines = [{"options": row} for row in rows]
+        self.check_folder(folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": places, "table": lines})
         work = partial(train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance)
         with cli.report_interrupt(folder), cli.bar("training runs") as progress:
             numbers = collect_results(
@@ -107,9 +107,9 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 progress=progress,
             )
         results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
-        lines = sweeps.aggregate_runs(rows, results)
-        folders = [{**result._asdict(), **name} for result, name in zip(results, names, strict=True)]
-        sweeps.write_sweep(folder, self.sweep.name, provenance, lines, folders, trust=self.trust)
+        aggregates = sweeps.aggregate_runs(rows, results)
+        folders = [{**result._asdict(), **place} for result, place in zip(results, places, strict=True)]
+        sweeps.write_sweep(folder, self.sweep.name, provenance, aggregates, folders, trust=self.trust)
         head, *texts = write_table(folder)
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(

@@ -1,0 +1,406 @@
+"""What commands print: the numbers, verdicts, notes and names of folders are those that Python computes."""
+
+import hashlib
+import json
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import tiny
+from commands import error_of, text_of
+
+from baselines.exact import solve
+from baselines.exact.folder import Folder
+from baselines.opening_book import read_book
+from ttt_apps import cli, evaluate, runs, train
+from ttt_apps.board import parse_position
+from ttt_apps.cli import format_value as number
+from ttt_apps.evaluate import COMMANDS
+from ttt_apps.train_options import default_folder, parse_options
+from ttt_envs import Boards, Game, Named
+from ttt_envs.agents.policy import Forfeit
+from ttt_envs.agents.specs import load_object
+from ttt_envs.game.boards import coordinate, to_text
+from ttt_envs.text.text_game import TextGameConfig
+from ttt_eval import exact
+from ttt_eval.audit import Auditor, AuditSettings, make_estimator
+from ttt_eval.benchmark.agents import AGENTS
+from ttt_eval.benchmark.scores import read_scores, score_submission
+from ttt_eval.benchmark.tasks import TASKS
+from ttt_eval.exact.dynamic_programming import exploitation
+from ttt_eval.language_models.asking import Sampling
+from ttt_eval.language_models.results import estimate_usage
+from ttt_eval.matches import ladder
+from ttt_eval.matches.games import read_games
+from ttt_eval.matches.match import MatchSettings, play_pairs
+from ttt_eval.matches.move_cost import MoveCost
+from ttt_eval.matches.tournament import run_tournament
+from ttt_eval.puzzles import from_policy
+from ttt_eval.reports.formats import game_options
+from ttt_eval.result_store import RESULT
+from ttt_eval.run_files import REPORT, RunDirectory
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PLAYERS = ("random", "win-or-block")
+DATABASE = "database"
+SLOWER = ("ladder win-or-block", "reproduce svd-table1 --out=OUT")
+"""Cases that take seconds."""
+
+
+@dataclass(frozen=True)
+class Quitter(Named):
+    """Gives up in every position."""
+
+    name: ClassVar[str] = "quitter"
+    pure: ClassVar[bool] = False
+    game: Game
+
+    def probabilities(self, boards, rng=None):
+        raise Forfeit("it gives up")
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that commands read: a run, a log of games, a book and a database."""
+
+    run: Path
+    log: Path
+    book: Path
+    database: Path
+
+
+@pytest.fixture(scope="module")
+def files(tiny_run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("printed")
+    log, book = folder / "log", folder / "book"
+    board = game_options(tiny.GAME)
+    commands = (
+        ["match", *PLAYERS, "--games=20", "--luck-correction=off", f"--log={log}", "--skip-chance=0.25"],
+        ["book", "build", str(log), "--minimum=1", f"--out={book}"],
+        ["database", "build", f"--folder={folder / DATABASE}", *board],
+    )
+    for words in commands:
+        evaluate.main(["--quiet", *words])
+    return Files(tiny_run("q-learning"), log, book, folder / DATABASE)
+
+
+CASES = {}
+
+
+def case(words, *, board=True):
+    """Register a function that returns rows of cells, or sentences, which a command prints."""
+
+    def register(expected):
+        CASES[words] = (expected, board)
+        return expected
+
+    return register
+
+
+def probabilities(result):
+    return [f"{share:.6f}" for share in (*result, result.value)]
+
+
+@case("exact random win-or-block")
+def exact_rows(files):
+    first, second = (exact.outcome(tiny.GAME, *players) for players in (PLAYERS, PLAYERS[::-1]))
+    other = second.reversed()
+    return [
+        ("first", *probabilities(first)),
+        ("second", *probabilities(other)),
+        ("mean", *probabilities(first.mean(other))),
+    ]
+
+
+@case("exploitability RUN", board=False)
+def exploitability_rows(files):
+    policy = f"run:{files.run}"
+    best, regret = exploitation(tiny.GAME, policy), exact.regret(tiny.GAME, policy)
+    yield "first", *probabilities(best.first)
+    yield "second", *probabilities(best.second)
+    yield "(NashConv / 2)", f"{best.exploitability:.6f}"
+    yield "an average move playing itself", f"{regret:.6f}"
+
+
+@case("solve --position 'o../x.. x'")
+def solution_rows(files):
+    boards, solution = Boards.start(tiny.GAME), solve(tiny.GAME)
+    yield "value", number(float(solution.values(boards)[0]))
+    later = Boards.from_positions([parse_position("o../x.. x", tiny.GAME)])
+    yield "value to mover", number(float(solution.values(later)[0]))
+    values = solution.action_values(later)[0]
+    cells = [f"{value:+.6f}{'*' if value == np.nanmax(values) else ''}" for value in values[~np.isnan(values)]]
+    yield "o", *cells[:2], "x", *cells[2:]
+
+
+@case("match random win-or-block --games=40 --seed=5")
+def match_rows(files):
+    score = play_pairs(tiny.GAME, *PLAYERS, 20, seed=5, luck_correction="exact")
+    yield "first", *map(number, score.table[0].tolist())
+    yield "second", *map(number, score.table[1].tolist())
+    for name in ("score", "wins", "draws", "losses"):
+        yield name, number(score.rate(name)._asdict())
+    yield "raw score", number(score.raw.rate("score")._asdict())
+
+
+@case("match random win-or-block table --games=8 --anchor=random --out=OUT --no-report")
+def tournament_rows(files):
+    settings = MatchSettings(tiny.GAME, (*PLAYERS, "table"), luck_correction="exact")
+    result = run_tournament(settings, Path("again"), {}, pairs=4, anchor="random")
+    ranked = sorted(range(3), key=lambda index: -result.ratings[index].mean)
+    for place, row in enumerate(ranked, 1):
+        shares = [f"{result.score(row, column).rate('score').mean:.3f}" for column in ranked if column != row]
+        yield f"{place} {result.players[row]}", number(result.ratings[row]._asdict()), *shares
+
+
+@case("match random win-or-block --sprt -10 10 --games=64 --out=OUT --no-report")
+def sequential_rows(files):
+    score = play_pairs(tiny.GAME, *PLAYERS, 32, luck_correction="exact")
+    yield "first", *map(number, score.table[0].tolist())
+
+
+@case("games LOG", board=False)
+def count_rows(files):
+    games = list(read_games(files.log))
+    for o, x in (PLAYERS, PLAYERS[::-1]):
+        results = [played.result for played in games if played.players == (o, x)]
+        yield f"o {o}, x {x}", *(number(results.count(result)) for result in (0, 1, 2)), "0"
+
+
+@case("games LOG --explain=2", board=False)
+def explained_rows(files):
+    played = list(read_games(files.log))[1]
+    game, solution, losses = played.game, solve(played.game), {0: 0.0, 1: 0.0}
+    for count, (position, action, skipped) in enumerate(played.positions(), 1):
+        values = solution.action_values(Boards.from_positions([position]))[0]
+        loss = round(float(np.nanmax(values) - values[action]), 6) + 0.0
+        losses[position.mover] += loss
+        yield number(count), "ox"[position.mover], coordinate(action, game), number(loss), number(skipped)
+    assert losses[1] > 0  # the sign is that of the player who moves
+
+
+@case("ladder", board=False)
+def rung_rows(files):
+    for rung in ladder.read_ladder("3x3").rungs:
+        yield rung["spec"], f"{rung['rating']:.0f}", "exact", f"{rung['exploitability']:.4f}", f"{rung['regret']:.4f}"
+
+
+@case("ladder win-or-block", board=False)
+def place_rows(files):
+    for rung in ladder.read_ladder("3x3").rungs:
+        result = exact.match_outcome(Game(), PLAYERS[1], rung["spec"])
+        yield rung["spec"], number(rung["rating"]), *map(number, result[:3])
+
+
+@case("plot RUN", board=False)
+def curve_rows(files):
+    last = RunDirectory(files.run).read_metrics()[-1]
+    yield "q-learning", "1", number(last["games"]), number(last["exploitability"])
+
+
+@case("report REPORTED", board=False)
+def report_lines(files):
+    yield f"a report to look at: {files.run.with_name('reported') / REPORT}"
+
+
+@case("compare RUN --out=OUT.html", board=False)
+def compare_lines(files):
+    yield "a page to look at: OUT.html"
+
+
+@case("bench run", board=False)
+def agent_lines(files):
+    yield f"trains one of {', '.join(AGENTS)}"
+
+
+@case("bench score SUBMISSION --last", board=False)
+def score_rows(files):
+    means = score_submission(BENCHMARKS / "submissions" / "random.npz", last=True).task_means
+    for task in TASKS:
+        if task.name in means:
+            yield f"{task.name} {means[task.name]:.4f}*"
+
+
+@case("bench report SCORES --out=OUT.html", board=False)
+def leader_rows(files):
+    [scores] = read_scores(BENCHMARKS / "scores" / "random.json")
+    means = list(scores.task_means.values())
+    yield f"{len(means)} tasks"
+
+
+@case("audit n-step gae --critic=zero --enumerate --size=2 --win-length=2", board=False)
+def audit_rows(files):
+    auditor = Auditor(Game(2, 2, 2), "random", "random", AuditSettings(episodes=None, critic="zero"))
+    for audit in [auditor.audit(make_estimator(name)) for name in ("n-step", "gae")]:
+        data = audit.to_dict()
+        assert data["biased"] != data["biased_advantage"]
+        yield data["name"], *map(number, data["advantage"].values()), number(data["biased_advantage"])
+        yield data["name"], *map(number, data["gradient"].values()), number(data["cosine"]), number(data["biased"])
+
+
+@case("llm --model=any --dry-run --games=10 --price 2 3")
+def usage_rows(files):
+    settings = TextGameConfig(tiny.GAME, opponent="optimal")
+    usage = estimate_usage(Sampling("any", 0.0, 1024, 0, {}), settings, 10, False)
+    for name, count in usage.items():
+        yield name.replace("_", " "), number(count)
+    yield "cost", number((2 * usage["prompt_tokens"] + 3 * usage["completion_tokens"]) / 1e6)
+
+
+@case("book build LOG --minimum=1 --out=OUT.book", board=False)
+def book_lines(files):
+    book = read_book(files.book)
+    yield f"{len(book.positions):,} positions and {len(book.cells):,} moves of {book.games:,} games"
+
+
+@case("book show BOOK", board=False)
+def book_rows(files):
+    book = read_book(files.book)
+    [moves] = book.moves(Boards.start(book.game))
+    for actions, results, score in zip(moves.actions, moves.results.tolist(), moves.scores.tolist(), strict=True):
+        yield " ".join(coordinate(cell, book.game) for cell in actions), *map(number, results), number(score)
+
+
+@case("database build --folder=OUT")
+def database_rows(files):
+    facts = Folder.open(files.database).facts()
+    yield "entries", number(facts["entries"])
+    yield "sha256", facts["sha256"]
+
+
+@case("database verify DATABASE", board=False)
+def verified_rows(files):
+    yield "checked", number(Folder.open(files.database).facts()["entries"])
+
+
+@case("database probe DATABASE '.../... o'", board=False)
+def probed_rows(files):
+    yield f"value {float(solve(tiny.GAME).values(Boards.start(tiny.GAME))[0]):.7g} for the mover;"
+
+
+@case("puzzles win-or-block --count=2 --skip-chance=0.25", board=False)
+def puzzle_rows(files):
+    game = Game(skip_chance=0.25)
+    for puzzle in from_policy(game, "win-or-block", 2):
+        best = " ".join(coordinate(cell, game) for cell in puzzle.best)
+        yield to_text(puzzle.position, game), str(game)
+        yield puzzle.why, number(puzzle.loss), best
+
+
+@case("reproduce svd-table1 --out=OUT", board=False)
+def study_rows(files):
+    for row in json.loads(Path("OUT", RESULT).read_text())["rows"]:
+        yield row["what"], f"{row['published']:,}" if isinstance(row["published"], int) else ""
+
+
+@case("list tasks", board=False)
+def task_rows(files):
+    for task in TASKS:
+        yield task.name, f"{task.measure}: {', '.join(task.axes)}"
+
+
+def test_every_command_has_a_case():
+    leaves = {name for name in COMMANDS if name not in ("bench", "book", "database")}
+    leaves |= {f"{name} {part}" for name in ("bench", "book", "database") for part in load_object(COMMANDS[name][0])}
+    assert not [leaf for leaf in leaves if not any(f"{words} ".startswith(f"{leaf} ") for words in CASES)]
+
+
+@pytest.mark.parametrize(
+    "words", [pytest.param(words, marks=pytest.mark.more if words in SLOWER else ()) for words in CASES]
+)
+def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypatch, capsys):
+    expected, board = CASES[words]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cli.QUIET, "0")
+    monkeypatch.setattr(
+        ladder, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
+    )
+    places = {
+        "RUN": f"run:{files.run}" if words.startswith("exploit") else files.run,
+        "LOG": files.log,
+        "BOOK": files.book,
+    }
+    places |= {"DATABASE": files.database, "SUBMISSION": BENCHMARKS / "submissions" / "random.npz"}
+    places |= {"SCORES": BENCHMARKS / "scores" / "random.json", "REPORTED": files.run.with_name("reported")}
+    line = [str(places.get(word, word)) for word in shlex.split(words)]
+    if "REPORTED" in words:
+        shutil.copytree(files.run, places["REPORTED"])
+    text = text_of(capsys, *line, *(game_options(tiny.GAME) if board else ()))
+    rows = list(expected(files))
+    assert rows
+    for row in rows:
+        assert f" {row if isinstance(row, str) else ' '.join(filter(None, row))} " in f" {text} "
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Notes, verdicts and names
+
+
+def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
+    for players, verdict in ((PLAYERS, "less than 10 Elo: -10"), (PLAYERS[::-1], "more than -10 Elo: 10")):
+        words = ("match", *players, "--sprt", "-10", "10", "--no-report", "--out", tmp_path / players[0])
+        assert f"A is ahead by {verdict} is accepted; LLR" in text_of(capsys, *words)
+
+
+def test_forfeits_of_a_match_are_told(capsys, monkeypatch):
+    monkeypatch.setenv(cli.QUIET, "0")
+    players = (f"{__name__}:Quitter", "random")
+    evaluate.main(["match", *players, "--games=4"])
+    forfeits = play_pairs(Game(), *players, 2).forfeits
+    assert forfeits.a == 4
+    assert f"note: {forfeits.describe(*players)}" in capsys.readouterr().err
+
+
+def test_the_largest_count_is_accepted_and_a_larger_one_refused():
+    assert cli.parse_count(str(cli.MAX_NUMBER)) == cli.MAX_NUMBER
+    with pytest.raises(cli.UsageError, match="is no whole number"):
+        cli.parse_count(str(cli.MAX_NUMBER + 1))
+
+
+def test_default_folders_of_runs_differ_by_every_setting():
+    lines = [
+        (),
+        ("--seat=second",),
+        ("--games=7",),
+        ("--batch=3",),
+        ("--seed=1",),
+        ("--opponent=self",),
+        ("--epsilon=0.5",),
+    ]
+    lines += [("--size=4",), ("--skip-chance=0.5",), ("--learner=naive-mc",), ("--phantom=classic",)]
+    folders = [default_folder(*parse_options(list(words), "train.py")) for words in lines]
+    assert len(set(folders)) == len(lines)
+
+
+def test_the_report_of_fewer_games_is_gone_while_a_run_is_extended(tiny_run, tmp_path, monkeypatch):
+    run = shutil.copytree(tiny_run("q-learning"), tmp_path / "run")
+    evaluate.main(["--quiet", "report", str(run)])
+    reports = [(run / REPORT).exists()]
+    monkeypatch.setattr(runs.Run, "train", lambda *_: reports.append((run / REPORT).exists()))
+    train.main(["--resume", str(run), "--games=300"])
+    assert reports == [True, False]
+
+
+def test_a_training_prints_its_results(tmp_path, capsys):
+    run = tiny.train_run("q-learning", tmp_path / "run")
+    last = RunDirectory(run).read_metrics()[-1]
+    won, drawn, lost = (last[name] / last["games"] for name in ("wins", "draws", "losses"))
+    assert f"won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("entry", [0, -1])
+def test_a_wrong_entry_of_a_database_is_found(entry, files, tmp_path, capsys):
+    folder = shutil.copytree(files.database, tmp_path / DATABASE)
+    path, manifest = folder / "03-layer.npy", folder / "manifest.json"
+    values = np.load(path)
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    values[entry] += 0.125
+    np.save(path, values)
+    after = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest.write_text(manifest.read_text().replace(before, after))
+    index = entry % len(values)
+    assert f"03-layer.npy is wrong in entry {index:,}" in error_of(capsys, evaluate.main, "database", "verify", folder)
