@@ -161,6 +161,8 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
             :data:`TrainingConfig`, which a training needs to be resumed or repeated.
     """
     path = run / CONFIG
+    if run.is_file():
+        raise ValueError(f"{run} is a file and no run: name the folder of a run")
     if not os.path.lexists(path):
         near = difflib.get_close_matches(run.name, [other.name for other in run.parent.glob("*") if is_run(other)], 1)
         hints = [f"Did you mean {other}?" for other in (run.parent, *map(run.with_name, near)) if is_run(other)]

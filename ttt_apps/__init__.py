@@ -1,25 +1,34 @@
 """Command-line and web applications: parse options, call the library, write results; nothing else."""
 
+import os
 import sys
+from contextlib import suppress
 
 __all__: list[str] = []
 __ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/packages.py
 
 
-def _refuse_conflicts() -> None:
-    """Exit with one sentence if a package is not ours: the commands need all packages, and import them at once."""
+def _find_problem() -> str | None:
+    """Return a sentence on what keeps the commands from importing all packages; None if there is nothing."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current folder is gone: change to a folder that exists"
+    with suppress(ValueError):
+        threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+        if int(threads) < 1:
+            return f"NUMBA_NUM_THREADS={threads} is no number of threads: choose 1 or more, or unset it"
     try:
         from ttt_envs.core.packages import find_conflict
     except ModuleNotFoundError as problem:
         if problem.name != "ttt_envs.core":
             raise
         place = next(iter(sys.modules["ttt_envs"].__path__))
-        conflict: str | None = f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
-    else:
-        conflict = find_conflict()
-    if conflict:
-        print(f"error: {conflict}", file=sys.stderr)
-        sys.exit(2)
+        return f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
+    return find_conflict()
 
 
-_refuse_conflicts()
+PROBLEM = _find_problem()
+if PROBLEM is not None:
+    print(f"error: {PROBLEM}", file=sys.stderr)
+    sys.exit(2)

@@ -9,6 +9,7 @@ import errno
 import json as json_format
 import os
 import re
+import shlex
 import shutil
 import sys
 import warnings
@@ -33,7 +34,7 @@ from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.checks import quote, truncate
 from ttt_envs.core.jit import NOTICE
-from ttt_envs.core.packages import PACKAGES
+from ttt_envs.core.packages import PACKAGES, ROOT
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
@@ -79,10 +80,16 @@ def parse_size(text: str) -> tuple[int, int]:
     Raises:
         UsageError: anything else.
     """
+    from ttt_envs.game.game import MAX_EDGE
+
     match = re.fullmatch(r"(\d{1,2})(?:x(\d{1,2}))?", text.strip().lower())
-    if match is None:
-        raise UsageError(f"--size {quote(text)} is not a board: write an edge such as 3, or rows x columns such as 5x6")
-    return int(match[1]), int(match[2] or match[1])
+    rows, columns = (0, 0) if match is None else (int(match[1]), int(match[2] or match[1]))
+    if not 0 < min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
+        raise UsageError(
+            f"--size {quote(text)} is not a board: write an edge of 1 to {MAX_EDGE} such as 3, or rows x columns "
+            f"such as 5x6"
+        )
+    return rows, columns
 
 
 def parse_count(text: str, low: int = -MAX_NUMBER, step: int = 1) -> int:
@@ -105,6 +112,17 @@ def parse_count(text: str, low: int = -MAX_NUMBER, step: int = 1) -> int:
     raise UsageError(f"{text[:40]} is no {kind} number{rule}: write for example 10000, 10_000 or 1e4")
 
 
+def parse_probability(text: str) -> float:
+    """Parse ``"0.25"`` or ``"25%"``.
+
+    Raises:
+        UsageError: anything else.
+    """
+    with suppress(ValueError):
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    raise UsageError(f"{text[:40]} is no probability: write for example 0.25 or 25%")
+
+
 def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
     return PrimitiveConstructorSpec(
         nargs=1,
@@ -115,6 +133,13 @@ def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
     )
 
 
+PROBABILITY = PrimitiveConstructorSpec[Any](
+    nargs=1,
+    metavar="FLOAT",
+    instance_from_str=lambda words: parse_probability(words[0]),
+    is_instance=lambda value: value is None or isinstance(value, float),
+    str_from_instance=lambda value: [str(value)],
+)
 GameName = Literal["tic-tac-toe", "connect-four", "gomoku"]
 HiddenStones = Literal["no", "classic", "abrupt"]
 Count = Annotated[int, _whole_number()]
@@ -159,7 +184,7 @@ class GameOptions:
     that are not given from the run that they name"""
     win_length: OptionalPositive = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
-    skip_chance: Annotated[float | None, tyro.conf.arg(constructor=float, help_behavior_hint="(default: 0)")] = None
+    skip_chance: Annotated[float | None, PROBABILITY, tyro.conf.arg(help_behavior_hint="(default: 0)")] = None
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
@@ -179,16 +204,18 @@ class GameOptions:
         from ttt_envs.game.game import VARIANTS, Game
 
         base = Game.of_size(**PRESETS[self.preset]) if self.preset else default or Game()
+        size = (base.rows, base.columns) if self.size is None else parse_size(self.size)
         own = base.win_length if self.size is None else None  # another board has its own default
-        return Game.of_size(
-            (base.rows, base.columns) if self.size is None else parse_size(self.size),
-            own if self.win_length is None else self.win_length,
-            base.skip_chance if self.skip_chance is None else self.skip_chance,
-            **{
-                name: value if getattr(self, name) == value else base.variants.get(name, not value)
-                for name, value in VARIANTS.items()
-            },
-        )
+        win_length = own if self.win_length is None else self.win_length
+        skip_chance = base.skip_chance if self.skip_chance is None else self.skip_chance
+        variants = {
+            name: value if getattr(self, name) == value else base.variants.get(name, not value)
+            for name, value in VARIANTS.items()
+        }
+        try:
+            return Game.of_size(size, win_length, skip_chance, **variants)
+        except ValueError as problem:  # names arguments, as in win_length=5
+            raise UsageError(re.sub(r"\b(win|skip)_(\w+)=", r"--\1-\2 ", str(problem))) from None
 
     def game_for(self, *policies: str) -> Game:
         """Return :meth:`any_game_for`, with visible stones.
@@ -428,8 +455,13 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
         UsageError: a list of positional arguments is empty.
         SystemExit: after help, or after tyro has described an invalid argument.
     """
-    given: dict[str, Any] = {} if default is None else {"default": default}
-    parsed: Parsed = tyro.cli(kind, args=list(arguments), prog=prog, config=(tyro.conf.OmitArgPrefixes,), **given)
+    given: dict[str, Any] = {"args": list(arguments), "prog": prog, "config": (tyro.conf.OmitArgPrefixes,)}
+    given |= {} if default is None else {"default": default}
+    parsed, unknown = cast("tuple[Parsed, list[str]]", tyro.cli(kind, return_unknown_args=True, **given))
+    if any(word.startswith("-") for word in unknown):
+        tyro.cli(kind, **given)  # which names similar options
+    if unknown:
+        raise UsageError(f"{prog} has no place for {shlex.join(unknown)}: leave it out. See {prog} --help")
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a dataclass
         if field.default is tyro.MISSING and getattr(parsed, field.name) == ():
             raise UsageError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
@@ -488,7 +520,13 @@ def is_quiet() -> bool:
 
 
 def prepare_output() -> None:
-    """Make standard output safe for any text: replace characters it cannot encode, and limit its width."""
+    """Make standard output safe for any text: replace characters it cannot encode, and limit its width.
+
+    A standard stream that was closed is an empty one from here on.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # for the process
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     columns = shutil.get_terminal_size().columns
@@ -546,6 +584,8 @@ def is_refusal(problem: BaseException) -> bool:
 
 def describe_os_error(problem: OSError) -> str:
     """Return what the system refused, and on which file."""
+    if problem.filename is None and problem.errno in (errno.EFBIG, errno.ENOSPC):  # errors of our files name them
+        return f"the output cannot be written ({problem.strerror}): make room on its disk, or choose another place"
     if problem.filename is None or problem.strerror is None:
         return str(problem)
     path = Path(str(problem.filename))
@@ -560,7 +600,7 @@ def describe_os_error(problem: OSError) -> str:
 
 def installed_names(text: str) -> str:
     """Replace command names in ``text`` by those of this installation: an installed package has no train.py."""
-    if Path(sys.argv[0]).name.startswith("ttt-"):
+    if Path(sys.argv[0]).name.startswith("ttt-") or not (ROOT / "train.py").is_file():
         return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
     return text
 

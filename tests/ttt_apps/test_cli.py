@@ -10,13 +10,15 @@ import sys
 import pytest
 import tiny
 from commands import error_of, json_of
+from explorers import run_explorer
 from processes import ROOT, run_python
 
-from ttt_apps import cli, evaluate, train
+from ttt_apps import cli, evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import interrupt_on_signals, stop_requests
 from ttt_envs import Game
 from ttt_envs.game.game import VARIANTS
+from ttt_envs.version import __version__
 from ttt_eval.reports.formats import game_options
 
 
@@ -33,6 +35,7 @@ def test_the_options_of_a_game_are_read_as_the_same_game(rule):
         ("--game connect-four --size 3", Game(3, 3, 3, gravity=True)),
         ("", Game(4, 5, 3, 0.5)),
         ("--game tic-tac-toe --no-overlines", Game(overlines=False)),
+        ("--size 3 --skip-chance 25%", Game(skip_chance=0.25)),
     ],
 )
 def test_a_game_by_name_or_by_default(words, game):
@@ -68,6 +71,47 @@ def test_a_closed_pipe_ends_a_command_without_a_message():
     process = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, timeout=300)
     os.close(writing)
     assert process.stderr == b""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell, and ulimit")
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("COMMAND list tasks >&-", 0, ""),
+        ("COMMAND list tasks <&- 2>&-", 0, ""),
+        ("PLAY --size 2 --opponent random <&-", 0, ""),
+        ("mkdir gone && cd gone && rmdir ../gone && COMMAND list tasks", 2, "error: the current folder is gone"),
+        ("NUMBA_NUM_THREADS=0 COMMAND list tasks", 2, "error: NUMBA_NUM_THREADS=0 is no number of threads"),
+    ],
+)
+def test_commands_bear_odd_surroundings(line, code, message, tmp_path):
+    for name, program in (("COMMAND", "evaluate.py"), ("PLAY", "play.py")):
+        line = line.replace(name, f"{sys.executable} {ROOT / program}")
+    process = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (process.returncode, process.stderr[: len(message)]) == (code, message)
+    assert "Traceback" not in process.stderr
+
+
+def test_the_package_prints_its_version_and_commands():
+    output = run_python("-m", "ttt_envs").stdout
+    assert output.startswith(f"ttt_envs {__version__}\n")
+    assert all(f"ttt-{name}" in output for name in ("train", "evaluate", "play"))
+
+
+def test_an_installed_package_names_its_commands(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["/x/ttt_apps/evaluate/__main__.py"])
+    text = "python train.py --resume x"
+    assert cli.installed_names(text) == text
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    assert cli.installed_names(text) == "ttt-train --resume x"
+
+
+@pytest.mark.needs("fastapi", "uvicorn")
+def test_the_explorer_opens_a_game_by_its_options(capsys):
+    with run_explorer("--game", "connect-four", "--skip-chance", "0.25") as (_, address):
+        assert address.endswith("/#rows=6&columns=7&skip=0.25&gravity=true")
+    for words, word in ((("--size=16",), "up to 15"), (("--open=seed=1", "--size=4"), "--size has no effect")):
+        assert word in error_of(capsys, play.main, "--web", "--no-browser", *words)
 
 
 def test_letters_outside_the_encoding_are_replaced(tmp_path):

@@ -37,11 +37,18 @@ EVALUATE = [
     ("games rusn/log", "there is no file or folder rusn: did you mean runs?"),
     ("bench score runs", "runs is no submission"),
     ("compare runs/first runs/first --out a.pdf", ".html"),
+    ("compare no.toml", "no.toml is a file and no run"),
+    ("exploitability sb3:model.zip", "write sb3:path=...,algorithm=..."),
+    ("exact random optimal table", "has no place for table"),
+    ("exact random optimal --tabel", "Unrecognized options: --tabel"),
+    ("bench run --agent ppo", "names one of your own: did you mean 'sb3-ppo'?"),
+    ("solve --size 30", "--size '30' is not a board: write an edge of 1 to 19"),
+    ("solve --skip-chance half", "half is no probability"),
 ]
 TRAIN = [
     ("q-lerning", "did you mean 'q-learning'?"),
     ("q-learning --games 9", "write --learner q-learning"),
-    ("--win-length 4", "win_length=4"),
+    ("--win-length 4", "--win-length 4 does not fit"),
     ("--resume runs/first --learner q-net", "--learner"),
     ("--sweep optoin.toml", "optoin.toml"),
     ("--sweep option.toml", "run 1 of option.toml"),
@@ -72,12 +79,21 @@ def test_an_invalid_command_line_is_one_message(command, line, word, tmp_path, m
     assert [path.name for path in Path().rglob("*") if path.is_dir()] == ["runs", "first"]
 
 
+@pytest.mark.parametrize(("command", "option"), [(evaluate.main, "games"), (play.main, "--replay")])
+def test_a_file_that_is_not_text_is_quoted_shortly_before_the_remedy(command, option, tmp_path, capsys):
+    (tmp_path / "junk").write_bytes(bytes(range(256)) * 9)
+    message = error_of(capsys, command, option, tmp_path / "junk")
+    assert message.endswith("is no game: begin each with [game ...]")
+    assert len(message) < 300
+
+
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
         (FileNotFoundError(errno.ENOENT, "No such file", "none/a/b"), "there is no file or folder none"),
         (OSError(errno.EIO, "Input/output error", "a.json"), "a.json cannot be used (Input/output error)"),
         (OSError(errno.ENOSPC, "No space left", "a.json"), "a.json cannot be used (No space left): make room"),
+        (OSError(errno.ENOSPC, "No space left"), "the output cannot be written (No space left): make room"),
         (cli.UsageError("x" * 9000), "x" * 3997 + "...\n"),
         (cli.UsageError("a\nb\x1b[2J\udcff.json is no run"), "a\\nb\\x1b[2J\\udcff.json is no run\n"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import os
+from io import DEFAULT_BUFFER_SIZE
 
 import pytest
 
@@ -99,3 +100,15 @@ def test_folder_locks_are_exclusive(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
     with locked(tmp_path):
         pass
+
+
+def test_a_failed_write_to_an_open_file_names_it(tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with open_to_write(tmp_path / "a") as file, pytest.raises(OSError, match="File too large") as error:
+            file.write(bytes(2 * DEFAULT_BUFFER_SIZE))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.value.filename == str(tmp_path / "a")

@@ -56,7 +56,11 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         if self.out is not None:
-            settings: dict[str, Any] = {"kind": "ladder", "policy": self.policy, "identity": policy_identity(self.policy)}
+            settings: dict[str, Any] = {
+                "kind": "ladder",
+                "policy": self.policy,
+                "identity": policy_identity(self.policy),
+            }
             settings |= {"game": ladder.game.to_dict(), "ladder": {"sha256": ladder.data["sha256"]}}
             self.check_folder(
                 self.out, {**settings, "settings": {"seed": self.seed}}, {"settings": {"games": self.games}}

@@ -113,7 +113,12 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
         out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
         names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
-        same: dict[str, Any] = {"kind": "language-model", "game": game.to_dict(), "opponent": str(settings.opponent), "fields": fields}
+        same: dict[str, Any] = {
+            "kind": "language-model",
+            "game": game.to_dict(),
+            "opponent": str(settings.opponent),
+            "fields": fields,
+        }
         same |= {name: getattr(self, name) for name in names} | {"luck_correction": correction}
         same |= {} if every else {"positions": None}
         same |= {} if games else {"games": None}

@@ -172,7 +172,13 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
         game = match.game
         folder, (a, b) = self._folder("sprt", game), self.players
-        settings: dict[str, Any] = {"kind": "sprt", "a": a, "b": b, "identities": match.identities(), "test": asdict(test)}
+        settings: dict[str, Any] = {
+            "kind": "sprt",
+            "a": a,
+            "b": b,
+            "identities": match.identities(),
+            "test": asdict(test),
+        }
         settings |= {**match.to_dict(), "clock": self.clock or None}
         self.check_folder(folder, settings, {"most_games": 2 * pairs})
         with cli.report_interrupt(folder), cli.bar("playing") as bar:

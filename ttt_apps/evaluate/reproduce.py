@@ -72,7 +72,7 @@ def load_studies() -> dict[str, str]:
     if not (CHECKOUT / "studies" / "frame.py").is_file():
         raise cli.UsageError(
             "the studies are not installed: run `python evaluate.py reproduce` in a checkout of the project, or in its "
-            "unpacked source distribution (pip download --no-deps --no-binary :all: ttt_envs)"
+            "unpacked source distribution"
         )
     if str(CHECKOUT) not in sys.path:
         sys.path.append(str(CHECKOUT))

@@ -17,7 +17,18 @@ from urllib.parse import quote
 
 import tyro
 
-from ttt_apps.cli import DATABASES, Count, OptionalPath, TextOption, installed_names, parse, print_output
+from ttt_apps.cli import (
+    DATABASES,
+    GAME_FIELDS,
+    Count,
+    GameOptions,
+    OptionalPath,
+    TextOption,
+    check_no_effect,
+    installed_names,
+    parse,
+    print_output,
+)
 from ttt_envs.core.packages import install_command
 
 PACKAGES = ("fastapi", "uvicorn")
@@ -25,7 +36,7 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Web:
+class Web(GameOptions):
     """Open a page to play on, to see the value of every move, and to step through games."""
 
     web: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -47,8 +58,25 @@ class Web:
             ValueError: invalid options, or missing packages.
             OSError: a port that is taken.
         """
+        from ttt_eval.reports.formats import (
+            LINK_CHARACTERS,
+            MAX_EXPLORER_EDGE,
+            MAX_EXPLORER_SKIP,
+            explorer_link,
+            is_within_limits,
+        )
+
         if any(importlib.util.find_spec(name) is None for name in PACKAGES):
             raise ValueError(f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}")
+        if self.open:
+            check_no_effect(self, "with --open, whose game it is", *GAME_FIELDS)
+        game = self.game_for()
+        if not is_within_limits(game):
+            raise ValueError(
+                f"{game} is not in the explorer: choose edges of up to {MAX_EXPLORER_EDGE} and a skip chance of up to "
+                f"{MAX_EXPLORER_SKIP}"
+            )
+        link = self.open or explorer_link(game)
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
@@ -56,14 +84,13 @@ class Web:
         from ttt_apps.explorer.app import make_app
         from ttt_apps.explorer.root import Root
         from ttt_apps.explorer.server import make_server
-        from ttt_eval.reports.formats import LINK_CHARACTERS
 
         api = ExplorerApi(Root(folder, DATABASES.resolve() if DATABASES.is_dir() else None))
         with listening(self.port) as bound:
             port = bound.getsockname()[1]
             # moves on the board are interpreted meanwhile
             threading.Thread(target=api.warm, name="warm", daemon=True).start()
-            address = f"http://{HOST}:{port}/" + f"#{quote(self.open, safe=LINK_CHARACTERS)}" * bool(self.open)
+            address = f"http://{HOST}:{port}/" + f"#{quote(link, safe=LINK_CHARACTERS)}" * bool(link)
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
             has_display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ

@@ -273,8 +273,14 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
         arguments = inspect.Signature(parameters).bind(game, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed)
     except TypeError as problem:
         keys = [p.name.replace("_", "-") for p in parameters[1:]]
-        unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys] or [""]
-        hint = closest_names(unknown[0], keys) if keys else "write its name alone"
+        unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys]
+        needed = [p.name.replace("_", "-") for p in parameters[1:] if p.default is p.empty]
+        hint = (
+            closest_names(unknown[0], keys)
+            if unknown
+            else f"write {spec.name}:{','.join(f'{key}=...' for key in needed)}"
+        )
+        hint = hint if keys else "write its name alone"
         raise ValueError(f"{spec.name} does not take these arguments, {problem}: {hint}") from None
     for p in parameters[1:]:
         if p.name in arguments.arguments:

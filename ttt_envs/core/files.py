@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedRandom, BufferedReader
+from io import BufferedRandom, BufferedReader, FileIO
 from pathlib import Path
 from typing import Any
 
@@ -151,14 +151,28 @@ def open_to_read(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BufferedReader:
     return os.fdopen(_open_regular_file(path, os.O_RDONLY, max_bytes), "rb")
 
 
+class _NamedFile(FileIO):
+    """A file opened by its descriptor, whose errors of writing name it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        super().__init__(descriptor, "r+b")
+        self.path = path
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror or str(problem), str(self.path)) from None
+
+
 def open_to_write(path: Path) -> BufferedRandom:
     """Open a regular file for reading and writing, from its start, keeping its content; it is created if missing.
 
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened, or later not be written; the error names ``path``.
         ValueError: the path is a link, a device, a pipe or a folder.
     """
-    return os.fdopen(_open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize), "r+b")
+    return BufferedRandom(_NamedFile(path, _open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize)))
 
 
 def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:

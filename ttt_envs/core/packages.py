@@ -6,10 +6,8 @@ files of the same name without a warning. So each package of this project marks 
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
-import re
 import sys
 import threading
 import time
@@ -35,13 +33,11 @@ def find_conflict() -> str | None:
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: from the checkout, if the packages are imported from one.
 
-    Packages that pip installed from a folder or file are installed from there again, as its record says: PEP 610.
+    For installed packages pip installs what the extra names, and the package itself is there already.
     """
     if (ROOT / "setup.cfg").is_file():
         return f'pip install -e "{ROOT}[{extra}]"'
-    records = (dist.read_text("direct_url.json") for dist in importlib.metadata.distributions(name="ttt_envs"))
-    place = re.search(r'"url": *"(file:[\w/.:%~+-]+)"', next(records, None) or "")  # nothing that a shell expands
-    return f'pip install "ttt_envs[{extra}]{f" @ {place[1]}" if place else ""}"'
+    return f'pip install "ttt_envs[{extra}]"'
 
 
 _set_values: dict[str, list[str]] = {}  # by variable: its value before all contexts, and those of the open contexts

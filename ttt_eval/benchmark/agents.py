@@ -79,7 +79,7 @@ def load_agent(name: str) -> MakeAgent:
         return AGENTS[name]
     if ":" not in name:
         near = closest_names(name[:80], AGENTS)
-        raise ValueError(f"there is no agent {name[:80]!r}: {near}, or write module:make of your own")
+        raise ValueError(f"there is no agent {name[:80]!r}, and module:make names one of your own: {near}")
     make: MakeAgent = load_object(name)
     try:
         inspect.signature(make).bind(None, None)

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
-from ttt_envs.core.checks import MAX_PROBLEM, name_place, quote, truncate
+from ttt_envs.core.checks import name_place, quote
 from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
@@ -349,7 +349,7 @@ def from_notation(text: str) -> list[PlayedGame]:
     """
     games, (head, *parts) = list[PlayedGame](), re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
     if head.strip() or not parts:
-        raise ValueError(f"{truncate(head, MAX_PROBLEM)!r} is no game: begin each with [game ...]")
+        raise ValueError(f"{quote(head)} is no game: begin each with [game ...]")
     for number, part in enumerate(parts, 1):
         tags, words = dict[str, Any](), list[str]()
         with name_place(f"game {number}"):

@@ -134,16 +134,21 @@ def is_within_limits(game: AnyGame) -> bool:
     return not (is_large or isinstance(game, PhantomGame))
 
 
-def explorer_command(game: AnyGame, position: Position) -> str:
-    """Return the command that opens the explorer with a position; "" beyond its limits."""
-    if not is_within_limits(game):
-        return ""
+def explorer_link(game: AnyGame) -> str:
+    """Return the part of a link to the explorer that names a game: "" for 3 x 3 without skips."""
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
     parts = {name: str(value) for name, value in own.items() if value != usual[name]}
     parts |= {name: str(value).lower() for name, value in game.variants.items()}
-    parts |= {"opening": to_text(position, game)} if position.cells.any() else {}
-    link = "&".join(f"{name}={value}" for name, value in {**parts, "o": "you", "x": "you"}.items())
+    return "&".join(f"{name}={value}" for name, value in parts.items())
+
+
+def explorer_command(game: AnyGame, position: Position) -> str:
+    """Return the command that opens the explorer with a position; "" beyond its limits."""
+    if not is_within_limits(game):
+        return ""
+    opening = f"opening={to_text(position, game)}" if position.cells.any() else ""
+    link = "&".join(filter(None, [explorer_link(game), opening, "o=you", "x=you"]))
     return shlex.join(["python", "play.py", "--web", "--open", link])
 
 
