@@ -7,6 +7,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ttt_eval.benchmark import score_policies
 from ttt_eval.benchmark.submission import open_submission
 from ttt_eval.exact.dynamic_programming import outcome
 from ttt_eval.result_store import Unit
-from ttt_eval.statistics import interval_from_seeds
+from ttt_eval.statistics import Interval, interval_from_seeds
 
 SUBMISSIONS = Path(__file__).parents[1] / "benchmarks" / "submissions"
 """Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""
@@ -39,7 +40,7 @@ class NoiseOfGames(Study):
     measured as is usual, by win rates over some games, which are drawn 200 times from their exact distribution,
     with half of the games in each seat. A comparison is that of two agents after the same number of
     environment steps with the same seed; equal values count half. Intervals are 95%, by Student's t over
-    tasks and seeds.
+    the means of tasks, because seeds of one task have the task in common.
     """
 
     title = "What games say, beside exact scores"
@@ -75,19 +76,20 @@ class NoiseOfGames(Study):
         return rows
 
     def analyse(self, results: Results) -> Report:
-        """Report wrong comparisons by measure over tasks and seeds with two agents, and verdicts."""
+        """Report wrong comparisons by measure over the tasks with two agents, and verdicts."""
         agents: dict[tuple[str, int], dict[str, list[Any]]] = {}
         for unit, rows in results:
             for row in rows:
                 agents.setdefault((row["task"], row["seed"]), {}).setdefault(unit["agent"], []).append(row)
         rng = np.random.default_rng(0)
-        wrongs = defaultdict[str, list[float]](list)
-        for _, by_agent in sorted(agents.items()):
+        wrongs = defaultdict[str, dict[str, list[float]]](dict)
+        for (task, _), by_agent in sorted(agents.items()):
             policies = list(itertools.chain(*by_agent.values()))
             for name, values in win_rates(policies, rng).items() if len(by_agent) > 1 else ():
                 wrong = share_of_wrong(values, policies)
-                wrongs[name] += [] if wrong is None else [wrong]
-        wrong_share = {name: interval_from_seeds(values, bounds=(0, 1)) for name, values in wrongs.items()}
+                if wrong is not None:
+                    wrongs[name].setdefault(task, []).append(wrong)
+        wrong_share = {name: mean_over_tasks(by_task) for name, by_task in wrongs.items()}
         claims = [
             Claim(f"{words} {RARELY}", is_within(wrong_share[name], 0, MAX_WRONG), {"": wrong_share[name]})
             for words, name in (
@@ -99,11 +101,20 @@ class NoiseOfGames(Study):
         label = "share of comparisons that pick the worse algorithm"
         figure = Figure(
             "How often does a measure pick the worse of two algorithms?",
-            "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
+            "Bars are 95% intervals over tasks. 0.5 is a guess.",
             [Panel([series], label, places=list(wrong_share), limits=(0, None))],
         )
         rows = [Row(name, None, {"wrong": share}) for name, share in wrong_share.items()]
         return Report(rows, claims, {"what-games-say": figure})
+
+
+def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:
+    """Return the mean over tasks, with Student's t interval, of the means over the seeds of each task.
+
+    Args:
+        shares: by task, for each seed.
+    """
+    return interval_from_seeds([fmean(of_task) for of_task in shares.values()], bounds=(0, 1))
 
 
 def win_rates(rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> dict[str, Float64Array]:

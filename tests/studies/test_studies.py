@@ -184,6 +184,16 @@ def test_verdicts_on_estimators(audits):
     assert [claim.holds for claim in biased[:3]] == [False, False, False]
 
 
+def test_intervals_over_tasks_with_seeds_in_common_cover_the_mean():
+    rng, inside = np.random.default_rng(0), []
+    for _ in range(500):
+        levels = 0.3 + 0.1 * rng.standard_normal((18, 1))
+        shares = levels + 0.03 * rng.standard_normal((18, 5))
+        interval = noise.mean_over_tasks({str(task): of_task for task, of_task in enumerate(shares.tolist())})
+        inside.append(interval.low <= 0.3 <= interval.high)
+    assert np.mean(inside) >= 0.93
+
+
 def test_policies_of_submissions_are_measured():
     """Those in the repository, at their last checkpoint: an own recursion scores them elsewhere."""
     for agent, scored in (("random", None), ("q-learning", score_submission(SUBMITTED, last=True).runs)):
