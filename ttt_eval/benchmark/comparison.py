@@ -1,13 +1,14 @@
 """Scored submissions to the benchmark, compared: leaderboard, axes, tasks, and pairs of submissions.
 
-Aggregates over tasks and runs, and their stratified bootstrap intervals, are those of Agarwal et al. (2021), Deep
-Reinforcement Learning at the Edge of the Statistical Precipice (https://arxiv.org/abs/2108.13264), section 4. Scores
-are float64[runs, tasks].
+Aggregates over tasks and runs, and their stratified bootstrap, are those of Agarwal et al. (2021), Deep Reinforcement
+Learning at the Edge of the Statistical Precipice (https://arxiv.org/abs/2108.13264), section 4. Scores are
+float64[runs, tasks].
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,9 @@ from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from ttt_eval.statistics import Interval
 
 MIN_SEEDS = 5
-"""Minimum number of seeds from which a bootstrap interval decides, see :func:`bootstrap_interval`."""
+"""Minimum number of seeds of two submissions of which one can be called better."""
+DIGITS = 12
+"""Number of decimal places of a standard error that are no rounding errors."""
 RESAMPLES = 2_000
 """Default number of bootstrap samples."""
 
@@ -49,9 +52,10 @@ class Comparison(Struct, frozen=True):
     """tasks of all aggregates"""
     entries: list[Entry]
     improvement: dict[str, dict[str, Interval]]
-    """probability that a run of the first is better than one of the second"""
+    """probability that a run of the first is better than one of the second; see :func:`improvement_interval`"""
     undecided: list[str]
-    """names of submissions that are not shown to be worse than the first; all with few seeds"""
+    """names of submissions that are not shown to be worse than the first: their intervals in ``improvement`` reach
+    1/2"""
     notes: list[str]
 
 
@@ -79,15 +83,13 @@ def compare_submissions(
     entries = [_make_entry(submission, chosen, scores[submission.name], seed) for submission in submissions]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
-    undecided: list[str] = []
-    for name, other in itertools.combinations([entry.name for entry in entries], 2):
-        pair = [scores[name], scores[other]]
-        better = bootstrap_interval(probability_of_improvement, *pair, seed=seed)
+    pairs = list(itertools.combinations(improvement, 2))
+    trained = _trained_tasks(chosen)
+    for name, other in pairs:
+        better = improvement_interval(scores[name], scores[other], trained, seed=seed, statements=len(pairs))
         improvement[name][other] = better
         improvement[other][name] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
-        if name == entries[0].name:
-            lead = bootstrap_interval(lambda a, b: interquartile_mean(a) - interquartile_mean(b), *pair, seed=seed)
-            undecided += [other] * (lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS)
+    undecided = [name for name, better in improvement[entries[0].name].items() if better.low <= 0.5]
     return Comparison(chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries))
 
 
@@ -107,6 +109,11 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
     return [task.name for task in find_tasks(names or sorted(common))]
 
 
+def _trained_tasks(tasks: Sequence[str]) -> list[str]:
+    """Return for each task the name of the task that its runs were trained on."""
+    return [find_task(task).uses_runs_of or task for task in tasks]
+
+
 def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float64Array:
     """Return float64[runs, tasks]; runs have the seeds that all tasks have."""
     columns = [{run.seed: run.score for run in submission.runs if run.task == task} for task in tasks]
@@ -123,14 +130,20 @@ def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Floa
     for column, task in enumerate(tasks):
         for axis in find_task(task).axes:
             columns.setdefault(axis, []).append(column)
+
+    def interval(measure: Callable[..., Float64Array], chosen: Sequence[int]) -> Interval:
+        trained = _trained_tasks([tasks[column] for column in chosen])
+        return bootstrap_interval(measure, scores[:, chosen], trained=trained, seed=seed, bounds=(-math.inf, 1.0))
+
+    everything = range(len(tasks))
     return Entry(
         submission.name,
         submission.setting,
         submission.cpu_s,
         len(scores),
-        bootstrap_interval(interquartile_mean, scores, seed=seed),
-        bootstrap_interval(mean, scores, seed=seed),
-        {axis: bootstrap_interval(mean, scores[:, of_axis], seed=seed) for axis, of_axis in columns.items()},
+        interval(interquartile_mean, everything),
+        interval(mean, everything),
+        {axis: interval(mean, of_axis) for axis, of_axis in columns.items()},
         submission.task_means,
     )
 
@@ -183,23 +196,77 @@ def probability_of_improvement(scores: Float64Array, others: Float64Array) -> Fl
 
 
 def bootstrap_interval(
-    measure: Callable[..., Float64Array], *scores: Float64Array, seed: int = 0, count: int = RESAMPLES
+    measure: Callable[..., Float64Array],
+    *scores: Float64Array,
+    trained: Sequence[str] = (),
+    seed: int = 0,
+    count: int = RESAMPLES,
+    statements: int = 1,
+    least_error: float = 0.0,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
-    """Return the 2.5% and 97.5% percentiles of a measure in a stratified bootstrap over runs.
+    """Return a measure with its 95% interval: Student's t, with the standard error of a stratified bootstrap over runs.
 
-    With few runs this interval is too short, because samples vary less than runs do, by the factor 1 - 1 / runs in
-    variance: docs/benchmark/index.md has its coverage.
+    Each sample has one run less than there are, so that it varies as the runs do (Rao and Wu, Resampling inference with
+    complex survey data, Journal of the American Statistical Association, 1988). Degrees of freedom are those of all
+    runs about the means of their tasks. The interval of a single run is a point: its error is unknown.
+    docs/benchmark/index.md has the coverage.
 
     Args:
         measure: takes as many float64[..., runs, tasks] as there are scores, and returns float64[...].
         scores: float64[runs, tasks] for each argument of the measure.
+        trained: for each task the task that its runs were trained on: tasks with the same runs are resampled together;
+            () if all differ.
         seed: of the bootstrap.
         count: number of bootstrap samples.
+        statements: number of intervals that all contain their true values in 95% of cases (Bonferroni).
+        least_error: minimum standard error.
+        bounds: range of the measure, to which the interval is clipped.
     """
-    rng = np.random.default_rng(seed)
+    from scipy.special import stdtrit
+
     value, samples = float(measure(*scores)), list[Float64Array]()
-    for of_runs in scores:  # runs are drawn for each task anew
-        runs, tasks = of_runs.shape
-        samples.append(of_runs[rng.integers(runs, size=(count, runs, tasks)), np.arange(tasks)])
-    low, high = np.quantile(measure(*samples), (0.025, 0.975)).tolist()
-    return Interval(value, min(value, low), max(value, high))
+    if min(map(len, scores)) < 2:
+        return Interval(value, value, value)
+    tasks = np.arange(scores[0].shape[1])
+    _, training = np.unique(trained or tasks, return_inverse=True)
+    num_trainings = int(training.max()) + 1
+    rng, freedom = np.random.default_rng(seed), 0
+    for of_runs in scores:  # runs are drawn for each training anew
+        rows = rng.integers(len(of_runs), size=(count, len(of_runs) - 1, num_trainings))
+        samples.append(of_runs[rows[..., training], tasks])
+        freedom += (len(of_runs) - 1) * num_trainings
+    error = max(least_error, round(float(measure(*samples).std()), DIGITS))
+    half = float(stdtrit(freedom, 1 - 0.025 / statements)) * error
+    return Interval(value, max(bounds[0], value - half), min(bounds[1], value + half))
+
+
+def improvement_interval(
+    scores: Float64Array, others: Float64Array, trained: Sequence[str] = (), *, seed: int = 0, statements: int = 1
+) -> Interval:
+    """Return the probability of improvement and its interval, which is 0 to 1 with fewer than ``MIN_SEEDS`` runs.
+
+    Its standard error is at least that of equal submissions (Mann and Whitney, On a test of whether one of two random
+    variables is stochastically larger than the other, Annals of Mathematical Statistics, 1947), because that of the
+    bootstrap is 0 where the runs of each task happen to lie apart.
+
+    Args:
+        scores, others: float64[runs, tasks]; the numbers of runs may differ.
+        trained, seed, statements: as in :func:`bootstrap_interval`.
+    """
+    runs, other_runs = len(scores), len(others)
+    if min(runs, other_runs) < MIN_SEEDS:
+        return Interval(float(probability_of_improvement(scores, others)), 0.0, 1.0)
+    num_tasks = scores.shape[1]
+    _, tasks_of_training = np.unique(trained or np.arange(num_tasks), return_counts=True)
+    of_one_task = math.sqrt((runs + other_runs + 1) / (12 * runs * other_runs))
+    least_error = of_one_task * float(np.linalg.norm(tasks_of_training)) / num_tasks
+    return bootstrap_interval(
+        probability_of_improvement,
+        *(scores, others),
+        trained=trained,
+        seed=seed,
+        statements=statements,
+        least_error=least_error,
+        bounds=(0.0, 1.0),
+    )

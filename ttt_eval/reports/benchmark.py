@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ttt_eval.benchmark.comparison import Comparison
+from ttt_eval.benchmark.comparison import MIN_SEEDS, Comparison
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Cell, Parts, Report, Table, Text, left_out
@@ -61,15 +61,19 @@ def report_command(sources: Sequence[Path], tasks: Sequence[str] = (), seed: int
 
 def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     """Return a command, the leaderboard and mean scores of tasks in Markdown; see :func:`write_benchmark`."""
-    intro = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are of a bootstrap."
+    intro = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over seeds."
     lines = [f"`{command} --markdown FILE`", "", intro, *comparison.notes, "", *page.markdown(_leaderboard(comparison))]
     return "\n".join([*lines, "", page.words("task means"), "", *page.markdown(_task_means(comparison)), ""])
 
 
 def describe_leader(comparison: Comparison) -> str:
-    """Name the best submission, as far as intervals decide it."""
+    """Name the best submission, as far as intervals decide it; if too few seeds are the reason, they come first."""
+    leader, *others = comparison.entries
     values = [f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries[:2]]
-    return formats.describe_best([entry.name for entry in comparison.entries], values, len(comparison.undecided))
+    undecided = [entry for entry in others if entry.name in comparison.undecided]
+    if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
+        return page.words("few seeds", seeds=MIN_SEEDS, name=leader.name, value=values[0])
+    return formats.describe_best([entry.name for entry in comparison.entries], values, len(undecided))
 
 
 def _leaderboard(comparison: Comparison) -> Table:
