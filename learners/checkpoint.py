@@ -176,6 +176,11 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     return dict(from_file(data))
 
 
+def is_recorded(run: Path, config: Mapping[str, Any]) -> bool:
+    """Return whether a run is a curve that ``ttt_eval.curves.record`` wrote: it has neither settings nor a policy."""
+    return "games" not in config and not (run / CHECKPOINT).exists()
+
+
 class RunPolicy(PolicyWrapper):
     """The policy trained by the run in a folder.
 
@@ -199,6 +204,8 @@ class RunPolicy(PolicyWrapper):
     def __init__(self, game: AnyGame, path: str, symmetrize: bool = False) -> None:
         run = Path(path)
         config = read_config(run)
+        if is_recorded(run, config):
+            raise ValueError(f"{path} is a recorded curve, which has no policy: name a run of train.py")
         trained = game_from_dict(config["game"])
         # what learned where stones are seen also plays where they are hidden, by views
         played = game if isinstance(trained, PhantomGame) else visible(game)

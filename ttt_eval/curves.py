@@ -151,10 +151,15 @@ def read_curves(paths: Iterable[Path]) -> list[Curve]:
     Raises:
         ValueError: nothing to read, or damaged files.
     """
+    return [_read_run(run) for run in list_runs(paths)]
+
+
+def list_runs(paths: Iterable[Path]) -> list[Path]:
+    """Return run directories, once each; arguments and errors as in :func:`read_curves`."""
     runs = list(dict.fromkeys(run for path in paths for run in _expand_path(path)))
     if not runs:
         raise ValueError("there is nothing to read: name run directories, or a sweep's folder")
-    return [_read_run(run) for run in runs]
+    return runs
 
 
 def _expand_path(path: Path) -> list[Path]:

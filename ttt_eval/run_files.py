@@ -21,6 +21,7 @@ from learners.checkpoint import (
     COST,
     METRICS,
     TrainingConfig,
+    is_recorded,
     load_checkpoint,
     policy_name,
     read_config,
@@ -140,6 +141,9 @@ class RunDirectory:
         Raises:
             ValueError: no run, or a damaged file.
         """
+        if is_recorded(self.path, self.read_config()):
+            draw = f"evaluate.py plot {shlex.quote(str(self))} draws it"
+            raise ValueError(f"{self} is a recorded curve, without settings of a training: {draw}")
         return read_config(self.path, TrainingConfig)
 
     def read_game(self) -> AnyGame:

@@ -12,6 +12,7 @@ import pytest
 import tiny
 from commands import error_of, text_of
 from pages import check_in_browser, in_browser, read_page
+from scipy.special import stdtrit
 
 from baselines.exact import solve
 from learners import CONFIG
@@ -20,10 +21,12 @@ from ttt_apps import evaluate, train
 from ttt_envs.game.boards import Boards, coordinate, from_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
-from ttt_eval import exact
+from ttt_eval import exact, record
+from ttt_eval.curves import group_curves, read_curves
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
 from ttt_eval.reports import plots
-from ttt_eval.reports.formats import explorer_command, number
+from ttt_eval.reports.formats import explorer_command, format_interval, number
+from ttt_eval.reports.groups import measure_groups
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import choice_board
 from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin_out, write_run_page
@@ -203,7 +206,7 @@ def test_numbers_of_several_runs_are_exact(runs, tmp_path):
     page = read_page(write_runs(tmp_path / "page.html", runs, lambda done, total: steps.append((done, total))))
     assert steps == [(done, 6) for done in range(1, 7)]  # three runs, and three pairs
     policies = [RunPolicy(tiny.GAME, str(run)) for run in runs]
-    table, matrix, settings = page.tables
+    _, _, table, matrix, settings = page.tables  # before them are those of settings over seeds
     values = [exact.exploitability(tiny.GAME, policy) for policy in policies]
     assert [float(value) for value in table[::7]] == pytest.approx(values, abs=1e-4)
     against_random = exact.match_outcome(tiny.GAME, policies[0], "random")
@@ -236,6 +239,66 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
     assert "It does not play perfectly" in read_page(path).text()
     other = tiny.train_run("q-learning", tmp_path / "other", "--skip-chance=0")
     assert "different games" in error_of(capsys, evaluate.main, "compare", runs[0], other)
+
+
+@pytest.fixture(scope="module")
+def curves(tmp_path_factory):
+    """A folder of recorded curves: five seeds of a good rule and of a bad one."""
+    folder = tmp_path_factory.mktemp("curves")
+    for rule, level in (("good", 0.1), ("bad", 0.6)):
+        for seed in range(5):
+            for games in (0, 10, 40):
+                policy = f"optimal:epsilon={level + 0.02 * seed + 0.1 / (1 + games)}"
+                record(folder / f"{rule}-{seed}", tiny.GAME, policy, games, learner="mine", seed=seed, rule=rule)
+    return folder
+
+
+def test_recorded_curves_are_measured_runs_without_policies(curves, tmp_path, capsys):
+    one, other = curves / "good-1", curves / "bad-1"
+    text_of(capsys, "compare", one, other, "--out", tmp_path / "page.html")
+    page = read_page(tmp_path / "page.html")
+    last = [RunDirectory(run).read_metrics()[-1]["exploitability"] for run in (one, other)]
+    values = f"exploitability {number(last[0])}; next is bad-1, exploitability {number(last[1])}"
+    assert f"good-1 is best of these 2 runs: {values}" in page.text()
+    assert [page.tables[0][0], page.tables[0][7]] == [number(value) for value in last]
+    assert "evaluate.py match" not in page.text()
+    text_of(capsys, "compare", one, "--out", tmp_path / "one.html")
+    assert f"good-1: exploitability {number(last[0])}" in read_page(tmp_path / "one.html").text()
+    for words in (("report", one), ("match", f"run:{one}", "random", "--size=2x3", "--win-length=2")):
+        assert f"{one} is a recorded curve" in error_of(capsys, evaluate.main, *words)
+    assert f"{one} is a recorded curve" in error_of(capsys, train.main, "--resume", one)
+
+
+def test_settings_are_compared_over_their_seeds(curves, tmp_path, capsys):
+    text_of(capsys, "compare", curves, "--out", tmp_path / "page.html")
+    page = read_page(tmp_path / "page.html")
+    assert "mine, rule good is best of 2 settings: exploitability at the end" in page.text()
+    at_end, average = measure_groups(group_curves(read_curves([curves])))
+    bad, good = at_end.values
+    rows = {
+        rule: [RunDirectory(curves / f"{rule}-{seed}").read_metrics() for seed in range(5)] for rule in ("bad", "good")
+    }
+    difference = at_end.difference(good, bad)
+    ends = {rule: np.array([run[-1]["exploitability"] for run in runs]) for rule, runs in rows.items()}
+    assert difference.mean == pytest.approx(ends["good"].mean() - ends["bad"].mean())
+    # Student's t of two samples with equal variances, at the level of two statements
+    error = ((ends["good"].var(ddof=1) + ends["bad"].var(ddof=1)) / 5) ** 0.5
+    assert difference.high - difference.mean == pytest.approx(stdtrit(8, 1 - 0.025 / 2) * error, rel=0.1)
+    assert (at_end.improvement(good, bad), at_end.improvement(bad, good)) == (1, 0)
+    first, second, third = ([row["exploitability"] for row in marks] for marks in zip(*rows["good"], strict=True))
+    areas = (np.add(first, second) / 2 * 10 + np.add(second, third) / 2 * 30) / 40
+    assert average.values[good][:, 0] == pytest.approx(areas, rel=1e-3)
+    assert format_interval(average.difference(bad, good)) in page.tables[1]
+    few = [curves / f"{rule}-{seed}" for rule in rows for seed in range(4)]
+    page = read_page(write_runs(tmp_path / "few.html", few))
+    assert "Undecided, because there are fewer than 5 seeds" in page.text()
+
+
+def test_more_runs_than_fit_a_page_are_compared_as_settings(curves, tmp_path):
+    copies = [shutil.copytree(curves / "bad-0", tmp_path / "runs" / f"again-{copy}") for copy in range(3)]
+    page = read_page(write_runs(tmp_path / "page.html", [curves, *copies]))
+    assert "13 runs side by side" in page.text()
+    assert "The runs" not in page.outline
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -51,11 +51,12 @@ class Report(cli.TrustOptions):
 
 @dataclass(frozen=True)
 class Compare(cli.TrustOptions, cli.OutputOptions):
-    """Write a page that shows runs of one game side by side.
+    """Write a page that shows runs of one game side by side, and compares settings over their seeds.
 
-    It has their learning curves, their exact results against each other, their first moves, the positions in which the
-    two best differ most, their costs, and the settings in which they differ. An unfinished run plays as its last
-    checkpoint does.
+    RUN is a run directory, that of ttt_eval.curves.record too, or a folder of them. The page has learning curves and,
+    of up to twelve runs, their exact results against each other, their first moves, the positions in which the two best
+    differ most, their costs, and the settings in which they differ. An unfinished run plays as its last checkpoint
+    does.
     """
 
     runs: Runs = tyro.MISSING
@@ -67,7 +68,7 @@ class Compare(cli.TrustOptions, cli.OutputOptions):
         """Compute and write.
 
         Raises:
-            ValueError: no runs or too many, a folder without a run, a damaged one, or runs of different games.
+            ValueError: a folder without a run, a damaged one, runs of different games, or too many settings.
         """
         cli.check_page(self.out)
         self.check_new_file(self.out)

@@ -83,22 +83,24 @@ def format_elo(value: float) -> str:
     return "0" if round(value) == 0 else f"{value:+,.0f}"
 
 
-def describe_best(names: Sequence[str], values: Sequence[str], undecided: int) -> str:
+def describe_best(names: Sequence[str], values: Sequence[str], undecided: int, of: str = "") -> str:
     """Say whether the first of several is best.
 
     Args:
         names: best first.
         values: the value of each, or of the first ones.
         undecided: number of others that are not distinguished from the first.
+        of: what all of them are; by default their number.
     """
+    of = of or str(len(names))
     if len(names) == 1:
         return f"{names[0]}: {values[0]}"
     if not undecided:
         second = f"; next is {names[1]}, {values[1]}" if len(values) > 1 else ""
-        return f"{names[0]} is best of {len(names)}: {values[0]}{second}"
+        return f"{names[0]} is best of {of}: {values[0]}{second}"
     others = names[1] if len(names) == 2 else "1 other" if undecided == 1 else f"{undecided} others"
     verb = "is" if undecided == 1 else "are"
-    first = f"Undecided: {names[0]} came out first of {len(names)}, {values[0]}"
+    first = f"Undecided: {names[0]} came out first of {of}, {values[0]}"
     return f"{first}, and {others} {verb} not distinguished from it"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from msgspec import convert
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from learners import CONFIG
-from learners.checkpoint import COST, METRICS, RunPolicy, build_config
+from learners.checkpoint import COST, METRICS, RunPolicy, build_config, is_recorded
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
@@ -29,7 +30,7 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.cost import COST_KEYS, cpu_seconds
-from ttt_eval.curves import SEATS, Curve, Group, log_spaced, read_curves, varied_labels
+from ttt_eval.curves import SEATS, Curve, Group, group_curves, list_runs, log_spaced, read_curves, varied_labels
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome, played_losses
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
@@ -79,6 +80,18 @@ class RunResult(NamedTuple):
     """on a page of several runs"""
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it is a recorded curve, which has neither settings nor a policy."""
+        return is_recorded(self.directory.path, self.config)
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        """Exact measures: of its policy, or else its last ones during training, if there are any."""
+        if self.strength is not None:
+            return self.strength.measures
+        return next((row for row in reversed(self.rows) if "exploitability" in row), {})
+
+    @property
     def games(self) -> str:
         """Number of games played in training."""
         return f"{self.rows[-1]['games'] if self.rows else 0:,.0f}"
@@ -88,7 +101,8 @@ class RunResult(NamedTuple):
         """CPU seconds and peak memory of the training."""
         phase = self.directory.read_cost().get("training")
         if phase is None:
-            return UNKNOWN, UNKNOWN
+            seconds = self.rows[-1].get("cpu_s") if self.rows else None
+            return UNKNOWN if seconds is None else f"{seconds:,.1f} s", UNKNOWN
         return f"{cpu_seconds(phase):,.1f} s", formats.mebibytes(phase["peak_rss_bytes"])
 
     @property
@@ -147,21 +161,24 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
 def read_runs(
     out: Path, paths: Sequence[Path], progress: Callable[[int, int], None] = lambda done, total: None
 ) -> RunsResult:
-    """Read runs, and compute their exact strength and results against each other.
+    """Read runs, and compute the exact strength and results against each other of up to ``MAX_RUNS``.
 
     Args:
         out: path of the page; links to the runs are relative to it.
-        paths: run directories of one game; unfinished runs play as their last checkpoint does.
+        paths: run directories of one game, or folders of them; unfinished runs play as their last checkpoint does.
         progress: called with the number of exact results computed, and of all.
 
     Raises:
         ValueError: as :func:`read_common_game`, and other damaged files.
     """
-    game, names = read_common_game(paths), [path.resolve().name for path in paths]
+    game, paths = read_common_game(paths), list_runs(paths)
+    names = [path.resolve().name for path in paths]
     names = names if len(set(names)) == len(names) else list(map(str, paths))
     runs = [read_run(path, name=name) for path, name in zip(paths, names, strict=True)]
     pure = {
-        i: run.policy for i, run in enumerate(runs) if run.policy and run.policy.pure and affordable(game, run.policy)
+        i: run.policy
+        for i, run in enumerate(runs if len(runs) <= MAX_RUNS else ())
+        if run.policy and run.policy.pure and affordable(game, run.policy)
     }
     total, done = len(pure) * (len(pure) + 1) // 2, itertools.count(1)
     for i, policy in pure.items():
@@ -175,22 +192,17 @@ def read_runs(
     return RunsResult(game, runs, outcomes, out.parent)
 
 
-def read_common_game(runs: Sequence[Path]) -> AnyGame:
+def read_common_game(paths: Sequence[Path]) -> AnyGame:
     """Return the game of runs that are to be compared.
 
     Raises:
-        ValueError: no run or too many, a folder without a run, one whose ``config.json`` is damaged, or runs of
-            different games.
+        ValueError: no run, a folder without a run, one whose ``config.json`` is damaged, or runs of different games.
     """
-    if not 1 <= len(runs) <= MAX_RUNS:
-        raise ValueError(
-            f"{len(runs)} runs are given, and compare shows 1 to {MAX_RUNS}: write evaluate.py compare RUN RUN..."
-        )
-    games = {path: RunDirectory(path).read_game() for path in runs}
+    games = {path: RunDirectory(path).read_game() for path in list_runs(paths)}
     if len(set(games.values())) > 1:
         listed = "; ".join(f"{path}: {game}" for path, game in games.items())
         raise ValueError(f"runs of different games cannot be compared ({listed}): name runs of one game")
-    return games[runs[0]]
+    return next(iter(games.values()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -408,44 +420,71 @@ def _reproduce_command(run: RunResult) -> str:
 
 
 def runs_report(result: RunsResult) -> Report:
-    """Return the page of runs: of one in detail, of several side by side."""
-    game, runs = result.game, result.runs
-    if len(runs) == 1:
+    """Return the page of runs: of one in detail, of several side by side; settings with seeds are compared.
+
+    Raises:
+        ValueError: more runs than readers can tell apart, and not of fewer settings.
+    """
+    runs = result.runs
+    if len(runs) == 1 and not runs[0].is_recorded:
         return run_report(runs[0])
-    curves = [curve for run in runs for curve in read_curves([run.directory.path])]  # a run may be named twice
-    groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
-    ranked = sorted(runs, key=lambda run: run.strength.exploitability if run.strength else float("inf"))
-    measured = [(run.name, run.strength.exploitability) for run in ranked if run.strength]
-    head = ("run", *LOSS_LABELS, *map("score against {}".format, OPPONENTS), "games", "CPU of training", "peak memory")
-    solution = solve(visible(game)) if measured and has_regret(game) else None
-    choices = [(run.name, first_choice(game, run.policy, solution=solution)) for run in runs if run.policy]
-    boards = [parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name) for name, choice in choices]
+    curves = read_curves([run.directory.path for run in runs])
+    from ttt_eval.reports.groups import describe_groups, groups_parts, measure_groups
+
+    groups = group_curves(curves)
+    measures = measure_groups(groups) if 1 < len(groups) < len(runs) else []
+    if not measures:
+        groups = [Group(run.name, {}, [curve]) for run, curve in zip(runs, curves, strict=True)]
+    ranked = sorted(runs, key=lambda run: run.measures.get("exploitability", math.inf))
     sections: dict[str, Parts] = {
-        "": [
-            Text(page.words("runs", game=game)),
-            parts.table("runs", [_run_row(run, result) for run in runs], head=head),
-        ],
+        "": [Text(page.words("runs", game=result.game))],
+        "Settings over seeds": groups_parts(measures) if measures else [],
         "Learning curves": parts.curve_parts(groups),
-        "Against each other": [_matrix(result)],
-        "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
-        f"Largest differences of {ranked[0].name} and {ranked[1].name}": _differences(game, *ranked[:2]),
+        **(_side_by_side(result, ranked) if len(runs) <= MAX_RUNS else {}),
         "Settings": [_varied_settings([run.name for run in runs], curves)],
     }
-    verdict = page.words("unmeasured")
-    if measured:
-        values = [f"exploitability {formats.number(value)}" for _, value in measured[:2]]
-        undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
-        verdict = formats.describe_best([name for name, _ in measured], values, undecided)
-    return Report(f"{len(runs)} runs side by side", verdict, [], sections)
+    title = "1 recorded curve" if len(runs) == 1 else f"{len(runs)} runs side by side"
+    verdict = describe_groups(measures[0]) if measures else _best_of_runs(ranked)
+    return Report(title, verdict, [], sections)
+
+
+def _best_of_runs(ranked: Sequence[RunResult]) -> str:
+    """Name the best of these runs by exploitability, which says nothing of other seeds."""
+    measured = [(run.name, run.measures["exploitability"]) for run in ranked if run.measures]
+    if not measured:
+        return page.words("unmeasured")
+    values = [f"exploitability {formats.number(value)}" for _, value in measured[:2]]
+    undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
+    return formats.describe_best([name for name, _ in measured], values, undecided, f"these {len(measured)} runs")
+
+
+def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, Parts]:
+    """Return the sections that have a part for each run."""
+    game, runs = result.game, result.runs
+    head = ("run", *LOSS_LABELS, *map("score against {}".format, OPPONENTS), "games", "CPU of training", "peak memory")
+    played = [(run.name, run.policy) for run in runs if run.policy]
+    solution = solve(visible(game)) if any(run.strength for run in runs) and has_regret(game) else None
+    choices = [(name, first_choice(game, policy, solution=solution)) for name, policy in played]
+    boards = [parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name) for name, choice in choices]
+    best = [run for run in ranked if run.policy][:2]
+    sections: dict[str, Parts] = {
+        "The runs": [parts.table("runs", [_run_row(run, result) for run in runs], head=head)],
+        "Against each other": [_matrix(result)],
+        "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
+    }
+    if len(best) == 2:
+        names = " and ".join(run.name for run in best)
+        sections[f"Largest differences of {names}"] = _differences(game, *best)
+    return sections
 
 
 def _run_row(run: RunResult, result: RunsResult) -> page.Row:
     """Return the strength and the cost of a run."""
-    numbers: list[str | Cell] = ["not computed"] * (len(LOSSES) + len(OPPONENTS))
-    if run.strength is not None:
-        measures = run.strength.measures
-        numbers = [formats.number(measures[name]) if name in measures else "not solved" for name in LOSSES]
-        numbers += [Cell(*_describe_result(outcome)) for outcome in run.strength.results.values()]
+    measures, missing = run.measures, "no policy" if run.is_recorded else "not computed"
+    unknown = "not solved" if measures else missing
+    numbers: list[str | Cell] = [formats.number(measures[name]) if name in measures else unknown for name in LOSSES]
+    results = run.strength.results.values() if run.strength else ()
+    numbers += [Cell(*_describe_result(outcome)) for outcome in results] or [missing] * len(OPPONENTS)
     name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
     return [name, *numbers, run.games, *run.cost]
 
@@ -453,7 +492,9 @@ def _run_row(run: RunResult, result: RunsResult) -> page.Row:
 def _matrix(result: RunsResult) -> Part:
     """Return the exact results of the runs against each other."""
     if not result.outcomes:
-        runs = [f"run:{run.directory}" for run in result.runs]
+        runs = [f"run:{run.directory}" for run in result.runs if not run.is_recorded]
+        if len(runs) < 2:
+            return left_out(page.words("no policies"))
         return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
     names = {i: run.name for i, run in enumerate(result.runs) if run.strength}
     cells = {pair: (outcome.score, *_describe_result(outcome)) for pair, outcome in result.outcomes.items()}
