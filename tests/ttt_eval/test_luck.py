@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from ttt_envs import Game, make_policy
+from baselines.mcts import MCTS
+from ttt_envs import Game, Policy, make_policy
+from ttt_envs.agents.policy import Player
+from ttt_envs.game.rules import Outcome
 from ttt_eval import exact
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.elo import score_from_elo
@@ -39,6 +43,49 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
         for values in (EXACT, Noise()):
             mean, variance = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected.moments()
             assert abs(mean - truth.win - truth.draw / 2) <= 4 * math.sqrt(variance / pairs) + 1e-12, (a, b, values)
+
+
+class Guide(Policy):
+    """Guides a search by equal priors and exact values."""
+
+    def __init__(self, game):
+        self.exact = make_policy("optimal", game)
+        self.values, self.action_values = self.exact.values, self.exact.action_values
+
+    def evaluate(self, boards):
+        return np.zeros(boards.cells.shape, np.float32), self.values(boards)
+
+
+class WinsOrBlocks(Player):
+    def __init__(self, game):
+        self.policy = make_policy("win-or-block", game)
+
+    def act(self, boards, slots, rng, time_left=None):
+        return self.policy.act(boards, rng)
+
+
+class Remembers(Policy):
+    """Pure random moves, if it is asked for them; its player in matches is another one."""
+
+    pure = True
+
+    def __init__(self, game):
+        self.probabilities = make_policy("random", game).probabilities
+        self.player = partial(WinsOrBlocks, game)
+
+
+def test_draws_of_a_pure_policy_that_remembers_are_not_taken_for_known():
+    """Its moves in matches are not drawn from its probabilities, so a correction by these would be biased."""
+    game = Game(skip_chance=0.25)
+    search = MCTS(game, simulations=4, rollout=Guide(game), decisive=False)
+    assert (search.pure, make_correction(EXACT, game).expected_values(search)) == (True, None)
+    truth = exact.match_outcome(game, "win-or-block", "random").score
+    for policy, score in ((search, None), (Remembers(game), truth)):
+        match = play_pairs(game, policy, "random", 1000, seed=1, luck_correction=EXACT)
+        mean, variance = match.moments()
+        raw_mean, raw_variance = match.raw.moments()
+        expected = raw_mean if score is None else score
+        assert abs(mean - expected) <= 4 * math.sqrt((raw_variance if score is None else variance) / 1000)
 
 
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
@@ -78,9 +125,18 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
         total = account.start + account.luck + sum(account.changes) + account.forfeit
         assert total == pytest.approx(account.result, abs=1e-12)
         assert (len(account.moves), account.moves[-1].luck) == (len(played.moves), 0)
+        lost = make_account(replace(played, moves=played.moves[:2], result=Outcome(1), forfeit="time"), correction)
+        assert lost.forfeit == pytest.approx(-1 - early.result, abs=1e-12)
+        assert lost.start + lost.luck + sum(lost.changes) + lost.forfeit == pytest.approx(-1, abs=1e-12)
         if spec != "noise":
             assert account.changes[0] < 1e-9 < account.changes[1] + 2e-9
     assert "in all" in describe_account(account, 1, ("you", "your moves", "its moves"))
+
+
+def test_a_score_and_that_of_no_games_keep_the_correction():
+    score = play_pairs(Game(skip_chance=0.25), "random", "win-or-block", 20, luck_correction=EXACT)
+    assert (score + Score.empty()).moments() == (Score.empty() + score).moments() == score.moments()
+    assert score.moments() != score.raw.moments()
 
 
 def test_corrected_pairs_add_up_and_reverse():
@@ -110,6 +166,16 @@ def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks)
         at = at[(at > walk.low) & (at < walk.high)]
     lower += np.count_nonzero(at + rng.normal(drift * walk.step, math.sqrt(walk.step), len(at)) <= end)
     assert walk.coarser().probability_of_lower(drift, end) == pytest.approx(lower / games, abs=0.012)
+
+
+@pytest.mark.parametrize(("drift", "end"), [(-0.5, -3.1), (0.0, 1.0), (0.5, 4.1)])
+def test_a_coarser_walk_has_nearly_the_same_probabilities(drift, end):
+    walk = RandomWalk(-3.0, 4.0, 400, 8 / 400)
+    coarser = walk.coarser()
+    assert walk.low < coarser.low < coarser.high < walk.high
+    assert coarser.looks * coarser.step == pytest.approx(walk.looks * walk.step)
+    fine = walk.probability_of_lower(drift, end)
+    assert coarser.probability_of_lower(drift, end) == pytest.approx(fine, abs=0.004)
 
 
 def test_a_test_of_one_look_has_the_interval_of_a_sample():

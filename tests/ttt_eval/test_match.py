@@ -142,6 +142,19 @@ def test_score_sums_by_result_and_by_seat():
     assert_array_equal(reversed_.reversed().pairs, score.pairs)
 
 
+def test_games_are_called_alike_only_if_they_end_before_the_board_is_full():
+    pairs, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, 10), np.int64)
+    pairs[0, 2] = 3
+    lengths[0, 0, 5] = lengths[1, 2, 6] = 3
+    assert Score(pairs, lengths).is_degenerate
+    assert not Score(pairs // 3, lengths // 3).is_degenerate  # one pair
+    lengths[0, 0, 5], lengths[0, 0, 7] = 2, 1
+    assert not Score(pairs, lengths).is_degenerate
+    full = np.zeros_like(lengths)
+    full[:, 1, 9] = 3
+    assert not Score(np.diag([0, 3, 0]), full).is_degenerate
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Openings
 
