@@ -260,6 +260,25 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
             assert abs(true.mean - interval.mean) <= 4 * half + 1e-12
 
 
+def test_intervals_of_sampled_bias_have_their_documented_coverage():
+    game, inside = Game(2, 3, 2, 0.25), []
+    options = {"critic": lambda boards: 0.3 * np.sin(boards.cells @ np.arange(1, 7) * 1.7 + boards.mover)}
+    true = audit("gae:lam=0.9", game, "random", "random", AuditSettings(episodes=None, **options))
+    for seed in range(60):
+        sampled = audit("gae:lam=0.9", game, "random", "random", AuditSettings(episodes=2_000, seed=seed, **options))
+        assert sampled.coverage > 0.99
+        low, high = sampled.advantage.bias_squared[1:]
+        inside.append(low <= true.advantage.bias_squared.mean <= high)
+    assert np.mean(inside) >= 0.9 - 3 * (0.9 * 0.1 / 60) ** 0.5
+
+
+def test_a_verdict_that_the_sample_leaves_open_is_printed(capsys):
+    words = ["audit", "gae:lam=0.9", "monte-carlo", "--skip-chance=0.25", "--episodes=500"]
+    verdicts = [audit[key] for audit in json_of(capsys, *words)["estimators"] for key in ("biased", "biased_advantage")]
+    assert verdicts == [None] * 4
+    assert text_of(capsys, *words).count(" undecided ") == 4
+
+
 def test_a_discount_weighs_rewards_and_no_visits():
     game = Game(2, 3, 2, 0.25)
     result = audit("gae:lam=1", game, "random", "random", AuditSettings(seat=1, discount=0.5, episodes=None))

@@ -81,10 +81,12 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
 def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
     """Yield tables and sentences on audits of one policy, as JSON-ready data."""
     advantages = [
-        {"advantages": audit["name"], **audit["advantage"], "biased": audit["biased_advantage"]} for audit in audits
+        {"advantages": audit["name"], **audit["advantage"], "biased": _verdict(audit["biased_advantage"])}
+        for audit in audits
     ]
     gradients = [
-        {"policy gradients": audit["name"], **audit["gradient"], "cosine": audit["cosine"], "biased": audit["biased"]}
+        {"policy gradients": audit["name"], **audit["gradient"], "cosine": audit["cosine"]}
+        | {"biased": _verdict(audit["biased"])}
         for audit in audits
     ]
     yield cli.rows_table(advantages, title=title)
@@ -96,9 +98,14 @@ def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table |
     ) + (
         "All numbers are exact."
         if first["exact"]
-        else f"Intervals are 95%; biased is empty if undecided. Bias and variance of advantages are those of "
+        else f"Intervals are 95%. Bias and variance of advantages are those of "
         f"{first['coverage']:.1%} of the decisions, whose position and action occurred at least twice."
     )
+
+
+def _verdict(biased: bool | None) -> str:
+    """Return a verdict, which a sample may leave open, as text."""
+    return "undecided" if biased is None else cli.format_value(biased)
 
 
 SETTINGS = ("seat", "discount", "critic", "position", "max_steps", "group_size", "seed")

@@ -12,8 +12,9 @@ it is the quantity that actor-critics use (Schulman et al., 2016, section 2): de
 behaviour visits them.
 
 Squares of means are estimated from products of independent blocks of episodes, so that noise does not add to them (a
-U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over blocks (Tukey, 1958). Enumerated episodes
-are one block, weighed by their probabilities, whose square is exact.
+U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over blocks (Tukey, 1958). The squared bias of
+advantages is that of the decisions sampled at least twice; docs/exact.md has the coverage of the bias of all decisions.
+Enumerated episodes are one block, weighed by their probabilities, whose square is exact.
 """
 
 from __future__ import annotations
