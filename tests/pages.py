@@ -137,9 +137,14 @@ CUT_BARS = """[...document.querySelectorAll(".bar")].filter(bar => {
   return bar.offsetWidth ? part.scrollWidth > part.clientWidth : bar.closest("tr").cells.length < 6
 }).length"""
 
+CUT_COMMANDS = """[...document.querySelectorAll("pre")].map(part => {
+  part.closest("details")?.setAttribute("open", "")
+  return part.scrollWidth > part.clientWidth ? part.textContent : ""
+}).filter(text => text)"""
+
 
 def check_in_browser(browser, paths, *, dark=False):
-    """Check that pages are accessible, and fit at all widths with whole bars, without errors, light or dark.
+    """Check that pages are accessible, and fit at all widths without errors; bars and commands are whole.
 
     Narrow windows hide the bars of tables of more than five columns.
     """
@@ -150,6 +155,7 @@ def check_in_browser(browser, paths, *, dark=False):
                 page.set_viewport_size({"width": width, "height": 800})
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
                 assert page.evaluate(CUT_BARS) == 0, width
+                assert page.evaluate(CUT_COMMANDS) == [], width
             assert accessibility_faults(page) == []
             ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (int(re.search(r"\d+", ground)[0]) < 50) == dark

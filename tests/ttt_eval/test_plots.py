@@ -34,8 +34,14 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
 @pytest.mark.parametrize(
     ("draw", "words"),
     [
-        (CURVES, {"0", "0.001", "0.01", "0.1", "1", "100", "1k", "10k", "games", "value lost", LINES[1].name}),
-        (draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False), {"0", "1k", "LLR"}),
+        (
+            CURVES,
+            {"0", "0.001", "0.01", "0.1", "1", "100", "1k", "10k", "games, logarithmic", "value lost", LINES[1].name},
+        ),
+        (
+            draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False),
+            {"0", "1k", "LLR", "games, logarithmic"},
+        ),
     ],
 )
 def test_every_picture_has_its_labels(draw, words):
@@ -52,6 +58,7 @@ def test_games_may_be_none_few_or_alike(x, marks, log):
     labels = texts(draw_curves([line], "games", "share", distances=False, log=log))
     assert {"0", "0.25", "0.5", "0.75", "1"} <= labels
     assert marks <= labels or not log
+    assert ("games, logarithmic from 10" if log and x[-1] == 10_000 else "games") in labels
 
 
 @pytest.mark.parametrize("letters", [5, 60])

@@ -231,7 +231,7 @@ def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances:
 
 
 def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
-    """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed."""
+    """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed, and its label says so."""
     from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
 
     if not is_log:
@@ -240,6 +240,7 @@ def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
         low, high = x[x > 0].min(initial=x.max() or 1.0), x.max() or 1.0
         axes.set_xscale("symlog", linthresh=low, linscale=0.3)
         axes.set_xlim(0 if x.min() <= 0 else low, max(high, 1.01 * low))
+        axes.set_xlabel(f"{axes.get_xlabel()}, logarithmic{f' from {low:.3g}' if x.min() <= 0 else ''}")
         subs = (1.0,) if high >= 50 * low else (1.0, 2.0, 5.0)
         axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=low, subs=subs))
         axes.xaxis.set_minor_locator(NullLocator())
