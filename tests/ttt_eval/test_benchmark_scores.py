@@ -83,14 +83,15 @@ def test_equal_submissions_are_called_different_in_few_tables(few_resamples, age
     rng, wrong = np.random.default_rng(agents), 0
     for _ in range(tables):
         result = compare_simulated(rng, agents, tasks)
-        wrong += any(is_better(value) for row in result.improvement.values() for value in row.values())
+        is_decided = any(is_better(value) for row in result.improvement.values() for value in row.values())
+        wrong += is_decided or len(result.undecided) < agents - 1
     assert wrong / tables <= 0.05 + 3 * (0.05 * 0.95 / tables) ** 0.5
 
 
 def test_better_submissions_are_told_apart(few_resamples):
     rng = np.random.default_rng(0)
     for agents in (2, 8):
-        result = compare_simulated(rng, agents, lift=0.1)
+        result = compare_simulated(rng, agents, lift=0.15)
         assert (result.entries[0].name, result.undecided) == ("agent-0", [])
         better = result.improvement["agent-1"]
         assert not any(is_better(value) for value in better.values())

@@ -54,8 +54,8 @@ class Comparison(Struct, frozen=True):
     improvement: dict[str, dict[str, Interval]]
     """probability that a run of the first is better than one of the second; see :func:`improvement_interval`"""
     undecided: list[str]
-    """names of submissions that are not shown to be worse than the first: their intervals in ``improvement`` reach
-    1/2"""
+    """names of submissions that are not shown to be worse than the first: the interval of the difference of their
+    interquartile means reaches 0, or there are fewer than ``MIN_SEEDS`` seeds"""
     notes: list[str]
 
 
@@ -83,13 +83,18 @@ def compare_submissions(
     entries = [_make_entry(submission, chosen, scores[submission.name], seed) for submission in submissions]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
-    pairs = list(itertools.combinations(improvement, 2))
-    trained = _trained_tasks(chosen)
+    undecided: list[str] = []
+    trained, pairs = _trained_tasks(chosen), list(itertools.combinations(improvement, 2))
     for name, other in pairs:
-        better = improvement_interval(scores[name], scores[other], trained, seed=seed, statements=len(pairs))
+        pair = scores[name], scores[other]
+        statements = 2 * len(pairs)  # two of each pair: any submission might have come out first
+        better = improvement_interval(*pair, trained, seed=seed, statements=statements)
         improvement[name][other] = better
         improvement[other][name] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
-    undecided = [name for name, better in improvement[entries[0].name].items() if better.low <= 0.5]
+        if name == entries[0].name:
+            lead = bootstrap_interval(_difference, *pair, trained=trained, seed=seed, statements=statements)
+            if lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS:
+                undecided.append(other)
     return Comparison(chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries))
 
 
@@ -183,6 +188,11 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
     ordered = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
     cut = ordered.shape[-1] // 4
     return np.asarray(ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1))
+
+
+def _difference(scores: Float64Array, others: Float64Array) -> Float64Array:
+    """Return the difference of interquartile means."""
+    return interquartile_mean(scores) - interquartile_mean(others)
 
 
 def probability_of_improvement(scores: Float64Array, others: Float64Array) -> Float64Array:
