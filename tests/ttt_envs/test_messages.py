@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
