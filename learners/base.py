@@ -21,6 +21,10 @@ Batch = TypeVar("Batch", bound=tuple[Any, ...])
 """A named tuple of arrays of the same length."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 """Arrays by name, as they are stored."""
+MAX_COUNT = 1 << 53
+"""Maximum of a stored number of games, moves or updates."""
+MAX_NUMBER = 1e9
+"""Numbers of this size or more mean that learning diverges."""
 
 
 class Transition(NamedTuple):
@@ -54,6 +58,23 @@ class Transition(NamedTuple):
         return self._replace(boards=boards, reward=reward, next_boards=next_boards)
 
 
+class ArraySpec(NamedTuple):
+    """What a stored array must be."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int | str, ...]
+    """A name in place of the first length: any length, the same in all arrays of the object with that name."""
+    minimum: Any = None
+    """A number or an array that broadcasts; None if every value fits, with ``maximum`` too. NaN never fits a range."""
+    maximum: Any = None
+
+    @classmethod
+    def like(cls, array: Any, minimum: Any = None, maximum: Any = None, *, length: str = "") -> ArraySpec:
+        """Return the spec of arrays as this one; with a ``length``, the name of a free first length."""
+        array = np.asarray(array)
+        return cls(array.dtype, (length, *array.shape[1:]) if length else array.shape, minimum, maximum)
+
+
 class Stored:
     """What can be saved as arrays and restored from them exactly: the attributes named in ``stored``."""
 
@@ -62,25 +83,39 @@ class Stored:
     stored: ClassVar[tuple[str, ...]] = ()
     """Attributes that determine its future: arrays, dictionaries or named tuples of arrays, generators, other objects
     of this kind, or None."""
-    any_length: ClassVar[tuple[str, ...]] = ()
-    """Beginnings of names of arrays whose first length may change."""
-    unchecked: ClassVar[tuple[str, ...]] = ()
-    """Beginnings of names of arrays that may be others."""
 
     @property
     def state(self) -> Arrays:
         """Copies of all arrays by name, ``attribute`` or ``attribute.name``: enough to resume exactly.
 
-        Setting it raises ValueError for arrays of another shape or dtype, and changes nothing then.
+        Setting it raises ValueError for arrays that do not fit their :meth:`array_specs`, and changes nothing then.
         """
         return self.to_arrays()
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        expected = {name: array for name, array in self.state.items() if not name.startswith(self.unchecked)}
-        check_shapes(expected, arrays, self.name, self.any_length)
+        specs = self.array_specs(arrays)
+        check_arrays(specs, arrays, self.name)
         with name_place(f"arrays of {self.name} are damaged"):
-            self.from_arrays({name: array.copy() for name, array in arrays.items()})
+            self.from_arrays({name: arrays[name].copy() for name in specs})
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """Return what each array of ``state`` must be: by default as at present, with any values.
+
+        Kernels and others rely on what is declared here: they check no index. ``arrays`` are those to be restored,
+        for objects that have other names of arrays each time.
+        """
+        specs: dict[str, ArraySpec] = {}
+        for name in self.stored:
+            value = getattr(self, name)
+            if isinstance(value, Stored):
+                own = value.array_specs(with_prefix(f"{name}.", arrays))
+                specs |= {f"{name}.{part}": spec for part, spec in own.items()}
+            else:
+                length = name if isinstance(value, np.random.Generator) else ""
+                parts = _to_arrays(name, value)
+                specs |= {part: ArraySpec.like(array, length=length) for part, array in parts.items()}
+        return specs
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return ``state``."""
@@ -88,7 +123,7 @@ class Stored:
         return {name: array for part in parts for name, array in part.items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Set ``state`` to arrays of checked shapes, which nothing else changes."""
+        """Set ``state`` to arrays that fit their specs, which nothing else changes."""
         for name in self.stored:
             setattr(self, name, _from_arrays(name, getattr(self, name), arrays))
 
@@ -184,6 +219,10 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
         self.config, self.name, self.game, self.backup = config, config.name, game, backup
         self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
 
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`Stored`."""
+        return {**super().array_specs(arrays), "epsilon": ArraySpec.like(self.epsilon, 0, 1)}
+
     def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
         """Return action values float64[B, cells] in training, NaN where illegal; 0 where a move ``is_random``."""
         raise NotImplementedError
@@ -224,18 +263,28 @@ def choose_best(q: Float64Array, draws: Float64Array, actions: Int64Array) -> No
         actions[b] = move
 
 
-def check_shapes(state: Arrays, arrays: Arrays, owner: str, any_length: tuple[str, ...] = ()) -> None:
-    """Raise ValueError unless ``arrays`` has all arrays of a ``state``, with their dtypes and shapes.
+def check_arrays(specs: Mapping[str, ArraySpec], arrays: Arrays, owner: str) -> None:
+    """Raise ValueError unless there is an array for every spec, and fits it; ``owner`` is for the message."""
+    lengths: dict[tuple[str, str], int] = {}
+    for name, spec in specs.items():
+        shape = list(spec.shape)
+        if name not in arrays:
+            raise _misfit(owner, name, f"{spec.dtype}{shape}", "nothing")
+        array = arrays[name]
+        if shape and isinstance(shape[0], str):
+            place = name.rpartition(".")[0], shape[0]
+            shape[0] = lengths.setdefault(place, len(array) if array.ndim else 0)
+        if (array.dtype, list(array.shape)) != (spec.dtype, shape):
+            raise _misfit(owner, name, f"{spec.dtype}{shape}", f"{array.dtype}{list(array.shape)}")
+        if spec.minimum is not None and not ((array >= spec.minimum) & (array <= spec.maximum)).all():
+            limits = f"numbers from {np.min(spec.minimum):g} to {np.max(spec.maximum):g}"
+            raise _misfit(owner, name, limits, "another number")
 
-    Those whose names begin with one of ``any_length`` may have another first length. ``owner`` is for the message.
-    """
-    for name, array in state.items():
-        given, first = arrays.get(name, np.array(None)), int(name.startswith(any_length))
-        expected = array.dtype, array.ndim, array.shape[first:]
-        if (given.dtype, given.ndim, given.shape[first:]) != expected:
-            kind = f"{given.dtype}{list(given.shape)}" if name in arrays else "nothing"
-            needs = f"{owner} needs {name} as {array.dtype}{list(array.shape)}, but there is {kind}"
-            raise ValueError(f"{needs}: these are another game's or learner's, or damaged")
+
+def _misfit(owner: str, name: str, expected: str, actual: str) -> ValueError:
+    """Return the error of an array that does not fit."""
+    needs = f"{owner} needs {name} as {expected}, but there is {actual}"
+    return ValueError(f"{needs}: these are another game's or learner's, or damaged")
 
 
 def concatenate(parts: list[Batch]) -> Batch:

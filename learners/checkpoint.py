@@ -14,10 +14,10 @@ import zipfile
 from collections.abc import Mapping
 from multiprocessing import current_process
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 import numpy as np
-from msgspec import Struct, convert
+from msgspec import Meta, Struct, convert
 
 from learners.base import Arrays
 from learners.config import LearnerConfig, load_learner
@@ -32,6 +32,7 @@ from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
 MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
+Count = Annotated[int, Meta(ge=0)]
 
 
 class RunConfig(Struct, kw_only=True):
@@ -41,11 +42,11 @@ class RunConfig(Struct, kw_only=True):
     game: dict[str, Any]
     learner: str
     settings: dict[str, Any]
-    games: int = 0
-    batch: int | None = None
-    log_every: int | None = None
-    exact_every: int | None = None
-    checkpoint_games: int = 0
+    games: Count = 0
+    batch: Annotated[int, Meta(ge=1)] | None = None
+    log_every: Annotated[int, Meta(ge=1)] | None = None
+    exact_every: Count | None = None
+    checkpoint_games: Count = 0
     checkpoint_seconds: float = 0.0
     seat: str = ""
     no_report: bool = False
@@ -56,8 +57,8 @@ class TrainingConfig(RunConfig, kw_only=True):
     """The same with those without which a training cannot be resumed."""
 
     opponent: str
-    games: int
-    seed: int
+    games: Count
+    seed: Count
 
 
 def save_arrays(path: Path, arrays: Arrays) -> None:
@@ -217,7 +218,8 @@ class RunPolicy(PolicyWrapper):
             words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
             warnings.warn(words, OtherGameWarning, stacklevel=2)
         learner = build_config(config["learner"], config["settings"]).build(trained, np.random.default_rng(0))
-        learner.state = load_checkpoint(run).get("learner", {})
+        with name_place(str(run / CHECKPOINT)):
+            learner.state = load_checkpoint(run).get("learner", {})
         symmetrized = symmetrize and not learner.symmetric
         self.learner: Policy = SymmetrizedPolicy(learner, visible(game)) if symmetrized else learner
         super().__init__(self.learner)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from learners.base import Arrays, Stored
+from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Stored
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.game.phantom import AnyGame
@@ -25,8 +25,6 @@ ONE = np.float32(1)
 """Constant for kernels: sums of it stay in float32."""
 ADAM = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
 """Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
-LARGEST = 1e9
-"""Numbers of this size or more mean that learning diverges."""
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
 
@@ -53,6 +51,11 @@ def glorot(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> d
     """Draw weights uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), in this order; biases are 0."""
     limits = {name: math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0 for name, shape in shapes.items()}
     return {name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def net_specs(weights: Mapping[str, Any], prefix: str = "") -> dict[str, ArraySpec]:
+    """Return the specs of the arrays of a net, with a prefix before their names."""
+    return {f"{prefix}{name}": ArraySpec.like(array, -MAX_NUMBER, MAX_NUMBER) for name, array in weights.items()}
 
 
 def planes(obs: Int8Array, count: int = 3) -> Float32Array:
@@ -337,6 +340,15 @@ class TFNet(Stored):
         moments = {name: moment.numpy().copy() for name, moment in self._moments.items()}
         return {**self.arrays, **moments, "updates": np.array([self.updates])}
 
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        largest = np.finfo(np.float32).max
+        moments = {
+            name: ArraySpec.like(moment, 0 if name.startswith("square") else -largest, largest)
+            for name, moment in self._moments.items()
+        }
+        return {**net_specs(self.weights), **moments, "updates": ArraySpec.like([self.updates], 0, MAX_COUNT)}
+
     def from_arrays(self, arrays: Arrays) -> None:
         """Set them."""
         for name, variable in {**self.weights, **self._moments}.items():
@@ -345,6 +357,6 @@ class TFNet(Stored):
 
     def check(self, *numbers: Any) -> None:
         """Raise ValueError unless all numbers are finite, and not so large that the net's outputs may overflow."""
-        if not all((np.abs(array) < LARGEST).all() for array in numbers):
+        if not all((np.abs(array) < MAX_NUMBER).all() for array in numbers):
             state = f"{self._learner} has diverged after {self.updates:,} updates"
             raise ValueError(f"{state}: choose a learning_rate below {self._rate[0]:g}")

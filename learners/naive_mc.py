@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Transition
+from learners.base import Arrays, ArraySpec, Transition
 from learners.config import Fraction
 from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, set_key
 from ttt_envs.core.hash_index import extend_rows
@@ -48,7 +48,6 @@ class NaiveMC(TabularLearner):
     """
 
     stored = (*TabularLearner.stored, "waiting", "lengths")
-    any_length = (*TabularLearner.any_length, "waiting", "lengths")
 
     def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         super().__init__(config, game)
@@ -56,15 +55,20 @@ class NaiveMC(TabularLearner):
         self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.words)), np.uint64)
         self.lengths = np.zeros((0, 2), np.int64)
 
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        waiting = ArraySpec.like(self.waiting, length="games")
+        lengths = ArraySpec.like(self.lengths, 0, self.game.cells, length="games")
+        return {**super().array_specs(arrays), "waiting": waiting, "lengths": lengths}
+
     def from_arrays(self, arrays: Arrays) -> None:
         """See :class:`~learners.base.Stored`.
 
         Raises:
-            ValueError: moves and their numbers of different games, a negative number, or a move off the board.
+            ValueError: a key without a move, or a move off the board.
         """
-        waiting, lengths, move_bits = arrays["waiting"], arrays["lengths"], self.table.memory.move_bits
-        if len(waiting) != len(lengths) or (lengths < 0).any() or (waiting[..., 0] & move_bits > self.game.cells).any():
-            raise ValueError("its moves are not those of games")  # kernels do not check indices
+        is_used = np.arange(self.game.cells) < arrays["lengths"][..., None]
+        self.table.check_keys(arrays["waiting"][is_used])
         super().from_arrays(arrays)
 
     def update(self, transition: Transition) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Backup, EpsilonGreedyLearner, Stored, Transition
+from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored, Transition
 from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array
@@ -91,7 +91,6 @@ class QNet(EpsilonGreedyLearner):
     """
 
     stored = ("net", "replay", "epsilon")
-    any_length = ("replay.rng",)
 
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
         super().__init__(config, game, config.backup)
@@ -106,6 +105,15 @@ class QNet(EpsilonGreedyLearner):
         self._q = net.compile(lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8"))
         self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
         self.replay = ReplayBuffer(config.buffer_size, width, draws) if config.buffer_size else None
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        specs, cells = super().array_specs(arrays), self.game.cells
+        if self.replay is not None:
+            minimum = np.array([0] * 2 * cells + [0, -MAX_NUMBER, -1])
+            maximum = np.array([2] * 2 * cells + [cells - 1, MAX_NUMBER, 1])
+            specs["replay.rows"] = ArraySpec.like(self.replay.rows, minimum, maximum)
+        return specs
 
     def _step(self, batch: Any, rates: Any) -> Any:
         """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their symmetries.
@@ -181,6 +189,10 @@ class ReplayBuffer(Stored):
     def __init__(self, size: int, width: int, rng: np.random.Generator) -> None:
         self.rows, self.added = np.zeros((size, width), np.float32), np.zeros(1, np.int64)
         self.rng = np.random.Generator(np.random.SFC64(rng.integers(2**32, size=4)))
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`; the owner knows the limits of rows."""
+        return {**super().array_specs(arrays), "added": ArraySpec.like(self.added, 0, MAX_COUNT)}
 
     def add(self, rows: Float32Array) -> None:
         """Add decisions float32[B, width], replacing the oldest."""

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from learners.base import Arrays, Backup, EpsilonGreedyLearner, Stored
+from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored
 from learners.config import Fraction, LearnerConfig
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards
@@ -32,7 +32,6 @@ from ttt_envs.game.rules import is_legal
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-MIN_SLOTS = 1024
 MAX_CELLS_PER_SLOT = 12
 """maximum number of cells of a board whose actions share a slot"""
 PROBE_STEP = 13
@@ -96,7 +95,7 @@ class Table(Stored):
         share_slot = game.cells <= MAX_CELLS_PER_SLOT and not afterstates
         self._columns, move_bits = (1 + game.cells, np.uint64(unit - 1)) if share_slot else (1, np.uint64(0))
         self._constants: tuple[Any, ...] = move_bits, stones, moves, (0,) * words, *scratch
-        self._fill(np.zeros((0, words), np.uint64), np.zeros(0), np.zeros(0, np.int64), MIN_SLOTS)
+        self._fill(np.zeros((0, words), np.uint64), np.zeros(0), np.zeros(0, np.int64), 1)
 
     @property
     def size(self) -> int:
@@ -110,15 +109,18 @@ class Table(Stored):
             MemoryError: the table would grow beyond its limit.
         """
         needed = 2 * (int(self.memory.size[0]) + more)
-        if needed > len(self.memory.keys):
-            self._fill(*self._entries(), 1 << (2 * needed - 1).bit_length())
+        if needed <= len(self.memory.keys):
+            return
+        slots = 1 << (needed - 1).bit_length()
+        entries, slot_bytes = self._entries(), 8 * (len(self.memory.words) + 2 * self._columns)
+        if slots * slot_bytes > self.max_bytes:
+            size = f"{self.size:,} entries of {self.game} and may take {self.max_bytes / 2**20:,.3g} MiB"
+            raise MemoryError(f"the table holds {size}: give more with memory=, or learn with a net")
+        self._fill(*entries, 2 * slots if 2 * slots * slot_bytes <= self.max_bytes else slots)
 
     def _fill(self, keys: UInt64Array, values: Float64Array, counts: Int64Array, slots: int) -> None:
         """Allocate so many slots, and insert entries with different keys."""
         words = keys.shape[1]
-        if slots > MIN_SLOTS and slots * 8 * (words + 2 * self._columns) > self.max_bytes:
-            size = f"{len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB"
-            raise MemoryError(f"the table holds {size}: give more with memory=, or learn with a net")
         shape = slots, self._columns
         arrays = np.zeros((slots, words), np.uint64), np.full(shape, self.initial), np.zeros(shape, np.int64)
         self.memory = Memory(*arrays, np.array([0, len(keys)]), *self._constants)
@@ -136,18 +138,32 @@ class Table(Stored):
         order, board = np.lexsort(keys.T), np.zeros((self.game.rows, self.game.columns), np.int8)
         return {"board": board, "keys": keys[order], "values": values[order], "counts": counts[order]}
 
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        board, memory = np.zeros((self.game.rows, self.game.columns), np.int8), self.memory
+        return {
+            "board": ArraySpec.like(board),
+            "keys": ArraySpec.like(memory.keys, length="entries"),
+            "values": ArraySpec.like(memory.values[:, 0], -MAX_NUMBER, MAX_NUMBER, length="entries"),
+            "counts": ArraySpec.like(memory.counts[:, 0], 1, MAX_COUNT, length="entries"),
+        }
+
     def from_arrays(self, arrays: Arrays) -> None:
-        """Replace all entries.
+        """Replace all entries, whatever memory they take.
 
         Raises:
-            ValueError: keys, values and counts of different lengths, or moves off the board.
+            ValueError: a key without a move, or a move off the board.
         """
-        keys, move_bits = np.ascontiguousarray(arrays["keys"]), self.memory.move_bits
-        moves = keys[:, 0] & move_bits
-        if not len(keys) == len(arrays["values"]) == len(arrays["counts"]) or moves.max(initial=0) >= self._columns:
-            raise ValueError("its entries are not those of a table of this game")  # kernels do not check indices
+        keys, move_bits = arrays["keys"], self.memory.move_bits
+        self.check_keys(keys)
         in_use = len(np.unique(keys | move_bits)) if move_bits else len(keys)
-        self._fill(keys, arrays["values"], arrays["counts"], max(MIN_SLOTS, 1 << (4 * in_use).bit_length()))
+        self._fill(keys, arrays["values"], arrays["counts"], 1 << (2 * in_use - 1).bit_length())
+
+    def check_keys(self, keys: UInt64Array) -> None:
+        """Raise ValueError unless these keys uint64[N, words] have moves on the board: kernels index by them."""
+        moves = keys[:, 0] & self.memory.move_bits
+        if not keys[:, 0].all() or moves.max(initial=0) >= self._columns:
+            raise ValueError(f"a key is not one of a move in {self.game}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -176,7 +192,7 @@ class TabularConfig(LearnerConfig):
     symmetries: Symmetries = "none"
     """positions that are equal under the rotations, or all symmetries, of the board share their entries"""
     memory: Annotated[float, Meta(gt=0, le=2**20)] = 2.0
-    """maximum size of the table in GiB"""
+    """maximum size of the table in GiB while it learns"""
 
 
 class TabularLearner(EpsilonGreedyLearner):
@@ -193,7 +209,6 @@ class TabularLearner(EpsilonGreedyLearner):
 
     quick = True
     stored: ClassVar[tuple[str, ...]] = ("table", "epsilon")
-    any_length: ClassVar[tuple[str, ...]] = ("table.keys", "table.values", "table.counts")
 
     def __init__(
         self, config: TabularConfig, game: AnyGame, backup: Backup = "agent", *, afterstates: bool = False

@@ -20,9 +20,9 @@ import numpy as np
 from msgspec import Meta
 
 from baselines.softmax_table import softmax
-from learners.base import Arrays, Checkpointable, GreedyPolicy
+from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy
 from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate
-from learners.mlp import Activation, Dense, forward, planes
+from learners.mlp import Activation, Dense, forward, net_specs, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
@@ -146,6 +146,10 @@ class SB3Net(Checkpointable):
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays."""
         return dict(self._arrays)
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`; :meth:`from_arrays` compares the shapes of those that it uses."""
+        return {name: spec._replace(dtype=np.dtype(np.float32)) for name, spec in net_specs(arrays).items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace the arrays.

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import Arrays, Checkpointable, Learner, Stored, Transition, with_prefix
+from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Stored, Transition, with_prefix
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, uniforms
@@ -22,7 +22,7 @@ from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.game.rules import NOT_OVER, STREAM_POOL
+from ttt_envs.game.rules import NOT_OVER, STREAM_POOL, Outcome
 
 POOL = "pool"
 """Opponent name of a learner's own earlier snapshots."""
@@ -125,6 +125,11 @@ class TrainingLoop(Stored, ABC):
         self.marked, self.steps, *done = counts.tolist()
         self.done = Progress(*done)
 
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        maximum = [MAX_COUNT, MAX_COUNT, *(min(self.games, MAX_COUNT) for _ in astuple(self.done))]
+        return {**super().array_specs(arrays), "counts": ArraySpec.like(self.counts, 0, np.array(maximum))}
+
     def run(
         self,
         *,
@@ -189,6 +194,16 @@ class Decisions(Stored):
         size = self.num_seats * games
         self.is_open, self.boards = np.zeros(size, np.bool_), Boards.start(learner.game, size)
         self.action = np.zeros(size, np.int64)
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`; each learner logs metrics of its own."""
+        number, metrics = ArraySpec.like(0.0), with_prefix("logged.", arrays)
+        ranges = {
+            "boards.cells": ArraySpec.like(self.boards.cells, 0, 2),
+            "boards.mover": ArraySpec.like(self.boards.mover, 0, 1),
+            "action": ArraySpec.like(self.action, 0, self.learner.game.cells - 1),
+        }
+        return {**super().array_specs(arrays), **ranges, **{f"logged.{name}": number for name in metrics}}
 
     def act(self, games: Int64Array, boards: Boards) -> Int64Array:
         """Learn from the decisions before, then choose moves int64[B] in ``games``, given in ascending order.
@@ -302,6 +317,18 @@ class Pool(Stored, Policy):
             actions[rows] = act_in_episodes(snapshot, boards.take(rows), episode_keys[rows], plies[rows])
         return actions
 
+    def check(self, running: int, started: int) -> None:
+        """Raise ValueError unless it has the snapshots that the games from ``running`` to ``started`` - 1 may meet."""
+        newest = (started - 1) // self.every
+        needed = range(max(0, running // self.every + 1 - self.size), newest + 1)
+        if not {*needed} <= {*self._snapshots} or max(self._snapshots, default=-1) > newest:
+            raise ValueError(f"its pool needs the snapshots {list(needed)}, and has {list(self._snapshots)}")
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`: those of every snapshot."""
+        numbers, specs = _snapshot_numbers(arrays), self.build().array_specs({})
+        return {f"{number}.{name}": spec for number in numbers for name, spec in specs.items()}
+
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays of all snapshots."""
         parts = {number: snapshot.state for number, snapshot in self._snapshots.items()}
@@ -310,8 +337,13 @@ class Pool(Stored, Policy):
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace all snapshots."""
         self._snapshots.clear()
-        for number in sorted({int(name.partition(".")[0]) for name in arrays}):
+        for number in _snapshot_numbers(arrays):
             self._add(number, with_prefix(f"{number}.", arrays))
+
+
+def _snapshot_numbers(arrays: Arrays) -> list[int]:
+    """Return the numbers of the snapshots whose arrays these are, in order."""
+    return sorted({int(number) for number in (name.partition(".")[0] for name in arrays) if number.isdecimal()})
 
 
 class Trainer(TrainingLoop):
@@ -334,8 +366,6 @@ class Trainer(TrainingLoop):
 
     learner: Learner
     stored = ("counts", "live", "board", "decisions", "pool")
-    any_length = ("decisions.rng",)
-    unchecked = ("pool.", "decisions.logged")
 
     def __init__(
         self,
@@ -370,9 +400,47 @@ class Trainer(TrainingLoop):
     def board(self, arrays: Arrays) -> None:
         self._games.restore({**self._games.setting, **arrays})
 
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`: the board's columns are those of one opponent, who sees no symmetries."""
+        cells, skip = self._games.game.cells, self._games.game.skip_chance
+        limits = {
+            "cells": (0, 2),
+            "found": (0, 1),
+            "mover": (0, 1),
+            "seat": (0, 1),
+            "outcome": (NOT_OVER, max(Outcome)),
+            "is_over": (0, 1),
+            "stones": (0, cells),
+            "episode": (-1, self.games - 1),
+            "symmetry": (0, 0),
+            "num_illegal": (0, 0),
+            "stage": (0, 0),
+            "num_steps": (0, MAX_COUNT),
+            "skip_chance": (skip, skip),
+        }
+        board = {f"board.{name}": ArraySpec.like(array, *limits.get(name, ())) for name, array in self.board.items()}
+        return {**super().array_specs(arrays), **board}
+
     def from_arrays(self, arrays: Arrays) -> None:
-        """See :class:`~learners.base.Stored`; of more games than before, the next ones begin."""
+        """See :class:`~learners.base.Stored`; of more games than before, the next ones begin.
+
+        Raises:
+            ValueError: more games than there are, or games in progress that are over, by their numbers or positions.
+        """
         super().from_arrays(arrays)
+        started, in_progress = self.done.games + int(self.live.sum()), arrays["board.outcome"] == NOT_OVER
+        numbers, stones = self._games.column("episode", self.live), np.count_nonzero(arrays["board.cells"], axis=1)
+        if (
+            started > self.games
+            or not ((numbers >= 0) & (numbers < started)).all()
+            or (self.live == self._games.over).any()
+            or (in_progress & ~self.live).any()
+            or (in_progress & (stones == self._games.game.cells)).any()
+            or (stones != arrays["board.stones"]).any()
+        ):
+            raise ValueError(f"its board has no {started:,} of {self.games:,} games")
+        if self.pool is not None:
+            self.pool.check(int(numbers.min(initial=started)), started)
         self._begin(np.flatnonzero(~self.live))
 
     def step(self) -> None:

@@ -18,8 +18,17 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import Checkpointable, GreedyPolicy, concatenate
-from learners.mlp import Activation, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
+from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Checkpointable, GreedyPolicy, concatenate
+from learners.mlp import (
+    Activation,
+    TFNet,
+    dense_layers,
+    forward,
+    import_tensorflow,
+    layer_shapes,
+    net_specs,
+    planes,
+)
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
 from ttt_envs.agents.policy import best_moves
 from ttt_envs.agents.specs import make_policy
@@ -188,7 +197,6 @@ class Imitation(TrainingLoop):
 
     learner: ValueNet
     stored = ("counts", "examples")
-    any_length = ("examples.",)
     measured_at_end, continues_log = True, False
 
     def __init__(self, learner: ValueNet, games: int, *, seed: int, cluster: str = "", **_: Any) -> None:
@@ -203,6 +211,17 @@ class Imitation(TrainingLoop):
         no_obs, no_games = np.zeros((0, learner.game.cells), np.int8), np.zeros(0, np.int64)
         self.examples = TrainingExamples(no_obs, np.zeros(0), no_games, np.zeros(0))
         self._steps = self._play_and_fit()
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        obs, value, game, results = self.examples
+        examples = {
+            "examples.obs": ArraySpec.like(obs, 0, 2, length="positions"),
+            "examples.value": ArraySpec.like(value, -MAX_NUMBER, MAX_NUMBER, length="positions"),
+            "examples.game": ArraySpec.like(game, 0, self.games - 1, length="positions"),
+            "examples.results": ArraySpec.like(results, -1, 1, length="games"),
+        }
+        return {**super().array_specs(arrays), **examples}
 
     @property
     def running(self) -> bool:
@@ -315,6 +334,11 @@ class ValueNet(GreedyPolicy, Checkpointable):
         self.config, self.game, self.weights, self.rng = config, game, weights, rng
         self.scale = np.ones(2, np.float32)
         self._permutations = symmetries(game, config.symmetries)
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        scale = ArraySpec.like(self.scale, np.array([1, 0]), np.array([MAX_COUNT, 1]))
+        return {**net_specs(self.weights, "weights."), "scale": scale}
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""

@@ -242,8 +242,9 @@ class Run:
             batch = max(1, min(options.batch, parts["training"]["live"].size))
             options = dataclasses.replace(options, batch=batch)
         training = self.new_training(options)
-        training.learner.state = parts["learner"]
-        training.state = parts["training"]
+        with name_place(str(self.directory.checkpoint)):
+            training.learner.state = parts["learner"]
+            training.state = parts["training"]
         return training
 
     def train(self, training: TrainingLoop, size: int = 0) -> None:

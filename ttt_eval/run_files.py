@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import convert, defstruct
 
 from learners import CONFIG, is_run
-from learners.base import Arrays, check_shapes
+from learners.base import MAX_COUNT, Arrays, ArraySpec, check_arrays
 from learners.checkpoint import (
     CHECKPOINT,
     COST,
@@ -223,8 +223,10 @@ class RunDirectory:
         if self.checkpoint.exists():
             checkpoint = load_checkpoint(self.path)
             stored, lines = checkpoint.get("progress", {}), checkpoint.get("metrics", {})
-            check_shapes({"counts": np.zeros(4, np.int64), "running": np.zeros(1, bool)}, stored, str(self.checkpoint))
-            check_shapes({"size": np.zeros(1, np.int64)}, lines, str(self.checkpoint))
+            count = ArraySpec.like([0], 0, MAX_COUNT)
+            progress_specs = {"counts": count._replace(shape=(4,)), "running": ArraySpec.like([False])}
+            check_arrays(progress_specs, stored, str(self.checkpoint))
+            check_arrays({"size": count}, lines, str(self.checkpoint))
             progress, running = Progress(*stored["counts"].tolist()), bool(stored["running"][0])
             size = int(lines["size"][0])
         absent = {EVENTS: importlib.util.find_spec("tensorboard") is None, REPORT: config.get("no_report", False)}

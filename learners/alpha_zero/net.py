@@ -13,9 +13,9 @@ from msgspec import Meta
 
 from baselines.mcts import SelectionParams, Tree, backup, forced_moves_of_rows, simulate
 from learners import config
-from learners.base import Checkpointable
+from learners.base import Arrays, ArraySpec, Checkpointable
 from learners.config import LearnerConfig
-from learners.mlp import Packed, evaluate_net, glorot, layer_shapes
+from learners.mlp import Packed, evaluate_net, glorot, layer_shapes, net_specs
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.envs.config import SELF
@@ -177,6 +177,10 @@ class AlphaZero(Checkpointable):
         self._own, self.mean = (NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries))
         self.evaluate, self.run_simulations = self._own.evaluate, self._own.run_simulations
         self.values, self.action_values = self.mean.values, self.mean.action_values
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        return net_specs(self.weights, "weights.")
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves with the highest logit."""

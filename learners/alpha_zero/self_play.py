@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines.mcts import MCTSSearch, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
-from learners.base import Arrays, concatenate
+from learners.base import Arrays, ArraySpec, concatenate
 from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
@@ -209,7 +209,6 @@ class SelfPlay(TrainingLoop):
 
     learner: AlphaZero
     stored = ("counts", "net", "replay")
-    any_length = ("replay.",)
 
     def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "", **_: Any) -> None:
         super().__init__(learner, games, batch)
@@ -228,6 +227,17 @@ class SelfPlay(TrainingLoop):
         no_targets = no_obs.astype(np.float32), no_numbers.astype(np.float32)
         self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
         self._permutations = symmetries(learner.game, config.symmetries)
+
+    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+        """See :class:`~learners.base.Stored`."""
+        obs, policy, value, no_results = self.replay
+        replay = {
+            "replay.obs": ArraySpec.like(obs, 0, 2, length="positions"),
+            "replay.policy": ArraySpec.like(policy, 0, 1, length="positions"),
+            "replay.value": ArraySpec.like(value, -1, 1, length="positions"),
+            "replay.results": ArraySpec.like(no_results),
+        }
+        return {**super().array_specs(arrays), **replay}
 
     def step(self) -> None:
         """Play a batch of games and make its updates."""

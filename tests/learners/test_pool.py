@@ -5,9 +5,10 @@ import plain
 import pytest
 from numpy.testing import assert_allclose
 
+from learners.base import Checkpointable
 from learners.q_learning import QLearningConfig
 from learners.training import Pool
-from ttt_envs import Boards, Game, Policy
+from ttt_envs import Boards, Game
 
 GAME = Game()
 
@@ -27,14 +28,16 @@ def test_a_game_meets_one_snapshot(monkeypatch):
     assert stored_numbers(training.pool)[-1] == 19
 
 
-class Constant(Policy):
+class Constant(Checkpointable):
     """Always plays the cell of its number."""
 
+    stored = ("number",)
+
     def __init__(self, number=0):
-        self.state = {"number": np.array(number)}
+        self.number = np.array(number)
 
     def probabilities(self, boards, rng=None):
-        return np.tile(np.eye(9)[int(self.state["number"])], (len(boards.mover), 1))
+        return np.tile(np.eye(9)[int(self.number)], (len(boards.mover), 1))
 
 
 def stored_numbers(pool):

@@ -134,7 +134,9 @@ def test_keys_are_exact(game, data):
     cells = st.integers(0, game.cells - 1)
     moves = data.draw(st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8))
     for afterstates in (False, True):
-        table, entries = Table(game, "none", afterstates, 0.0, 1 << 26).memory, {}
+        table, entries = Table(game, "none", afterstates, 0.0, 1 << 26), {}
+        table.reserve(len(moves))
+        table = table.memory
         for learns in (True, False):
             for number, (stones, action) in enumerate(moves):
                 board = np.zeros(game.cells, np.int8)

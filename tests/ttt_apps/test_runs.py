@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import tiny
 from commands import error_of, rows_of
@@ -17,7 +18,7 @@ from plain import assert_same_runs
 from processes import ROOT
 
 from learners import LEARNERS
-from learners.checkpoint import load_checkpoint
+from learners.checkpoint import load_checkpoint, save_checkpoint
 from ttt_apps import evaluate, train
 from ttt_envs.core.files import write_json
 from ttt_eval.reports import runs as run_report
@@ -248,6 +249,40 @@ def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tm
     assert_same_runs(finished, good)
     (begun / "checkpoint.npz").unlink()
     assert "it has no checkpoint yet" in error_of(capsys, evaluate.main, "report", begun)
+
+
+@pytest.mark.parametrize(
+    ("part", "array", "value"),
+    [("training", "decisions.action", 77), ("training", "board.symmetry", -2), ("learner", "table.values", np.nan)],
+)
+def test_arrays_out_of_range_are_refused_by_file_and_name(part, array, value, finished, tmp_path, capsys):
+    run = without(finished, tmp_path / "run")
+    parts = load_checkpoint(run)
+    parts[part][array][:1] = value
+    save_checkpoint(run, **parts)
+    message = error_of(capsys, train.main, "--resume", run, "--games=80")
+    assert f"{run / CHECKPOINT}: " in message
+    assert f" needs {array} as numbers from " in message
+    if part == "learner":
+        assert f"{run / CHECKPOINT}: " in error_of(capsys, evaluate.main, "exploitability", f"run:{run}")
+
+
+def test_a_negative_seed_of_a_file_is_refused(finished, tmp_path, capsys):
+    run = without(finished, tmp_path / "run")
+    write_json(run / "config.json", {**json.loads((run / "config.json").read_text()), "seed": -1})
+    assert "Expected `int` >= 0 - at `$.seed`" in error_of(capsys, train.main, "--resume", run, "--games=80")
+
+
+def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(tmp_path, capsys):
+    """Its 2 ** 14 slots take 2.6 of 3 MiB; twice as many would not fit."""
+    run = tmp_path / "run"
+    words = ("--opponent=self", "--symmetries=none", "--memory=0.0029", "--batch=16", "--exact-every=0", "--no-report")
+    train.main([*words, "--games=20000", "--out", str(run)])
+    assert len(load_checkpoint(run)["learner"]["table.keys"]) > 6_000
+    train.main(["--resume", str(run), "--games=20100"])
+    evaluate.main(["exploitability", f"run:{run}"])
+    small = ("--memory=1e-7", "--games=100", "--out", tmp_path / "small")
+    assert "may take 0.000102 MiB: give more with memory=" in error_of(capsys, train.main, *small)
 
 
 @pytest.mark.needs("torch", "stable_baselines3")
