@@ -16,7 +16,7 @@ import numpy as np
 
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Stored
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
-from ttt_envs.core.packages import avoid_triton_crash, install_command
+from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.game.phantom import AnyGame
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
@@ -201,7 +201,8 @@ def import_tensorflow(learner: str) -> Any:
     """
     avoid_triton_crash()
     try:
-        import tensorflow as tf
+        with hide_native_log():
+            import tensorflow as tf
     except ImportError as problem:
         raise ValueError(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
     threads = tf.config.threading

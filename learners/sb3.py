@@ -29,7 +29,7 @@ from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.packages import avoid_triton_crash, install_command
+from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.envs.config import SELF, SeatChoice, Symmetry, game_keywords
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
@@ -73,7 +73,8 @@ def load_algorithm(owner: str, path: str) -> Any:
     try:
         import torch  # noqa: F401  # before TensorFlow, which Stable-Baselines3 imports if it is installed
 
-        return load_object(path)
+        with hide_native_log():
+            return load_object(path)
     except (ImportError, ValueError) as problem:
         raise ValueError(f"{owner} needs Stable-Baselines3 ({problem}): {install_command('sb3')}") from None
 

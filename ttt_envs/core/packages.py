@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -90,3 +91,27 @@ def avoid_triton_crash() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if importlib.util.find_spec("tensorflow") is not None:
         sys.modules.setdefault("triton", None)  # type: ignore[arg-type]  # an import of it raises ImportError
+
+
+@contextmanager
+def hide_native_log() -> Iterator[None]:
+    """Discard what is written to the standard error within this context, unless it raises.
+
+    TensorFlow's libraries report the processor and missing GPUs there while they are imported, whatever is set.
+    """
+    try:
+        stderr = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(stderr, log.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
