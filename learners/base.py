@@ -10,7 +10,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.checks import name_place
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, int64, kernel
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
 
@@ -285,6 +285,11 @@ def _misfit(owner: str, name: str, expected: str, actual: str) -> ValueError:
     """Return the error of an array that does not fit."""
     needs = f"{owner} needs {name} as {expected}, but there is {actual}"
     return ValueError(f"{needs}: these are another game's or learner's, or damaged")
+
+
+def discounts(over: Any, seat: Any, mover: Any) -> Float32Array:
+    """Return :attr:`Transition.discount` float32[B] of moves by the players ``seat`` after which ``mover`` is next."""
+    return np.where(over, 0, np.where(np.equal(seat, mover), 1, -1)).astype(np.float32)
 
 
 def concatenate(parts: list[Batch]) -> Batch:

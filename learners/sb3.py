@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta
 
 from baselines.softmax_table import softmax
-from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy
+from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy, discounts
 from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate
 from learners.mlp import Activation, Dense, forward, net_specs, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
@@ -286,7 +286,7 @@ class SB3Training(TrainingLoop):
         env._seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()  # not model's
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         model._update_current_progress_remaining = self._update_remaining  # by games, not by positions
-        self._mover, self.discount = np.zeros(self.batch, np.int64), np.ones(self.batch, np.float32)
+        self.discount = np.ones(self.batch, np.float32)
         if self._self_play:
             sign_buffer(self, getattr(model, "rollout_buffer", None) or model.replay_buffer)
         self._store()
@@ -314,8 +314,7 @@ class SB3Training(TrainingLoop):
         if self._self_play:
             mover, seat = (np.array([info[name] for info in step["infos"]]) for name in ("mover", "seat"))
             rewards = np.where(seat == 1, -rewards, rewards)
-            self.discount = np.where(over, 0, np.where(mover != self._mover, -1, 1)).astype(np.float32)
-            self._mover = np.where(over, 0, mover)  # player_0 begins the next game
+            self.discount = discounts(over, seat, mover)
         self.done.count(rewards[over])
         return True
 

@@ -2,6 +2,7 @@
 
 import random
 import sys
+from functools import partial
 
 import numpy as np
 import plain
@@ -134,8 +135,16 @@ def test_divergence_is_reported():
 # Self-play
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, 0.4])
-def test_discounts_in_self_play_give_the_next_mover(skip_chance):
+ONE_STONE = [
+    f"{text[:3]}/{text[3:6]}/{text[6:]} x" for text in ("." * cell + "o" + "." * (8 - cell) for cell in range(9))
+]
+
+
+@pytest.mark.parametrize(("skip_chance", "openings"), [(0.0, None), (0.4, None), (0.0, ONE_STONE)])
+def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monkeypatch):
+    from ttt_envs import sb3
+
+    monkeypatch.setattr(sb3, "make_vec_env", partial(sb3.make_vec_env, openings=openings))
     training = CONFIGS["sb3-maskable-ppo"].training(
         Game(skip_chance=skip_chance), 60, batch=16, seed=1, opponent="self"
     )
@@ -157,7 +166,7 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance):
     done = training.run()
     assert signs == ({0, 1, -1} if skip_chance else {0, -1})
     assert done.games == done.wins + done.draws + done.losses > 50
-    assert done.wins > done.losses  # player_0, who moves first
+    assert done.wins > done.losses  # player_0, who has the first stone
 
 
 class Fixed:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 
+from learners.base import discounts
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
@@ -176,7 +177,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.checkpoints: list[int] = []
         self.budget: int | None = None
         self.store: Callable[[int], None] = lambda steps: None
-        self._hides_masks, self._mover = task.hides_masks, 0
+        self._hides_masks = task.hides_masks
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; ``seed`` is ignored.
@@ -187,7 +188,6 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if options:
             raise ValueError("an agent has no options of reset: the task determines how episodes begin")
         observation, info = self.env.reset()
-        self._mover = info["mover"]
         return observation, self._with_mask(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -201,9 +201,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise BudgetSpent(f"all {self.budget:,} steps are taken")
         self.steps += 1
         observation, reward, terminated, truncated, info = self.env.step(action)
-        over = terminated or truncated
-        self.discount = np.array([0 if over else 1 if info["mover"] == self._mover else -1], np.float32)
-        self._mover = info["mover"]
+        self.discount = discounts([terminated or truncated], info["seat"], info["mover"])
         return observation, reward, terminated, truncated, self._with_mask(info)
 
     def store_due(self, *, at_end: bool = False) -> None:
