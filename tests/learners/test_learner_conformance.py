@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from functools import cache
+from itertools import product
 
 import numpy as np
 import plain
@@ -62,11 +63,6 @@ class Maker:
         return learner
 
 
-@pytest.fixture(params=[0.0, 0.25], ids=["", "skip"])
-def game(request):
-    return Game(skip_chance=request.param)
-
-
 @pytest.fixture(scope="module", params=CASES)
 def make(request):
     return Maker(*request.param)
@@ -110,7 +106,7 @@ def assert_same(a, b):
 )
 def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
     if not {*game.variants} <= {*make.config.variants}:
-        return  # it refuses this game, as test_conformance.py tests
+        pytest.skip("the learner refuses this game, as test_conformance.py tests")
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     frozen = Boards(*(array.copy() for array in boards))
@@ -152,20 +148,31 @@ def test_the_seed_decides(make):
         assert_same(first, other)
 
 
-@pytest.mark.parametrize("opponent", ["random", "self"])
-@pytest.mark.parametrize("phantom", [None, "classic", "abrupt"])
-def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, phantom, opponent):
+def lockstep_cases():
+    """Learners, skip chances, kinds of phantom games and opponents that fit together, see test_settings.py."""
+    for case, skip_chance, phantom, opponent in product(
+        CASES, (0.0, 0.25), (None, "classic", "abrupt"), ("random", "self")
+    ):
+        name, settings = case.values[0]
+        is_negamax, has_afterstates = settings.get("backup") == "negamax", settings.get("values") == "afterstate"
+        if is_negamax and (opponent == "random" or phantom):
+            continue
+        if phantom and (has_afterstates or skip_chance == 0):
+            continue
+        if name == "q-net" and (opponent, phantom, skip_chance) != ("self", None, 0.25):
+            continue  # the loops are those of tables, which take a hundredth of the time
+        label = f"{case.id}-{skip_chance}-{phantom}-{opponent}"
+        yield pytest.param(*case.values, skip_chance, phantom, opponent, marks=case.marks, id=label)
+
+
+@pytest.mark.parametrize(("make", "skip_chance", "phantom", "opponent"), [*lockstep_cases()], indirect=["make"])
+def test_lockstep_and_pettingzoo_train_the_same_learner(make, skip_chance, phantom, opponent):
     """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
-    negamax = getattr(make.config, "backup", "") == "negamax"
-    afterstates = getattr(make.config, "values", "") == "afterstate"
-    if (negamax and (opponent == "random" or phantom)) or (phantom and (afterstates or game.skip_chance == 0)):
-        return  # refused, as test_settings.py tests, or the same as with skips
-    if make.name == "q-net" and (opponent, phantom, game.skip_chance) != ("self", None, 0.25):
-        return  # the loops are those of tables, which take a hundredth of the time
+    game = Game(skip_chance=skip_chance)
     variant = game if phantom is None else PhantomGame(game, phantom)
     lockstep, seated = make(variant), make(variant)
     played = Trainer(lockstep, opponent, 24, batch=1, seed=7).run()
-    env = mnk_v0.env(skip_chance=game.skip_chance, phantom=phantom)
+    env = mnk_v0.env(skip_chance=skip_chance, phantom=phantom)
     assert played == train_in(env, seated, opponent, 24, seed=7)
     assert played.games == 24
     assert_same(lockstep, seated)

@@ -233,7 +233,3 @@ def test_errors_of_sequential_tests_and_estimates_after_them(elo, shape, matches
 
 def corrected(pairs):
     return Score.from_pentanomial([0, 0, pairs.num, 0, 0], pairs)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Commands

@@ -197,11 +197,3 @@ def test_match_has_its_exact_rates(tmp_path):
         score = play_pairs(game, "random", "random", 20_000, openings=text and str(tmp_path / "one"))
         for counts, shares in zip(score.table, (exact, exact[::-1]), strict=True):
             assert (abs(counts - shares * 20_000) <= 4 * (shares * (1 - shares) * 20_000) ** 0.5).all()
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Logs
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Variance reduction by shared skips
