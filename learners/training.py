@@ -438,7 +438,7 @@ class Trainer(TrainingLoop):
             or (in_progress & (stones == self._games.game.cells)).any()
             or (stones != arrays["board.stones"]).any()
         ):
-            raise ValueError(f"its board has no {started:,} of {self.games:,} games")
+            raise ValueError("its games contradict their numbers, results or positions")
         if self.pool is not None:
             self.pool.check(int(numbers.min(initial=started)), started)
         self._begin(np.flatnonzero(~self.live))

@@ -119,5 +119,7 @@ def test_moves_are_counted_also_after_a_resumption():
     trainings[1].state = trainings[0].state
     trainings[1].run()
     assert [training.steps for training in trainings] == [4, 6]
-    with pytest.raises(ValueError, match="arrays of the state of a training are damaged"):
-        trainings[0].state = {**trainings[0].state, "pool.0.rng": np.zeros(1)}
+    with pytest.raises(
+        ValueError, match="arrays of the state of a training are damaged: its games contradict"
+    ):
+        trainings[0].state = {**trainings[0].state, "live": np.ones(2, np.bool_)}
