@@ -6,6 +6,7 @@ A type says which values are admissible, by ``Literal`` or by the limits of msgs
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 import typing
 from collections.abc import Mapping
@@ -71,7 +72,7 @@ class LearnerConfig:
     """Whether it learns from games of ``opponent`` only."""
     loop: ClassVar[str] = ""
     """"module:Class" of its own :class:`~learners.training.TrainingLoop`, called with the learner, the number of games
-    and the keywords of :meth:`training`; "" for :class:`~learners.training.Trainer`."""
+    and those keywords of :meth:`training` that it names; "" for :class:`~learners.training.Trainer`."""
     resumes: ClassVar[bool] = True
     """Whether a stopped training continues, and a finished one to more games; else it starts again."""
     plays_games: ClassVar[bool] = True
@@ -145,7 +146,10 @@ class LearnerConfig:
             if is_pool:
                 raise ValueError(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
             options = {"batch": batch, "seed": seed, "opponent": opponent, "seat": seat, "cluster": cluster}
-            return cast("TrainingLoop", load_object(self.loop)(build(), games, **options))
+            loop = load_object(self.loop)
+            names = inspect.signature(loop).parameters
+            named = {name: value for name, value in options.items() if name in names}
+            return cast("TrainingLoop", loop(build(), games, **named))
         players: Any = opponent
         if is_pool:
             players = make_policy(f"{Pool.__module__}:Pool{opponent[len(POOL) :]}", game)

@@ -148,7 +148,7 @@ class ExactTraining(TrainingLoop):
     learner: ExactPG
     stored = ("counts", "totals", "q_tm1", "reference")
 
-    def __init__(self, learner: ExactPG, games: int, *, batch: int, opponent: str, seat: str, **_: Any) -> None:
+    def __init__(self, learner: ExactPG, games: int, *, batch: int, opponent: str, seat: str) -> None:
         super().__init__(learner, games, batch)
         game, boards, method = learner.game, learner.graph.boards, learner.config.method
         if isinstance(game, PhantomGame) and method == "fictitious-play":
@@ -195,7 +195,9 @@ class ExactTraining(TrainingLoop):
         change = getattr(self, f"_{config.method.replace('-', '_')}")(p, exact, h)
         logits = log_softmax(np.where(self.updated[:, None], x + change, x), legal)
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
-            raise ValueError(f"{config.name} has diverged after {number} updates: choose a learning_rate below {h:g}")
+            is_damped = config.method in ("magnetic-mirror-descent", "r-nad") and config.temperature > 1
+            remedy = "temperature of at most 1" if is_damped else f"learning_rate below {min(h, 10):g}"
+            raise ValueError(f"{config.name} has diverged after {number} updates: choose a {remedy}")
         learner.logits = logits
         wins = min(round(float(self.totals[0])), number + 1)
         losses = min(round(float(self.totals[2])), number + 1 - wins)

@@ -360,4 +360,4 @@ class TFNet(Stored):
         """Raise ValueError unless all numbers are finite, and not so large that the net's outputs may overflow."""
         if not all((np.abs(array) < MAX_NUMBER).all() for array in numbers):
             state = f"{self._learner} has diverged after {self.updates:,} updates"
-            raise ValueError(f"{state}: choose a learning_rate below {self._rate[0]:g}")
+            raise ValueError(f"{state}: choose a learning_rate below {min(self._rate[0], 0.1):g}")

@@ -13,6 +13,7 @@ from msgspec import Meta
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored, Transition
 from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
+from learners.training import check_memory
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
@@ -96,12 +97,13 @@ class QNet(EpsilonGreedyLearner):
         super().__init__(config, game, config.backup)
         self._permutations = symmetries(game, config.symmetries)
         self._inverses = inverse(self._permutations)
+        width = 2 * game.cells + 3
+        check_memory(4 * width * config.buffer_size, f"buffer_size={config.buffer_size:,}")
         initial, draws = rng.spawn(2)
         shapes = layer_shapes((2 * game.cells, config.hidden, game.cells)).items()
         weights = glorot(dict(sorted(shapes, key=lambda shape: -len(shape[1]))), initial)  # biases draw last
         rates = config.learning_rate, config.learning_rate_decay
         self.net = net = TFNet(config.name, weights, ACTIVATIONS, *rates, config.optimizer)
-        width = 2 * game.cells + 3
         self._q = net.compile(lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8"))
         self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
         self.replay = ReplayBuffer(config.buffer_size, width, draws) if config.buffer_size else None

@@ -23,7 +23,14 @@ from baselines.softmax_table import softmax
 from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy, discounts
 from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate
 from learners.mlp import Activation, Dense, forward, net_specs, planes
-from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, TrainingLoop, check_opposite_values, make_seeds
+from learners.training import (
+    SPAWN_EXPLORATION,
+    SPAWN_INITIAL,
+    TrainingLoop,
+    check_memory,
+    check_opposite_values,
+    make_seeds,
+)
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
@@ -259,13 +266,13 @@ class SB3Training(TrainingLoop):
     learner: SB3Net
     continues_log = False
 
-    def __init__(
-        self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice, **_: Any
-    ) -> None:
+    def __init__(self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice) -> None:
         super().__init__(learner, games, batch)
         config, self._self_play = learner.config, opponent == SELF
         if self._self_play:
-            check_opposite_values(learner.game)
+            check_opposite_values(learner.game, "choose a policy as opponent")
+        buffer_size = getattr(config, "buffer_size", 0)
+        check_memory((4 * learner.game.cells + 20) * buffer_size, f"buffer_size={buffer_size:,}")  # as in its buffer
         algorithm = load_algorithm(config.name, config.algorithm)
         from stable_baselines3.common.logger import Logger
 

@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import psutil
 
 from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Stored, Transition, with_prefix
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
@@ -493,17 +494,25 @@ def check_counts(games: int, batch: int) -> None:
         raise ValueError(f"batch={batch} leaves nothing to play: choose 1 or more games side by side")
 
 
+def check_memory(size: int, cause: str) -> None:
+    """Raise ValueError if a setting, the ``cause``, takes more bytes than are free."""
+    free = int(psutil.virtual_memory().available)
+    if size > free:
+        needs = f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free / 2**30:,.3g} GiB are free"
+        raise ValueError(f"{needs}: choose a lower number")
+
+
 def check_backup(learner: Learner, self_play: bool) -> None:
     """Raise ValueError if a learner that learns from every ply does not play both seats, or cannot see the next ply."""
     if learner.backup == "negamax":
-        check_opposite_values(learner.game)
+        check_opposite_values(learner.game, 'choose backup="agent", or a policy as opponent')
         if not self_play:
             rule = 'backup="negamax" learns from every ply, which only self-play shows'
             raise ValueError(f'{rule}: choose self-play, or backup="agent" against another opponent')
 
 
-def check_opposite_values(game: AnyGame) -> None:
+def check_opposite_values(game: AnyGame, remedy: str) -> None:
     """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
     if isinstance(game, PhantomGame):
         why = f"learning from every ply needs opposite values, and the players of {game} see different boards"
-        raise ValueError(f'{why}: choose backup="agent", or a policy as opponent')
+        raise ValueError(f"{why}: {remedy}")

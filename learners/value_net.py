@@ -199,7 +199,7 @@ class Imitation(TrainingLoop):
     stored = ("counts", "examples")
     measured_at_end, continues_log = True, False
 
-    def __init__(self, learner: ValueNet, games: int, *, seed: int, cluster: str = "", **_: Any) -> None:
+    def __init__(self, learner: ValueNet, games: int, *, seed: int, cluster: str = "") -> None:
         super().__init__(learner, games, 1)
         config, self._seed, self._workers = learner.config, seed, cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder

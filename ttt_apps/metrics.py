@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from ttt_envs.core.files import open_to_write
+from ttt_envs.core.files import open_to_write, rewrite
 from ttt_eval.metrics import COUNTS
 from ttt_eval.run_files import RunDirectory
 
@@ -68,8 +68,8 @@ def open_log(run: RunDirectory, size: int = 0, *, done: int = 0) -> Iterator[Run
     Raises:
         ValueError: a link in place of a file, or one that is damaged.
     """
+    rewrite(run.metrics, size)
     with open_to_write(run.metrics) as file:
-        file.truncate(max(0, min(size, file.seek(0, os.SEEK_END))))
         file.seek(0, os.SEEK_END)
         rows = run.read_metrics()
         if not all(row.keys() >= {*COUNTS} for row in rows):
@@ -94,8 +94,8 @@ def _open_events(path: Path) -> Iterator[Callable[[int, Mapping[str, float]], No
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.record_writer import RecordWriter
 
+    rewrite(path)
     with open_to_write(path) as file:
-        file.truncate(0)
         records = RecordWriter(file)
 
         def write(step: int, scalars: Mapping[str, float]) -> None:

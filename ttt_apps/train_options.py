@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from learners import LEARNERS
 from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.training import POOL, check_counts
 from ttt_apps import cli
@@ -133,6 +134,7 @@ def parse_options(words: Sequence[str], prog: str, *, flags: bool = True) -> tup
         load_learner(words[0])  # names the nearest one, or all
         raise cli.UsageError(f"{words[0]!r} has no option before it: write --learner {words[0]}")
     choice = choose(words, prog)
+    check_settings(words, choice.learner)
     default = default_options(
         choice.learner, choice.opponent, phantom=choice.phantom != "no", source=choice.settings == "report"
     )
@@ -180,6 +182,23 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
     for name, value in given.items():
         words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
     return parse_options(words, "train.py", flags=False)
+
+
+def check_settings(words: Sequence[str], learner: str) -> None:
+    """Raise UsageError for an option that is a setting of other learners only."""
+    options = {field.name for kind in (Options, load_learner(learner)) for field in dataclasses.fields(kind)}
+    for word in words:
+        name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+        setting = name.removeprefix("no_")
+        if not word.startswith("--") or {name, setting} & options:
+            continue
+        owners = [
+            other
+            for other in sorted(LEARNERS)
+            if setting in {field.name for field in dataclasses.fields(load_learner(other))}
+        ]
+        if owners:
+            raise cli.UsageError(f"{learner} has no {word}, which is of {', '.join(owners)}: leave it out")
 
 
 def default_options(

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.mcts import MCTSSearch, gumbel_search
+from baselines.mcts import MCTSSearch, Tree, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
 from learners.base import Arrays, ArraySpec, concatenate
 from learners.mlp import Activation, TFNet, line_states
-from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng, training_key
+from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.parallel import check_jobs, connect, map_blocks, results_in_order
@@ -210,13 +210,16 @@ class SelfPlay(TrainingLoop):
     learner: AlphaZero
     stored = ("counts", "net", "replay")
 
-    def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "", **_: Any) -> None:
+    def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "") -> None:
         super().__init__(learner, games, batch)
         self._seed, self._workers = seed, cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
         if cluster:
             connect(cluster)  # once, not in every step
         config, cells = learner.config, learner.game.cells
+        parallel = min(batch, games) if self._workers == 1 else BLOCK
+        trees = parallel * Tree.num_bytes(config.simulations + 1, 2, cells)
+        check_memory(trees, f"simulations={config.simulations:,} in {parallel:,} games at a time")
         hidden: list[Activation] = ["relu" for _ in config.layers_for(learner.game)]
         rates = config.learning_rate, config.learning_rate_decay
         self.net = TFNet(config.name, learner.weights, [*hidden, "linear"], *rates, fused_bias=True)

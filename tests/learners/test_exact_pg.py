@@ -136,6 +136,10 @@ def test_batches_and_checkpoints_change_nothing(method):
     assert (whole.logged, whole.done) == (rest.logged, rest.done)
 
 
+R_NAD = {"method": "r-nad", "temperature": 1e9}
+
+
 def test_divergence_is_reported():
-    with pytest.raises(ValueError, match="choose a learning_rate below 1e\\+12"):
-        trained(SMALL, 50, learning_rate=1e12)
+    for cause, remedy in (({"learning_rate": 1e12}, "learning_rate below 10"), (R_NAD, "temperature of at most 1")):
+        with pytest.raises(ValueError, match=f"choose a {remedy}$"):
+            trained(SMALL, 50, **cause)

@@ -60,8 +60,19 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
     ("exact-pg", {}, Game(2, 2, 2), "mcts:simulations=2", "is no function"),
     ("q-learning", {"backup": "negamax"}, PHANTOM, "self", 'choose backup="agent"'),
     ("q-learning", {"values": "afterstate"}, PHANTOM, "self", "needs to know what a move does"),
+    ("q-net", {"buffer_size": 10**12}, Game(), "self", "^buffer_size=1,000,000,000,000 takes .* choose a lower number"),
+    ("sb3-dqn", {"buffer_size": 10**12}, Game(), "self", "^buffer_size=1,000,000,000,000 takes .* choose a lower"),
+    ("alpha-zero", {"simulations": 10**9}, Game(), "self", "^simulations=1,000,000,000 in 1 games at a time takes "),
+    ("sb3-dqn", {}, PHANTOM, "self", "see different boards: choose a policy as opponent$"),
     ("q-learning", {}, Game(), "pool:every=0", "every"), ("q-learning", {}, Game(), "pool:age=3", "age"),
 ])  # fmt: skip
 def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, opponent, message):
     with pytest.raises(ValueError, match=message):
         load_object(LEARNERS[name])(**settings).training(game, 5, batch=1, seed=0, opponent=opponent)
+
+
+@pytest.mark.parametrize("name", ["alpha-zero", "exact-pg", "sb3-dqn", "value-net"])
+def test_a_misspelt_option_of_a_loop_is_refused(name):
+    loop = load_object(load_object(LEARNERS[name]).loop)
+    with pytest.raises(TypeError, match="oponent"):
+        loop(None, 5, oponent="random")

@@ -7,7 +7,7 @@ import pytest
 from learners.base import Transition
 from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
-from learners.training import Trainer
+from learners.training import Trainer, dense_first
 from ttt_envs import Game, chance_outcomes, mnk_v0
 
 
@@ -119,7 +119,10 @@ def test_moves_are_counted_also_after_a_resumption():
     trainings[1].state = trainings[0].state
     trainings[1].run()
     assert [training.steps for training in trainings] == [4, 6]
-    with pytest.raises(
-        ValueError, match="arrays of the state of a training are damaged: its games contradict"
-    ):
+    with pytest.raises(ValueError, match="arrays of the state of a training are damaged: its games contradict"):
         trainings[0].state = {**trainings[0].state, "live": np.ones(2, np.bool_)}
+
+
+def test_marks_come_a_quarter_later_but_a_fiftieth_of_all_games_at_most():
+    assert [dense_first(10_000)(games) for games in (0, 3, 4, 100, 1_000, 5_000)] == [1, 4, 5, 125, 1_200, 5_200]
+    assert dense_first(20)(16) == 17

@@ -230,6 +230,16 @@ def test_full_disk_keeps_the_last_checkpoint(finished, tmp_path, monkeypatch, ca
     assert (run / "checkpoint.npz").read_bytes() == (finished / "checkpoint.npz").read_bytes()
 
 
+def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, tmp_path):
+    run = without(finished, tmp_path / "run")
+    names = [name for name in (METRICS, EVENTS) if (run / name).exists()]
+    for name in names:
+        os.link(run / name, tmp_path / name)
+    train.main(["--resume", str(run), "--games=80"])
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (finished / name).read_bytes() != (run / name).read_bytes()
+
+
 def test_missing_and_cut_files_of_training_are_reported(finished, tmp_path, capsys):
     for name in ("metrics.jsonl", "cost.json"):
         run = without(finished, tmp_path / name, name)

@@ -175,6 +175,21 @@ def open_to_write(path: Path) -> BufferedRandom:
     return BufferedRandom(_NamedFile(path, _open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize)))
 
 
+def rewrite(path: Path, size: int = 0) -> None:
+    """Replace a regular file by a copy of its first ``size`` bytes, or make an empty one.
+
+    A hard link elsewhere keeps the old file.
+
+    Raises:
+        OSError, ValueError: as :func:`open_to_read`, :func:`write_atomically`.
+    """
+    content = b""
+    if os.path.lexists(path):
+        with open_to_read(path, sys.maxsize) as file:
+            content = file.read(max(0, size))
+    write_atomically(path, lambda file: file.write(content))
+
+
 def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Return all bytes of a regular file.
 
