@@ -169,7 +169,7 @@ def _expand_path(path: Path) -> list[Path]:
     inside = [each for folder in (path, path / "runs") if folder.is_dir() for each in sorted(folder.iterdir())]
     runs = [each for each in inside if RunDirectory(each).exists()]
     if not runs:
-        raise ValueError(f"there is no run in {path}: name run directories")
+        RunDirectory(path).read_config()  # raises, with a hint
     return runs
 
 

@@ -248,7 +248,10 @@ def usage_rows(files):
     usage = estimate_usage(Sampling("any", 0.0, 1024, 0, {}), settings, 10, False)
     for name, count in usage.items():
         yield name.replace("_", " "), number(count)
-    yield "cost", number((2 * usage["prompt_tokens"] + 3 * usage["completion_tokens"]) / 1e6)
+    yield (
+        "cost at most, in the currency of --price",
+        number((2 * usage["prompt_tokens"] + 3 * usage["completion_tokens"]) / 1e6),
+    )
 
 
 @case("book build LOG --minimum=1 --out=OUT.book", board=False)
