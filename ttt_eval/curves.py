@@ -92,6 +92,7 @@ def record(
 
     CPU seconds are those of this process without the measurements, counted from the call with ``games=0``. Without such
     a call in this process they are left out, unless the line of as many games is there already, as after a resumption.
+    They include the compilation of kernels after that call, some seconds in the first training on a machine.
 
     Args:
         path: the run directory, one for each training, such as ``curves/mine-seed0``, for ``config.json`` and
