@@ -53,9 +53,9 @@ def glorot(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> d
     return {name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def net_specs(weights: Mapping[str, Any], prefix: str = "") -> dict[str, ArraySpec]:
-    """Return the specs of the arrays of a net, with a prefix before their names."""
-    return {f"{prefix}{name}": ArraySpec.like(array, -MAX_NUMBER, MAX_NUMBER) for name, array in weights.items()}
+def net_specs(weights: Mapping[str, Any], prefix: str = "", limit: float = MAX_NUMBER) -> dict[str, ArraySpec]:
+    """Return the specs of the arrays of a net of numbers up to a limit, with a prefix before their names."""
+    return {f"{prefix}{name}": ArraySpec.like(array, -limit, limit) for name, array in weights.items()}
 
 
 def planes(obs: Int8Array, count: int = 3) -> Float32Array:
@@ -343,11 +343,7 @@ class TFNet(Stored):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
-        largest = np.finfo(np.float32).max
-        moments = {
-            name: ArraySpec.like(moment, 0 if name.startswith("square") else -largest, largest)
-            for name, moment in self._moments.items()
-        }
+        moments = net_specs(self._moments, limit=float(np.finfo(np.float32).max))
         return {**net_specs(self.weights), **moments, "updates": ArraySpec.like([self.updates], 0, MAX_COUNT)}
 
     def from_arrays(self, arrays: Arrays) -> None:

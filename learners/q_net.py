@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored, Transition
+from learners.base import MAX_COUNT, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored, Transition
 from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
 from learners.training import check_memory
@@ -112,8 +112,8 @@ class QNet(EpsilonGreedyLearner):
         """See :class:`~learners.base.Stored`."""
         specs, cells = super().array_specs(arrays), self.game.cells
         if self.replay is not None:
-            minimum = np.array([0] * 2 * cells + [0, -MAX_NUMBER, -1])
-            maximum = np.array([2] * 2 * cells + [cells - 1, MAX_NUMBER, 1])
+            stones_action_others = [2 * cells, 1, 2]
+            minimum, maximum = (np.repeat(ends, stones_action_others) for ends in ([0, 0, -1], [2, cells - 1, 1]))
             specs["replay.rows"] = ArraySpec.like(self.replay.rows, minimum, maximum)
         return specs
 

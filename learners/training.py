@@ -23,7 +23,7 @@ from ttt_envs.envs.engine import GameBatch
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.game.rules import NOT_OVER, STREAM_POOL, Outcome
+from ttt_envs.game.rules import NOT_OVER, STREAM_POOL
 
 POOL = "pool"
 """Opponent name of a learner's own earlier snapshots."""
@@ -128,8 +128,7 @@ class TrainingLoop(Stored, ABC):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
-        maximum = [MAX_COUNT, MAX_COUNT, *(min(self.games, MAX_COUNT) for _ in astuple(self.done))]
-        return {**super().array_specs(arrays), "counts": ArraySpec.like(self.counts, 0, np.array(maximum))}
+        return {**super().array_specs(arrays), "counts": ArraySpec.like(self.counts, 0, MAX_COUNT)}
 
     def run(
         self,
@@ -403,21 +402,10 @@ class Trainer(TrainingLoop):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`: the board's columns are those of one opponent, who sees no symmetries."""
-        cells, skip = self._games.game.cells, self._games.game.skip_chance
-        limits = {
+        limits = dict.fromkeys(("found", "mover", "seat", "is_over"), (0, 1)) | {
             "cells": (0, 2),
-            "found": (0, 1),
-            "mover": (0, 1),
-            "seat": (0, 1),
-            "outcome": (NOT_OVER, max(Outcome)),
-            "is_over": (0, 1),
-            "stones": (0, cells),
-            "episode": (-1, self.games - 1),
             "symmetry": (0, 0),
-            "num_illegal": (0, 0),
-            "stage": (0, 0),
-            "num_steps": (0, MAX_COUNT),
-            "skip_chance": (skip, skip),
+            "skip_chance": (self._games.game.skip_chance, self._games.game.skip_chance),
         }
         board = {f"board.{name}": ArraySpec.like(array, *limits.get(name, ())) for name, array in self.board.items()}
         return {**super().array_specs(arrays), **board}

@@ -233,12 +233,11 @@ class SelfPlay(TrainingLoop):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
-        obs, policy, value, no_results = self.replay
+        obs, policy, value, _ = self.replay
         replay = {
             "replay.obs": ArraySpec.like(obs, 0, 2, length="positions"),
             "replay.policy": ArraySpec.like(policy, 0, 1, length="positions"),
             "replay.value": ArraySpec.like(value, -1, 1, length="positions"),
-            "replay.results": ArraySpec.like(no_results),
         }
         return {**super().array_specs(arrays), **replay}
 
