@@ -1,4 +1,4 @@
-"""AlphaZero with chance nodes: learning curves, measured exactly, beside q-learning and q-net."""
+"""AlphaZero with chance nodes, measured exactly: beside q-learning and q-net, and without each of its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from learners.base import Checkpointable
 from learners.checkpoint import build_config, new_config, save_checkpoint
 from learners.training import TrainingLoop
 from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
-from studies.verdicts import is_smaller
+from studies.verdicts import holds_for_all, is_smaller
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
@@ -54,12 +54,12 @@ GAMES: Mapping[Game, tuple[int, int, int]] = {
 LARGE: Mapping[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"buffer_size": 150_000}}
 """Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
 GOALS = (
-    ("plays perfectly from 5 CPU seconds on", Game(), ROUNDING, 5.0),
-    (f"is below {NEAR} at the end", SKIPS, NEAR, np.inf),
-    ("plays perfectly from 60 CPU seconds on", FOUR, ROUNDING, 60.0),
-    ("is below 0.02 from 600 CPU seconds on", FOUR_SKIPS, 0.02, 600.0),
+    ("plays perfectly at the end", Game(), ROUNDING),
+    (f"is below {NEAR} at the end", SKIPS, NEAR),
+    ("plays perfectly at the end", FOUR, ROUNDING),
+    ("is below 0.02 at the end", FOUR_SKIPS, 0.02),
 )
-"""Goals of the net alone: words, game, exploitability, CPU seconds after which it holds."""
+"""Goals of the net alone: words, game, exploitability."""
 AXIS = (-5e-5, 1.2)
 """Ends of the axis of exploitability, a little beyond 0 and 1."""
 SYMBOLS = "Thin lines are seeds, thick lines with marks their medians."
@@ -153,37 +153,33 @@ def cpu_numbers(seconds: Sequence[float]) -> dict[str, Any]:
     return {**runs, "after CPU s": median_and_range(finite)} if finite else runs
 
 
-Curves = dict[tuple[Game, str], list[TrainingCurve]]
-"""The curves of all seeds, by game and learner."""
+Curves = dict[Game, dict[str, list[TrainingCurve]]]
+"""The curves of all seeds, by game, and by learner or variant; the others are compared with the first of their game."""
 
 
-class Learning(Study):
-    """The net plays alone, and at the end with its search of 32 simulations. All learners train by self-play with their
-    default settings, five seeds. On 4 x 4 with skips q-learning has room for a larger table, and the replay buffer of
-    alpha-zero holds 150,000 positions. CPU seconds are those of the training steps, user and system, in one process,
-    without imports, compilation and measurements. Exploitability is exact. For good means at a mark and at every later
-    one; if its time is that of the whole training, it is the last mark alone. Numbers of several runs are the median
-    (and the range). Runs are sooner or better than those of the net on their board if the exact rank test says so at
-    5%, else undecided. Goals are statements on the seeds trained.
+class TrainingStudy(Study):
+    """CPU seconds are those of the training steps, user and system, in one process, without imports, compilation and
+    measurements. Exploitability is exact. For good means at a mark and at every later one; if its time is that of the
+    whole training, it is the last mark alone. Numbers of several runs are the median (and the range). Runs are sooner
+    or better than those of the first row of their board if the exact rank test says so at 5%, else undecided.
     """
 
-    title = "AlphaZero with chance nodes: learning curves"
     left_out = "all seeds but one, most games, and all boards but 3 x 3 with a skip chance of .25"
 
+    def trainings(self) -> list[dict[str, Any]]:
+        """Return the trainings without their seeds, on each board those first with which the others are compared."""
+        raise NotImplementedError
+
+    def report(self, rows: Sequence[Row], curves: Curves) -> Report:
+        """Return the report of these rows and curves."""
+        raise NotImplementedError
+
     def units(self, quick: bool) -> list[Unit]:
-        """Return the trainings of three learners on all boards, seeds in the outer loop."""
-        trainings = [
-            training_unit(learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {}))
-            | {"search": learner == NAME and game != FOUR_SKIPS}
-            for game, numbers in GAMES.items()
-            if game == SKIPS or not quick
-            for learner, games in zip(LEARNERS, numbers, strict=True)
-        ]
+        """Return the trainings, seeds in the outer loop."""
         if quick:
-            return [
-                {**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0} for run in trainings
-            ]
-        return [{**run, "seed": seed} for seed in range(SEEDS) for run in trainings]
+            short = [run for run in self.trainings() if run["game"] == SKIPS.to_dict()]
+            return [{**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0} for run in short]
+        return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Train, with exact measurements at the marks of a unit, and with the net's search at the end if it says so.
@@ -211,35 +207,67 @@ class Learning(Study):
         return {**curve, "searched": searched}
 
     def analyse(self, results: Results) -> Report:
-        """Report cost and strength of all trainings, their curves, and the goals."""
+        """Report cost and strength of all trainings."""
         curves: Curves = {}
         for unit, result in results:
-            key = Game.from_dict(unit["game"]), unit["learner"]
-            curves.setdefault(key, []).append(TrainingCurve.from_result(result))
+            runs = curves.setdefault(Game.from_dict(unit["game"]), {})
+            runs.setdefault(unit.get("variant", unit["learner"]), []).append(TrainingCurve.from_result(result))
         rows = []
-        for (game, learner), runs in curves.items():
-            cost = {"games": int(runs[0].games[-1]), "CPU s": median_and_range([run.cpu_s[-1] for run in runs])}
-            cost[f"below {NEAR} for good"] = cpu_numbers([run.reach()[1] for run in runs])
-            ends = [run.end for run in runs]
-            perfect = f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
-            strength: dict[str, Any] = {"exploitability": median_and_range(ends), "0 in": perfect}
-            if searched := [run.searched for run in runs if run.searched is not None]:
-                strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
-            if learner != NAME:
-                net = curves[game, NAME]
-                strength["sooner"] = is_smaller([run.reach()[1] for run in runs], [run.reach()[1] for run in net])
-                strength["better"] = is_smaller(ends, [run.end for run in net])
-            rows.append(Row(f"{game_name(game)}: {learner}", None, cost, strength))
+        for game, by_name in curves.items():
+            first = next(iter(by_name.values()))
+            for name, runs in by_name.items():
+                cost = {"games": int(runs[0].games[-1]), "CPU s": median_and_range([run.cpu_s[-1] for run in runs])}
+                cost[f"below {NEAR} for good"] = cpu_numbers([run.reach()[1] for run in runs])
+                ends = [run.end for run in runs]
+                perfect = f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
+                strength: dict[str, Any] = {"exploitability": median_and_range(ends), "0 in": perfect}
+                if searched := [run.searched for run in runs if run.searched is not None]:
+                    strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
+                if runs is not first:
+                    strength["sooner"] = is_sooner(runs, first)
+                    strength["better"] = is_smaller(ends, [run.end for run in first])
+                rows.append(Row(f"{game_name(game)}: {name}", None, cost, strength))
+        return self.report(rows, curves)
+
+
+def is_sooner(runs: Sequence[TrainingCurve], others: Sequence[TrainingCurve]) -> bool | None:
+    """Return whether runs are near perfect for good after less CPU time than others."""
+    return is_smaller([run.reach()[1] for run in runs], [run.reach()[1] for run in others])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# AlphaZero beside q-learning and q-net
+
+
+class Learning(TrainingStudy):
+    """The net plays alone, and at the end with its search of 32 simulations. All learners train by self-play with their
+    default settings, five seeds. On 4 x 4 with skips q-learning has room for a larger table, and the replay buffer of
+    alpha-zero holds 150,000 positions. Goals are statements on the seeds trained.
+    """
+
+    title = "AlphaZero with chance nodes: learning curves"
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """Return the trainings of three learners on all boards."""
+        return [
+            training_unit(learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {}))
+            | {"search": learner == NAME and game != FOUR_SKIPS}
+            for game, numbers in GAMES.items()
+            for learner, games in zip(LEARNERS, numbers, strict=True)
+        ]
+
+    def report(self, rows: Sequence[Row], curves: Curves) -> Report:
+        """Return the report with the goals, and the curves by CPU time and by games."""
         claims = []
-        for words, game, bound, cpu_s in GOALS:
-            seconds = [run.reach(bound)[1] for run in curves.get((game, NAME), ())]
-            holds = len(seconds) == SEEDS and all(second <= cpu_s and np.isfinite(second) for second in seconds)
+        for words, game, bound in GOALS:
+            seconds = [run.reach(bound)[1] for run in curves.get(game, {}).get(NAME, ())]
+            holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
             claims.append(Claim(f"{game_name(game)}: the net {words}, with every seed", holds, cpu_numbers(seconds)))
         figures = {
             f"alpha-zero-{name}": Figure(
                 f"How {much} until AlphaZero plays perfectly, and the others?",
                 SYMBOLS,
-                [curve_panel(curves, game, by) for game in dict.fromkeys(game for game, _ in curves)],
+                [curve_panel(curves, game, by) for game in curves],
                 3,
             )
             for name, much, by in (("cpu", "much CPU time", "cpu_s"), ("games", "many games", "games"))
@@ -251,9 +279,84 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
     """Return a panel with every training of a game as a thin line, and the medians at the marks as a thick one."""
     series = []
     for index, learner in enumerate(LEARNERS):
-        runs = curves[game, learner]
+        runs = curves[game][learner]
         series += [Series("", getattr(run, by), run.exploitability, "-", index, 0.9) for run in runs]
         x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
         series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
     axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
     return Panel(series, axis, "exploitability, exact", game_name(game), scales=("log", "symlog"), limits=AXIS)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ablation: each part removed, or set otherwise, with all else as by default
+
+DEFAULT = "as by default"
+PARTS = {
+    "PUCT": "the Gumbel search",
+    "cells alone": "line inputs of the network",
+    "no symmetries": "symmetries",
+    "no random moves": "random moves",
+    "no chance nodes": "chance nodes",
+    "trace 0": "TD(lambda) value targets",
+}
+"""Parts that are claimed to be useful, by the variant without them."""
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    DEFAULT: {},
+    "PUCT": {"search": "puct"},
+    "cells alone": {"lines": False},
+    "no symmetries": {"symmetries": "none"},
+    "no random moves": {"opening": 0, "epsilon": 0.0},
+    "no chance nodes": {"chance_nodes": False},
+    "trace 0": {"td_lambda": 0.0},
+    "trace 0.5": {"td_lambda": 0.5},
+    "trace 1": {"td_lambda": 1.0},
+    **{f"{number} simulations": {"simulations": number} for number in (8, 16, 64)},
+}
+"""Changed settings of each variant."""
+ABLATION_GAMES = 8_192
+
+
+class Ablation(TrainingStudy):
+    """Each part of alpha-zero is removed, or set otherwise, with all else as by default, five seeds. A claim is that
+    runs with the part are sooner on every board.
+    """
+
+    title = "AlphaZero with chance nodes, without its parts"
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """Return the trainings of all variants; on 4 x 4, where they take longest, of the default and those claimed."""
+        return [
+            {**training_unit(NAME, game, ABLATION_GAMES, **changes), "variant": variant}
+            for game in (Game(), SKIPS, FOUR)
+            for variant, changes in VARIANTS.items()
+            if game.skip_chance > 0 or variant != "no chance nodes"
+            if game.cells == Game().cells or variant in (DEFAULT, *PARTS)
+        ]
+
+    def report(self, rows: Sequence[Row], curves: Curves) -> Report:
+        """Return the report with the claims, and the CPU seconds to near-perfect play."""
+        claims = []
+        for variant, part in PARTS.items():
+            boards = {game: runs for game, runs in curves.items() if variant in runs}
+            verdicts = {game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()}
+            numbers = {
+                game_name(game): {
+                    "with": cpu_numbers([run.reach()[1] for run in runs[DEFAULT]]),
+                    "without": cpu_numbers([run.reach()[1] for run in runs[variant]]),
+                    "sooner": verdicts[game],
+                }
+                for game, runs in boards.items()
+            }
+            words = f"with {part} play is below {NEAR} for good after less CPU"
+            claims.append(Claim(words, holds_for_all(verdicts.values()), numbers))
+        panels = []
+        for game, by_variant in curves.items():
+            seconds = [[run.reach()[1] for run in runs] for runs in by_variant.values()]
+            finite = {place: [second for second in own if np.isfinite(second)] for place, own in enumerate(seconds)}
+            times = {place: median_and_range(own) for place, own in finite.items() if own}
+            series = Series("", times, times.values(), "o")
+            axis = f"CPU s, below {NEAR} for good"
+            panels.append(Panel([series], axis, "", game_name(game), places=list(by_variant), limits=(0, None)))
+        symbols = "Circles are medians, bars the range of the runs that get there; other runs never do."
+        figure = Figure("Which parts of AlphaZero make it learn fast?", symbols, panels)
+        return Report(rows, claims, {"alpha-zero-ablation": figure}, "measured")

@@ -159,7 +159,8 @@ def _net_claims(nets: Mapping[int, EntryResult]) -> list[Claim]:
     small = [net for net in nets.values() if net.entry.size == 3]
     draws = [interval_from_seeds(net.rates[FIRST, :, 1].tolist(), bounds=(0.0, 1.0)) for net in small]
     holds = holds_for_all(is_within(share, *ABOUT_A_FIFTH) for share in draws)
-    claims.append(Claim("3 x 3: about a fifth of the games is drawn", holds, {"draws by net": draws}))
+    numbers = {"draws by net": draws, "read as": ABOUT_A_FIFTH}
+    claims.append(Claim("3 x 3: about a fifth of the games is drawn", holds, numbers))
     for words, before, better in (
         ("Song, 6 x 6: 300 steps are a significant improvement on 100", 3, 4),
         ("Song, 7 x 7: 1,000 steps perform a little worse than 500, probably for overfitting", 6, 5),

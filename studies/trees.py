@@ -386,6 +386,7 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     wins = {result.board.name: result.rates[0] for result in boards}
     advantages = {result.board.name: first_move_advantage(result.trees[""]) for result in boards}
     matches = Interval(*(share**GAMES for share in seven.rates[0]))
+    perfect_matches = {f"matches of {GAMES} games, all won": matches, "read as": "most matches"}
     won = seven.won
     total = max(1, int(won.sum()))
     short = wilson(float(won[: PUBLISHED_LENGTH + 1].sum() / total), total)
@@ -402,7 +403,7 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
         "first move": (is_above(advantages.values()), {"wins less losses of the first player": advantages}),
         "nodes": (all(result.nodes["none"] == tree_size(result.board) for result in boards), nodes),
-        "all won": (is_above([matches], MAJORITY), {"wins": seven.rates[0], "matches won, read as: most": matches}),
+        "all won": (is_above([matches], MAJORITY), {**perfect_matches, "wins": seven.rates[0]}),
         "turns": (is_above([short], MAJORITY), {"share of its wins": short, "median": seven.length}),
         "close on 9 x 9": _same_result(nine, seven),
         "close on 13 x 13": _same_result(thirteen, seven),

@@ -1,5 +1,6 @@
 """All studies: a page from the smallest form, and numbers known without us."""
 
+import csv
 import json
 import re
 
@@ -8,17 +9,17 @@ import pytest
 from commands import json_of, text_of
 from documents import ROOT
 
-from studies import STUDIES, alpha_zero, estimators, imitation, learners, noise, svd, trees
+from studies import STUDIES, alpha_zero, compression, estimators, imitation, learners, noise, svd, trees
 from ttt_apps import evaluate
-from ttt_apps.sweep import sweep_units
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
 from ttt_eval.benchmark.scores import score_submission
+from ttt_eval.exact import exploitability, match_outcome
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import wilson
-from ttt_eval.sweep import read_sweep
 
+DOCUMENTED = ROOT / "docs" / "studies"
 SUBMITTED = noise.SUBMISSIONS / "q-learning.npz"
 IN_A_MOMENT = ("slides-tables", "tree-random")
 
@@ -44,11 +45,32 @@ def test_quick_form(name, tmp_path, capsys, monkeypatch):
     assert sorted(pictures) == sorted(path.name for path in tmp_path.glob("*.png"))
     assert pictures or name == "svd-table1"
     questions = re.findall(r"^\*\*(.*)\*\*$", page, re.M)
-    documented = "\n".join(path.read_text() for path in (ROOT / "docs" / "studies").glob("*.md"))
+    documented = "\n".join(path.read_text() for path in DOCUMENTED.glob("*.md"))
     assert set(questions) <= set(re.findall(r"^\*\*(.*)\*\*$", documented, re.M))
+    evidence = {words: numbers for words, _, numbers in claims_of_pages().get(name, ())}
+    for claim in json.loads(result)["claims"]:
+        assert all(number in evidence[claim["words"]] for number in claim["numbers"]), claim["words"]
     monkeypatch.setattr(load_object(STUDIES[name]), "measure", None)
     evaluate.main(["reproduce", name, "--quick", "--out", str(tmp_path)])
     assert (tmp_path / "result.json").read_text() == result
+
+
+def claims_of_pages():
+    """Return the claims' tables of the pages, by study: lists of words, verdict and evidence."""
+    tables = {}
+    for page in DOCUMENTED.glob("*.md"):
+        for section in re.split("^##+ ", page.read_text(), flags=re.M):
+            for name in re.findall(r"\((\S+)-claims\.csv\)", section):
+                tables[name] = [row[2:-2].split(" | ") for row in re.findall(r"^\| .*\|$", section, re.M)]
+    return tables
+
+
+def test_pages_have_the_claims_of_the_files_that_studies_write():
+    tables = claims_of_pages()
+    for path in DOCUMENTED.glob("*-claims.csv"):
+        with path.open(newline="") as file:
+            assert tables.pop(path.stem.removesuffix("-claims"))[1:] == list(csv.reader(file))[1:], path
+    assert not tables
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -71,6 +93,13 @@ def test_claims_about_table_1(tmp_path, capsys):
     result = json_of(capsys, "reproduce", "svd-table1", "--out", tmp_path)
     assert all(row["agrees"] for row in result["rows"])
     assert [claim["holds"] for claim in result["claims"]] == [False, False, True]
+
+
+def test_decompositions_are_the_policies_of_their_names():
+    *_, point, _, _ = compression.Decompositions().measure({"table": "random play", "method": "svd"})
+    assert (point["rank"], point["numbers"]) == (18, 5832)
+    assert point["exploitability"] == pytest.approx(exploitability(Game(), "svd:rank=18"), abs=1e-9)
+    assert point["against the whole"] == pytest.approx(list(match_outcome(Game(), "svd:rank=18", "table")), abs=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -147,19 +176,42 @@ def test_measurements_are_reproducible():
     assert all(np.diff(curves[0]["cpu_s"]) > 0)
 
 
+def claims_of_curves(study, results):
+    return {claim.words: claim.holds for claim in study.analyse(results).claims}
+
+
+@pytest.mark.parametrize(("end", "holds"), [(0.0, True), (0.5, False)])
+def test_goals_are_statements_on_the_last_measurement(end, holds):
+    """Whether a net is perfect at the end, whenever it became so."""
+    study = alpha_zero.Learning()
+    curve = {"games": [1, 2], "cpu_s": [70.0, 80.0], "searched": None}
+    results = [
+        (unit, {**curve, "exploitability": [0.5, 0.0 if unit["seed"] else end]})
+        for unit in study.units(False)
+        if unit["game"] == alpha_zero.FOUR.to_dict()
+    ]
+    assert (
+        claims_of_curves(study, results)["4 x 4, skip 0: the net plays perfectly at the end, with every seed"] == holds
+    )
+
+
+def test_parts_are_claimed_where_every_seed_is_sooner_with_them():
+    study = alpha_zero.Ablation()
+    results = []
+    for unit in study.units(False):
+        start = unit["seed"] + (10.0 if unit["variant"] in ("PUCT", "no chance nodes") else 0.0)
+        results.append((unit, {"games": [1], "cpu_s": [1 + start], "exploitability": [0.0], "searched": None}))
+    holds = claims_of_curves(study, results)
+    sooner = ("the Gumbel search", "chance nodes")
+    assert len(holds) == len(alpha_zero.PARTS)
+    assert all(verdict is (True if any(part in words for part in sooner) else None) for words, verdict in holds.items())
+
+
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_from_a_stored_run():
     unit = alpha_zero.training_unit(alpha_zero.NAME, alpha_zero.SKIPS, 16, hidden=(8,), gradient_steps=2)
     curve = alpha_zero.Learning().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
     assert 0 < curve["searched"] < 0.5 * curve["exploitability"][0]
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*-*.toml")), ids=lambda path: path.stem)
-def test_sweeps_have_valid_and_different_settings(path):
-    units = sweep_units(path, *read_sweep(path))
-    rows = {unit["row"] for unit in units}
-    settings = {json.dumps({**unit.pop("config", {}), **unit, "row": 0, "seed": 0, "name": ""}) for unit in units}
-    assert len(settings) == len(rows) > 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""Beyond the paper on compressed tables: five decompositions of four tables at equal stored numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baselines.compression import Method, decompose, make_grouping
+from baselines.tables import Softmax, Table, learned_values, source_values
+from learners.q_learning import QLearning, QLearningConfig
+from learners.training import Trainer, make_initial_rng
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.svd import WEIGHT
+from ttt_envs.envs.config import SELF
+from ttt_envs.game.game import Game
+from ttt_eval.exact.strength import strength
+from ttt_eval.result_store import Unit
+
+METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2", "hooi", "tt")
+LEARNED = "learned by q-learning"
+TABLES: dict[str, tuple[Game, str]] = {
+    "random play": (Game(), "random"),
+    "random play, skip 0.25": (Game(skip_chance=0.25), "random"),
+    "perfect play": (Game(), "optimal"),
+    LEARNED: (Game(), ""),
+}
+"""Game and source of each table."""
+GAMES = 200_000
+"""Number of self-play games for the learned table."""
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+"""Shares of a table's numbers at which methods are compared: each at its largest rank within the share."""
+MEASURES = {"error": "relative error", "exploitability": "exploitability"}
+"""Labels of the measures that are drawn."""
+
+
+class Decompositions(Study):
+    """Softmax play (w = 10) of compressed tables on 3 x 3: values of random play without and with skips, values of
+    perfect play, and the action values that q-learning learned by self-play, each compressed by five methods. All
+    results are exact.
+    """
+
+    title = "Five decompositions of four tables at equal stored numbers"
+    left_out = "all tables but that of random play"
+
+    def units(self, quick: bool) -> list[Unit]:
+        """Return a unit for each table and method."""
+        tables = list(TABLES)[: 1 if quick else None]
+        return [{"table": table, "method": method} for table in tables for method in METHODS]
+
+    def measure(self, unit: Unit) -> list[dict[str, Any]]:
+        """Measure a method at each share, at its largest rank."""
+        (game, source), is_learned = TABLES[unit["table"]], unit["table"] == LEARNED
+        values = learned_values(game, train_learner(game)) if is_learned else source_values(game, source)
+        decomposition = decompose(unit["method"], values, make_grouping(game, unit["method"], of_moves=is_learned))
+        tables = [decomposition.at(rank) for rank in range(decomposition.largest + 1)]
+        whole = Softmax(Table(game, values), WEIGHT)
+        points = []
+        for share in SHARES:
+            table = [table for table in tables if table.compression_ratio <= share][-1]
+            exact = strength(game, Softmax(table, WEIGHT), (whole,))
+            size = {"rank": table.rank, "numbers": table.stored_numbers, "share": table.compression_ratio}
+            [result] = exact.results.values()
+            points.append({**size, "error": table.relative_error, "against the whole": list(result), **exact.measures})
+        return points
+
+    def analyse(self, results: Results) -> Report:
+        """Report all tables at equal numbers, and where the smallest error is the least exploitable play."""
+        rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
+        for table in dict.fromkeys(unit["table"] for unit, _ in results):
+            curves = {unit["method"]: points for unit, points in results if unit["table"] == table}
+            matches = 0
+            for index, share in enumerate(SHARES):
+                points = {method: curves[method][index] for method in curves}
+                for method, point in points.items():
+                    size = {name: point[name] for name in ("rank", "numbers", "share", "error")}
+                    play = {name: value for name, value in point.items() if name not in size}
+                    rows.append(Row(f"{table}, at most {share:.0%} kept, {method}", None, size, play))
+                best = [min(points, key=lambda method: points[method][measure]) for measure in MEASURES]
+                matches += best[0] == best[1]
+            words = f"{table}: the smallest error gives the least exploitable play"
+            numbers = {"at equal numbers in": f"{matches} of {len(SHARES)}"}
+            claims.append(Claim(words, matches == len(SHARES), numbers))
+            for measure, label in MEASURES.items():
+                series = [
+                    Series(
+                        method,
+                        [point["share"] for point in points],
+                        [point[measure] for point in points],
+                        f"{'os^Dv'[index]}-",
+                        index,
+                    )
+                    for index, (method, points) in enumerate(curves.items())
+                ]
+                panels.append(Panel(series, "share of the numbers kept", label, table))
+        question = "Which decomposition plays best at equal stored numbers?"
+        figure = Figure(question, "A row for each table. All marks are exact.", panels)
+        return Report(rows, claims, {"compression-methods": figure}, "kept")
+
+
+def train_learner(game: Game) -> QLearning:
+    """Train a table of moves by self-play."""
+    config = QLearningConfig(  # all relevant settings are given, whatever the defaults are
+        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, backup="negamax", symmetries="all"
+    )
+    learner = config.build(game, make_initial_rng(0))
+    Trainer(learner, SELF, GAMES, batch=256).run()
+    return learner
