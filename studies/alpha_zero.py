@@ -210,8 +210,8 @@ class TrainingStudy(Study):
         """Report cost and strength of all trainings."""
         curves: Curves = {}
         for unit, result in results:
-            runs = curves.setdefault(Game.from_dict(unit["game"]), {})
-            runs.setdefault(unit.get("variant", unit["learner"]), []).append(TrainingCurve.from_result(result))
+            own = curves.setdefault(Game.from_dict(unit["game"]), {})
+            own.setdefault(unit.get("variant", unit["learner"]), []).append(TrainingCurve.from_result(result))
         rows = []
         for game, by_name in curves.items():
             first = next(iter(by_name.values()))
