@@ -375,7 +375,13 @@ class MaskablePPOConfig(SB3Config):
     name: ClassVar[str] = "sb3-maskable-ppo"
     algorithm: ClassVar[str] = "sb3_contrib:MaskablePPO"
     net: ClassVar[type[SB3Net]] = SB3ActorCritic
-    self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "n_epochs": 10}
+    self_play: ClassVar[Mapping[str, Any]] = {
+        "hidden": (64, 64),
+        "rollout": 4_096,
+        "batch_size": 512,
+        "ent_coef": 0.2,  # it must go on visiting what an opponent could choose
+    }
+    self_play_games: ClassVar[int] = 100_000
 
     learning_rate: Rate = 3e-3
     """initial learning rate of Adam, above 0 and at most 1"""

@@ -17,7 +17,7 @@ from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_eval.exact.critics import critic_error
-from ttt_eval.exact.dynamic_programming import match_outcome
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome
 
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 
@@ -167,6 +167,15 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monke
     assert signs == ({0, 1, -1} if skip_chance else {0, -1})
     assert done.games == done.wins + done.draws + done.losses > 50
     assert done.wins > done.losses  # player_0, who has the first stone
+
+
+@pytest.mark.slow
+def test_self_play_by_its_defaults_visits_what_an_opponent_could_choose():
+    """So its stochastic policy is not far from unexploitable; the other one has 0 or 0.5 by single positions."""
+    config, game = MaskablePPOConfig(**MaskablePPOConfig.self_play), Game()
+    training = config.training(game, config.self_play_games, batch=config.batch, seed=0, opponent="self")
+    training.run()
+    assert exploitability(game, training.learner.actor) < 0.25
 
 
 class Fixed:
