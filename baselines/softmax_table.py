@@ -9,8 +9,8 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy, normalise
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
-from ttt_envs.game.boards import Boards, keys, num_words
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards, num_words, position_words
 from ttt_envs.game.phantom import AnyGame
 
 
@@ -37,7 +37,7 @@ class PositionIndex:
         self.game = game
         self.boards = boards
         self._index = KeyIndex(num_words(game.cells) + 1)
-        self._index.rows(self._keys(boards))
+        self._index.rows(position_words(boards))
         if self._index.size != len(boards.mover):
             raise ValueError(f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once")
 
@@ -46,12 +46,7 @@ class PositionIndex:
 
     def find(self, boards: Boards) -> Int64Array:
         """Return the numbers int64[B] of positions, -1 for positions that have none."""
-        return self._index.find(self._keys(boards))
-
-    def _keys(self, boards: Boards) -> UInt64Array:
-        """Return uint64[B, words + 1]: the board's key, then the mover."""
-        board = keys(boards.cells).reshape(len(boards.mover), num_words(self.game.cells))
-        return np.concatenate([board, boards.mover.astype(np.uint64)[:, None]], axis=1)
+        return self._index.find(position_words(boards))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.agents.policy import Values
+from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, one_ply_ahead
+from ttt_envs.game.boards import Boards, one_ply_ahead, position_words
 from ttt_envs.game.game import Game
 
 BATCH = 1 << 17
@@ -41,8 +42,7 @@ class LeafSearch:
 
     def _values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is evaluated once."""
-        row_keys = np.column_stack(boards).view(f"S{self._game.cells + 1}")[:, 0]
-        _, first, rows = np.unique(row_keys, return_index=True, return_inverse=True)
+        first, rows = distinct_rows(position_words(boards))
         self.nodes += len(first)
         values = np.zeros(len(first))
         for part in np.array_split(np.arange(len(first)), 1 + len(first) * self._game.cells // BATCH):

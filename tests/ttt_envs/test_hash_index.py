@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs.core.hash_index import KeyIndex, find_sorted
+from ttt_envs.core.hash_index import KeyIndex, distinct_rows, find_sorted
 
 
 def keys_of(rng, count, words):
@@ -25,6 +25,14 @@ def test_keys_are_numbered_in_order_of_insertion(words):
         assert_array_equal(index.find(keys), expected)
         assert (index.find(keys_of(rng, 200, words) | np.uint64(1)) == -1).all()
     assert_array_equal(index.keys[: index.size], [np.frombuffer(key, np.uint64) for key in numbers])
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, 1), (300, 1), (300, 3)])
+def test_distinct_rows_are_those_of_numpy(count, words):
+    keys = keys_of(np.random.default_rng(2), count, words)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    assert_array_equal(distinct_rows(keys)[0], first)
+    assert_array_equal(distinct_rows(keys)[1], inverse.reshape(-1))
 
 
 def test_packed_index_numbers_as_before():

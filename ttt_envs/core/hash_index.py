@@ -70,6 +70,19 @@ class KeyIndex:
         return out
 
 
+def distinct_rows(keys: UInt64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the first row int64[N] of each distinct key, in order of keys, and the index of each row's key, int64[B].
+
+    The same as ``np.unique`` returns of the rows of ``keys``, uint64[B, words], in less time.
+    """
+    index = KeyIndex(keys.shape[1])
+    numbers = index.rows(keys)
+    first = np.empty(index.size, np.int64)
+    first[numbers[::-1]] = np.arange(len(keys))[::-1]  # the first row is written last
+    order = np.lexsort(index.keys[: index.size].T[::-1])
+    return first.take(order), np.argsort(order).take(numbers)
+
+
 @kernel(nogil=True)
 def _look_up(
     keys: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, inserts: bool, out: Int64Array

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.checks import MAX_PROBLEM, name_place, quote, truncate
-from ttt_envs.core.jit import Float64Array, Int8Array, Int32Array, Int64Array, UInt64Array, inlined, int64, kernel
-from ttt_envs.core.random import splitmix64
+from ttt_envs.core.hash_index import distinct_rows
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, values_over_skip, winner
@@ -174,40 +174,16 @@ def position_keys(boards: Boards) -> UInt64Array:
     return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
 
 
+def position_words(boards: Boards) -> UInt64Array:
+    """Return a key for every position on a board of any size, uint64[B, W + 1]: that of its board, then its mover."""
+    board_keys = keys(boards.cells).reshape(len(boards.mover), num_words(boards.cells.shape[1]))
+    return np.concatenate([board_keys, boards.mover.astype(np.uint64)[:, None]], axis=1)
+
+
 def distinct_boards(boards: Boards) -> tuple[Boards, Int64Array]:
     """Return the distinct positions of boards of at most 39 cells, by their keys, and the row of each, int64[B]."""
-    count = len(boards.mover)
-    slots = np.full(2 << count.bit_length(), -1, np.int32)
-    numbers, rows, inverse = np.empty((3, count), np.int64)
-    size = _find_distinct(np.ascontiguousarray(boards.cells), boards.mover, slots, numbers, rows, inverse)
-    order, places = np.argsort(numbers[:size]), np.empty(size, np.int64)
-    places[order] = np.arange(size)
-    return boards.take(rows.take(order)), places.take(inverse)
-
-
-@kernel
-def _find_distinct(
-    cells: Int8Array, mover: Int8Array, slots: Int32Array, keys: Int64Array, rows: Int64Array, inverse: Int64Array
-) -> int:
-    """Number distinct positions in the order of their first rows, by a hash table; return how many they are.
-
-    Args:
-        cells, mover: of B positions.
-        slots: int32[S], -1 everywhere: the hash table; S is a power of 2 above B.
-        keys, rows: int64[B], written: the key and the first row of each number.
-        inverse: int64[B], written: the number of each position.
-    """
-    size = 0
-    for b in range(len(cells)):
-        key = 2 * int64(base_3(cells[b])) + int64(mover[b])
-        slot = int64(splitmix64(np.uint64(key), 0) & np.uint64(len(slots) - 1))
-        while slots[slot] >= 0 and keys[slots[slot]] != key:
-            slot = (slot + 1) & (len(slots) - 1)
-        if slots[slot] < 0:
-            slots[slot], keys[size], rows[size] = size, key, b
-            size += 1
-        inverse[b] = slots[slot]
-    return size
+    first, inverse = distinct_rows(position_keys(boards)[:, None])
+    return boards.take(first), inverse
 
 
 class PositionValues:
@@ -231,24 +207,15 @@ class PositionValues:
         if not self.table.size:
             distinct, inverse = distinct_boards(boards)
             return self._compute(distinct).take(inverse)
-        values = np.empty(len(boards.mover))
-        if _read_values(np.ascontiguousarray(boards.cells), boards.mover, self.table, values):
-            missing = np.flatnonzero(np.isnan(values))
-            distinct, inverse = distinct_boards(boards.take(missing))
-            computed = self._compute(distinct)
-            self.table[position_keys(distinct).view(np.int64)] = computed
+        index = position_keys(boards).view(np.int64)
+        values = self.table.take(index)
+        missing = np.flatnonzero(np.isnan(values))
+        if len(missing):
+            first, inverse = distinct_rows(index[missing, None].view(np.uint64))
+            computed = self._compute(boards.take(missing[first]))
+            self.table[index[missing[first]]] = computed
             values[missing] = computed.take(inverse)
         return values
-
-
-@kernel
-def _read_values(cells: Int8Array, mover: Int8Array, table: Float64Array, out: Float64Array) -> int:
-    """Write the values float64[B] of positions by their keys; return the number of those that are NaN."""
-    num_missing = 0
-    for b in range(len(cells)):
-        out[b] = table[2 * int64(base_3(cells[b])) + int64(mover[b])]
-        num_missing += out[b] != out[b]
-    return num_missing
 
 
 def num_words(cells: int) -> int:

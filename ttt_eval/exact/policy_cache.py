@@ -10,7 +10,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy, trusted
-from ttt_envs.core.hash_index import KeyIndex, extend_rows
+from ttt_envs.core.hash_index import KeyIndex, distinct_rows, extend_rows
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.phantom import AnyGame
@@ -58,13 +58,13 @@ class CachedPolicy(Policy):
         out = self._answers[rows] if len(self._answers) else np.empty(cells.shape)
         new = np.flatnonzero(rows < 0)
         if len(new):
-            distinct, first, place = np.unique(keys[new], axis=0, return_index=True, return_inverse=True)
+            first, place = distinct_rows(keys[new])
             chosen = new[first]
             turned = np.take_along_axis(boards.cells[chosen], self._permutations[by[chosen]], axis=1)
             answers = query_policy(self.policy, Boards(turned, boards.mover[chosen]))
             self.num_queries += len(chosen)
-            out[new] = answers[place.reshape(-1)]
-            self._store(np.ascontiguousarray(distinct), answers)
+            out[new] = answers[place]
+            self._store(keys[chosen], answers)
         return np.take_along_axis(out, self._inverses[by], axis=1)
 
     def _store(self, keys: UInt64Array, answers: Float64Array) -> None:

@@ -22,9 +22,10 @@ import numpy as np
 
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
-from ttt_envs.game.boards import Boards, position_keys
+from ttt_envs.game.boards import Boards, position_words
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.kept import sum_by
@@ -260,8 +261,7 @@ def _describe(traversal: Traversal, layer: Layer, nodes: Nodes, values: Float64A
 def _mean_by_view(columns: Columns) -> Columns:
     """Return the means over the nodes of each view, weighed by their visits."""
     cells, mover, _, _, values, action_values, visits, _ = columns
-    _, first, view = np.unique(position_keys(Boards(cells, mover)), return_index=True, return_inverse=True)
-    view = view.reshape(-1)
+    first, view = distinct_rows(position_words(Boards(cells, mover)))
     occupancy = sum_by(view, visits, len(first))
     weights = visits / occupancy[view]
     mean_values = sum_by(view, weights * values, len(first))
