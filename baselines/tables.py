@@ -26,10 +26,11 @@ from ttt_envs.agents.policy import ALL_VARIANTS, Policy
 from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt8Array, int64, kernel
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt8Array
 from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.game import Game
+from ttt_envs.game.rules import values_over_skip
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_envs.graph.numbering import Numbering
 
@@ -179,7 +180,7 @@ def _write_positions(
 
 
 class Evaluation(ABC):
-    """An evaluation function over the positions of a game, for player_0, in any storage.
+    """An evaluation function over the positions of a game, in any storage.
 
     Attributes:
         game: the game.
@@ -193,25 +194,34 @@ class Evaluation(ABC):
 
     @abstractmethod
     def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
-        """Return single entries of a half, float64[B]: of boards int8[B, cells], with actions int64[B] if ``of_moves``.
+        """Return single entries of a half, float64[B], for player_0.
 
-        For keys, get the boards from ``boards.from_keys(keys, game)``.
+        They are those of boards int8[B, cells], with actions int64[B] if ``of_moves``. For keys, get the boards from
+        ``boards.from_keys(keys, game)``.
         """
 
-    @abstractmethod
-    def after_moves(self, boards: Boards) -> Float64Array:
-        """Return the values after the mover's moves, float64[B, cells], for player_0, NaN where a cell is taken.
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return the values after the mover's moves, float64[B, cells], for the mover, NaN where a cell is taken.
 
         With skips the value is (1 - p) f(the other moves) + p f(the same moves).
         """
+        rows, moves = np.nonzero(boards.legal(self.game))
+        cells, mover = boards.cells.take(rows, axis=0), boards.mover.take(rows)
+        if not self.of_moves:
+            cells[np.arange(len(rows)), moves] = mover + 1
+        entries = np.stack([self.read(cells, moves, half) for half in range(self.halves)])
+        own, other = (np.where(player == 0, entries[0], entries[-1]) for player in (mover, 1 - mover))
+        after_moves = own if self.of_moves else values_over_skip(own, other, self.game.skip_chance)
+        out = np.full(boards.cells.shape, np.nan)
+        out[rows, moves] = (1.0 - 2.0 * mover) * after_moves
+        return out
 
     def values(self, boards: Boards) -> Float64Array:
-        """Return the values of positions, float64[B], for player_0; for a table of moves that of the best move."""
-        sign = 1.0 - 2.0 * boards.mover
+        """Return the values of positions, float64[B], for the mover; for a table of moves that of the best move."""
         if self.of_moves:
-            return np.asarray(sign * np.nanmax(sign[:, None] * self.after_moves(boards), axis=1))
+            return np.asarray(np.nanmax(self.action_values(boards), axis=1))
         of_halves = [self.read(boards.cells, half=half) for half in range(self.halves)]
-        return np.where(boards.mover == 1, of_halves[-1], of_halves[0])
+        return np.asarray((1.0 - 2.0 * boards.mover) * np.where(boards.mover == 1, of_halves[-1], of_halves[0]))
 
 
 class Table(Evaluation):
@@ -231,43 +241,7 @@ class Table(Evaluation):
 
     def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
-        return np.asarray(self.entries[half, keys(cells), 0 if actions is None else actions])
-
-    def after_moves(self, boards: Boards) -> Float64Array:
-        """Return the values after the mover's moves, float64[B, cells]."""
-        out = np.empty(boards.cells.shape)
-        cells, legal = np.ascontiguousarray(boards.cells), boards.legal(self.game)
-        mover_share = 1.0 if self.of_moves else self.game.skip_chance
-        _after_moves(cells, boards.mover, legal, self.of_moves, mover_share, self.entries, out)
-        return out
-
-
-@kernel
-def _after_moves(
-    cells: Int8Array,
-    mover: Int8Array,
-    legal: BoolArray,
-    of_moves: bool,
-    mover_share: float,
-    entries: Float64Array,
-    out: Float64Array,
-) -> None:
-    for b in range(len(cells)):
-        key, power = int64(0), int64(1)
-        for cell in range(cells.shape[1]):
-            key += power * int64(cells[b, cell])
-            power *= 3
-        power = int64(mover[b]) + 1
-        for cell in range(cells.shape[1]):
-            row, column = (key, cell) if of_moves else (key + power, 0)
-            power *= 3
-            if not legal[b, cell]:
-                out[b, cell] = np.nan
-            elif len(entries) == 1:
-                out[b, cell] = entries[0, row, column]
-            else:
-                own, other = entries[mover[b], row, column], entries[1 - mover[b], row, column]
-                out[b, cell] = mover_share * own + (1.0 - mover_share) * other
+        return np.asarray(self.entries[half, keys(cells), actions if self.of_moves else 0])
 
 
 def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
@@ -307,15 +281,15 @@ class Softmax(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        return softmax(np.where(boards.mover == 0, self.w, -self.w)[:, None] * self.evaluation.after_moves(boards))
+        return softmax(self.w * self.evaluation.action_values(boards))
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the evaluation of positions, float64[B], for the mover."""
-        return np.asarray((1.0 - 2.0 * boards.mover) * self.evaluation.values(boards))
+        return self.evaluation.values(boards)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return the evaluation after each move, float64[B, rows * columns], for the mover, NaN where illegal."""
-        return np.asarray((1.0 - 2.0 * boards.mover)[:, None] * self.evaluation.after_moves(boards))
+        return self.evaluation.action_values(boards)
 
     def __str__(self) -> str:
         return f"softmax of {self.evaluation} at w={self.w:g}"

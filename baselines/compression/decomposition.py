@@ -70,20 +70,11 @@ class Compressed(Evaluation):
         parts = [factors.entries(index[start : start + chunk]) for start in range(0, len(index), chunk)]
         return np.concatenate([np.zeros(0), *parts])
 
-    def after_moves(self, boards: Boards) -> Float64Array:
+    def action_values(self, boards: Boards) -> Float64Array:
         """Return the values after the mover's moves, float64[B, cells]; on small boards by the whole table."""
         if self.game.cells <= MAX_CELLS_OF_TABLE:
-            return self._whole.after_moves(boards)
-        rows, moves = np.nonzero(boards.legal(self.game))
-        cells, mover = boards.cells[rows], boards.mover[rows]
-        if not self.of_moves:
-            cells[np.arange(len(rows)), moves] = mover + 1
-        halves = [self.read(cells, moves, half) for half in range(self.halves)]
-        own, other = np.where(mover == 0, halves, halves[::-1])[[0, -1]]
-        out = np.full(boards.cells.shape, np.nan)
-        mover_share = 1.0 if self.of_moves or self.halves == 1 else self.game.skip_chance
-        out[rows, moves] = mover_share * own + (1.0 - mover_share) * other
-        return out
+            return self._whole.action_values(boards)
+        return super().action_values(boards)
 
     @cached_property
     def _whole(self) -> Table:

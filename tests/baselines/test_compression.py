@@ -159,7 +159,7 @@ def test_read_equals_the_reconstructed_table(method, data):
     for of_small_boards in (0, 9):  # by the factors, and by the whole table
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys.modules["baselines.compression.decomposition"], "MAX_CELLS_OF_TABLE", of_small_boards)
-            assert_allclose(compressed.after_moves(boards), rebuilt.after_moves(boards), rtol=0, atol=1e-12)
+            assert_allclose(compressed.action_values(boards), rebuilt.action_values(boards), rtol=0, atol=1e-12)
             assert_allclose(compressed.values(boards), rebuilt.values(boards), rtol=0, atol=1e-12)
             p = Softmax(compressed, 2.0).probabilities(boards)
             assert_allclose(p, Softmax(rebuilt, 2.0).probabilities(boards), rtol=0, atol=1e-11)
@@ -257,8 +257,8 @@ def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
 @pytest.mark.parametrize("name", METHODS)
 def test_policy_uses_the_default_rank(name):
     policy, boards = make_policy(name, SKIP), plain.positions_of_random_play(SKIP, 32)
-    expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).after_moves(boards)
-    assert_array_equal(policy.action_values(boards), (1 - 2 * boards.mover)[:, None] * expected)
+    expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).action_values(boards)
+    assert_array_equal(policy.action_values(boards), expected)
 
 
 @pytest.mark.parametrize("game", [Game(), Game(4, 4, 4), Game(1, 5, 3)], ids=str)
