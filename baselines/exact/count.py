@@ -12,7 +12,17 @@ from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import NOT_OVER, is_legal, terminal_outcome
-from ttt_envs.graph.numbering import Layer, Numbering, Values, carry, expand, find_entry, find_set, move_set
+from ttt_envs.graph.numbering import (
+    Layer,
+    Numbering,
+    Values,
+    carry,
+    expand,
+    find_entry,
+    find_set,
+    move_set,
+    words_per_set,
+)
 
 MAX_CELLS_OF_GAMES = 16
 """Maximum number of cells for which games are counted."""
@@ -92,7 +102,7 @@ def _count_layer(before: Layer, layer: Layer, is_full: bool, states: Values, lat
         totals: int64[6]: boards in progress, with a line of player_0, of player_1, full; classes; games.
     """
     stones, tables, alternates = layer.stones, layer.tables, states.itemsize == 8
-    row, row_before = max(1, (1 << stones) >> 5), max(1, (1 << (stones - 1)) >> 5)
+    row, row_before = words_per_set(stones), words_per_set(stones - 1)
     half, full = (stones + 1) // 2, (int64(1) << stones) - 1
     mask, num_symmetries = (int64(1) << half) - 1, len(tables.low_images)
     bits, low = np.empty(stones, np.int64), np.empty(1 << half, np.int32)

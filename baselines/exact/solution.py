@@ -20,7 +20,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, outcome_of_bits
-from ttt_envs.graph.numbering import WON, Layer, Numbering, SetTables, Values, rank
+from ttt_envs.graph.numbering import WON, Layer, Numbering, SetTables, Values, rank, sign
 
 Fields = tuple[Any, ...]
 """fields of a named tuple"""
@@ -165,20 +165,20 @@ def entry_value(own: int, other: int, table: Table, parameters: Parameters) -> f
 
 
 @inlined
-def write_move_values(own: int, other: int, above: Table, parameters: Parameters, out: Float64Array) -> float:
+def best_move_value(own: int, other: int, above: Table, parameters: Parameters, out: Float64Array | None) -> float:
     """Return V(own, other) in the units of the next layer; NaN if a move has no value.
 
-    ``out`` float64[cells + 1] is written: the values of the moves, NaN where illegal, and of the position.
+    ``out`` float64[cells] is written where there is a move: its value.
     """
-    moves, last = legal_bits(own, other, parameters), len(out) - 1
+    moves = legal_bits(own, other, parameters)
     best = -np.inf if moves else 0.0
-    for cell in range(last):
-        out[cell] = np.nan
-        if moves >> cell & 1:
-            value = entry_value(own | int64(1) << cell, other, above, parameters) + 0.0  # no -0.0
-            out[cell] = value
-            best = value if value > best or value != value else best  # NaN stays
-    out[last] = best
+    while moves:
+        stone = moves & -moves
+        moves ^= stone
+        value = entry_value(own | stone, other, above, parameters) + 0.0  # no -0.0
+        best = value if value > best or value != value else best  # NaN stays
+        if out is not None:
+            out[count_bits(stone - 1)] = value
     return best
 
 
@@ -224,9 +224,9 @@ def _look_up(cells: Int8Array, mover: Int8Array, stones: int, rules: Fields, fie
             out[b, size] = 0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
         elif number == stones:
             value = entry_value(other, own, table, parameters)  # a ply later
-            out[b, size] = 0.0 if value == 0 else -value + (1.0 if value < 0 else -1.0)
+            out[b, size] = 0.0 - value - sign(value)
         elif number == stones + 1:
-            write_move_values(own, other, table, parameters, out[b])
+            out[b, size] = best_move_value(own, other, table, parameters, out[b])
         if np.isnan(out[b, size]):
             return b
     return -1

@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.exact.layers import open_layers
-from baselines.exact.solution import entry_value
+from baselines.exact.solution import best_move_value, entry_value
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int8, kernel
 from ttt_envs.game.bits import to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import legal_bits
-from ttt_envs.graph.numbering import WON, Layer, Values
+from ttt_envs.graph.numbering import WON, Layer, Values, sign
 
 
 class Probe(NamedTuple):
@@ -84,13 +83,9 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
     own, other, parameters = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe.parameters
     if not skipped:
         own, other = other, own
-    moves, best = legal_bits(own, other, parameters), -1000.0
-    while moves:
-        stone = moves & -moves
-        moves ^= stone
-        best = max(best, entry_value(own | stone, other, (probe.layer, probe.values), parameters))
+    best = best_move_value(own, other, (probe.layer, probe.values), parameters, None)
     if parameters.skip_chance == 0:
-        best = (1.0 if best > 0 else 0.0) - (1.0 if best < 0 else 0.0)
+        best = float(sign(best))
     return best if skipped else -best
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from baselines.exact.folder import Folder
-from baselines.exact.solution import Table, write_move_values
+from baselines.exact.solution import Table, best_move_value
 from ttt_envs.core.jit import Int64Array, kernel
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import value_over_skip
-from ttt_envs.graph.numbering import Numbering, rank, unrank
+from ttt_envs.graph.numbering import Numbering, rank, sign, unrank
 
 
 def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> tuple[float, int]:
@@ -59,20 +59,19 @@ def describe_entry(game: Game, stones: int, entry: int) -> str:
     return to_text(Position(np.array(cells, np.int8), 0), game)
 
 
-@kernel(interpreted=False, nogil=True, allocates=True)
+@kernel(interpreted=False, nogil=True)
 def _check_entries(entries: Int64Array, table: Table, above: Table, parameters: Parameters) -> tuple[float, int]:
     """Return the maximum difference, infinite if an entry is not in its place, and the first wrong entry or -1."""
     layer, values = table
     largest, wrong, skip = 0.0, -1, parameters.skip_chance
     tolerance = 0.0 if values.itemsize == 1 else 2.0**-24 if values.itemsize == 4 else 2.0**-50  # by rounding
-    of_moves = np.empty(parameters.rows * parameters.columns + 1)
     for entry in entries:
         own, other = unrank(entry, layer)
-        value = -write_move_values(other, own, above, parameters, of_moves)
+        value = -best_move_value(other, own, above, parameters, None)
         if skip > 0:
-            value = value_over_skip(write_move_values(own, other, above, parameters, of_moves), value, skip)
+            value = value_over_skip(best_move_value(own, other, above, parameters, None), value, skip)
         else:
-            value += (1.0 if value < 0 else 0.0) - (1.0 if value > 0 else 0.0)
+            value -= sign(value)
         difference = abs(value - float(values[entry]))
         lines = has_line(own, parameters) or has_line(other, parameters)
         if lines or rank(own, other, layer) != entry or np.isnan(difference):

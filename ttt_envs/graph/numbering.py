@@ -251,9 +251,16 @@ class Numbering:
             map_threads(compute_block, range(count), threads)
 
 
+@inlined
 def words_per_set(stones: int) -> int:
     """Return the number of words of a set's patterns."""
     return max(1, (1 << stones) >> 5)
+
+
+@inlined
+def sign(value: float) -> int:
+    """Return 1, 0 or -1. The byte value W of a stone is ``sign(V) - V``, V that of the next mover: see ``WON``."""
+    return int64(value > 0) - int64(value < 0)
 
 
 def spread_all(targets: Int64Array) -> NDArray[np.uint32]:
@@ -303,7 +310,7 @@ def _mark_open(
     words: Int64Array,
 ) -> None:
     """Mark the patterns in which nobody has a line, 32 at a time; ``last_mover`` is the number of ones, -1 for any."""
-    row = max(1, (1 << stones) >> 5)
+    row = words_per_set(stones)
     all_marks = (int64(1) << min(32, 1 << stones)) - 1
     runs, ends = np.empty(len(lines), np.int64), np.empty(len(lines), np.int64)
     for i in range(len(sets)):
@@ -398,7 +405,7 @@ def rank(own: int, other: int, layer: Layer) -> int:
     if i < 0:
         return int64(-1)
     pattern = squeeze(move_set(own, symmetry, layer.tables), layer.sets[i])
-    return find_entry(i * max(1, (1 << layer.stones) >> 5), pattern, layer.words)
+    return find_entry(i * words_per_set(layer.stones), pattern, layer.words)
 
 
 @kernel(forceinline=True)
@@ -414,7 +421,7 @@ def unrank(entry: int, layer: Layer) -> tuple[int, int]:
     marks = layer.words[first] & 0xFFFFFFFF
     for _ in range(entry - (layer.words[first] >> 32 & 0xFFFFFFFF)):
         marks &= marks - 1
-    row = max(1, (1 << layer.stones) >> 5)
+    row = words_per_set(layer.stones)
     pattern = (first % row << 5) + count_bits((marks & -marks) - 1)
     taken = layer.sets[first // row]
     own = expand(pattern, taken)
@@ -485,7 +492,7 @@ def sweep(
     ``largest`` is the maximum number of entries of a set.
     """
     stones, index, next_index = layer.stones, layer.words, next_layer.words
-    row, next_row = max(1, (1 << stones) >> 5), max(1, (2 << stones) >> 5)
+    row, next_row = words_per_set(stones), words_per_set(stones + 1)
     half, full = (stones + 1) // 2, (int64(1) << stones) - 1
     bits, low = np.empty(stones, np.int64), np.empty(1 << half, np.int32)
     high = np.empty(1 << (stones - half), np.int32)
@@ -518,6 +525,6 @@ def sweep(
             if of_positions:
                 out[begin + k] = turned
             elif out.itemsize == 1:
-                out[begin + k] = int64(turned > 0) - int64(turned < 0) - turned
+                out[begin + k] = sign(turned) - turned
             else:
                 out[begin + k] = skip * again - (1.0 - skip) * turned
