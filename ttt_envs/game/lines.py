@@ -53,10 +53,22 @@ def line_masks(lines: Sequence[Line]) -> Int64Array:
 
 
 @inlined
-def _runs(bits: int, step: int, first: int, second: int) -> int:
-    """Return the starts of runs longer by ``first``, then by ``second``, than those that start at ``bits``."""
+def _runs(bits: int, step: int, win_length: int) -> int:
+    """Return the starts of runs of ``win_length`` bits or more; ``step`` leads from a bit to the next of a run."""
+    # conditional expressions, because numba compiles functions of its own for `min` and `max`
+    first = win_length - 1 if win_length - 1 < 1 else 1
+    second = win_length - 1 - first if win_length - 1 - first < 1 + first else 1 + first
     bits &= bits >> (first * step)
-    return bits & bits >> (second * step)
+    bits &= bits >> (second * step)
+    if win_length > 4:
+        third = win_length - 4 if win_length - 4 < 4 else 4
+        rest = win_length - 8 if win_length - 8 > 0 else 0
+        fourth = rest if rest < 8 else 8
+        fifth = win_length - 16 if win_length - 16 > 0 else 0
+        bits &= bits >> (third * step)
+        bits &= bits >> (fourth * step)
+        bits &= bits >> (fifth * step)
+    return bits
 
 
 @inlined
@@ -78,26 +90,10 @@ def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bo
         return is_line
     bits &= NOT_NEGATIVE
     columns, win_length = parameters.columns, parameters.win_length
-    # conditional expressions, because numba compiles functions of its own for `min` and `max`
-    first = win_length - 1 if win_length - 1 < 1 else 1
-    second = win_length - 1 - first if win_length - 1 - first < 1 + first else 1 + first
-    across = _runs(bits, 1, first, second)
-    down = _runs(bits, columns, first, second)
-    falling = _runs(bits, columns + 1, first, second)
-    rising = _runs(bits, columns - 1, first, second)
-    if win_length > 4:
-        third = win_length - 4 if win_length - 4 < 4 else 4
-        rest = win_length - 8 if win_length - 8 > 0 else 0
-        fourth = rest if rest < 8 else 8
-        across = _runs(across, 1, third, fourth)
-        down = _runs(down, columns, third, fourth)
-        falling = _runs(falling, columns + 1, third, fourth)
-        rising = _runs(rising, columns - 1, third, fourth)
-        fifth = win_length - 16 if win_length - 16 > 0 else 0
-        across &= across >> fifth
-        down &= down >> (fifth * columns)
-        falling &= falling >> (fifth * (columns + 1))
-        rising &= rising >> (fifth * (columns - 1))
+    across = _runs(bits, 1, win_length)
+    down = _runs(bits, columns, win_length)
+    falling = _runs(bits, columns + 1, win_length)
+    rising = _runs(bits, columns - 1, win_length)
     diagonals = (falling & parameters.falling_starts) | (rising & parameters.rising_starts)
     return ((across & parameters.row_starts) | down | diagonals) != 0
 
