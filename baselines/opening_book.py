@@ -28,7 +28,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
-from ttt_envs.core.hash_index import find_sorted
+from ttt_envs.core.hash_index import KeyIndex, distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, from_keys, num_words
 from ttt_envs.game.game import Game
@@ -136,13 +136,16 @@ class Book:
         )
 
     @cached_property
-    def _sorted_keys(self) -> NDArray[Any]:
-        return _to_sortable(self.positions)
+    def _index(self) -> KeyIndex:
+        """The rows of the positions."""
+        index = KeyIndex(self.positions.shape[1])
+        index.rows(self.positions.copy())  # kernels would be compiled again for a read-only array
+        return index
 
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
         canonical = Canonical.from_boards(boards, self.game)
-        return find_sorted(self._sorted_keys, _to_sortable(canonical.keys)), canonical.same
+        return self._index.find(canonical.keys), canonical.same
 
     def moves(self, boards: Boards) -> list[Moves | None]:
         """Return the book's moves in positions, None for unknown ones."""
@@ -193,13 +196,6 @@ class Book:
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
 
         write_atomically(path, write)
-
-
-def _to_sortable(keys: UInt64Array) -> NDArray[Any]:
-    """Return keys [P, words] in a form [P] that numpy can sort and search: several words as bytes of the same order."""
-    if keys.shape[1] == 1:
-        return keys[:, 0]
-    return np.ascontiguousarray(keys.astype(">u8")).view(f"S{8 * keys.shape[1]}").ravel()
 
 
 def read_book(path: str | Path, game: Game | None = None) -> Book:
@@ -256,15 +252,10 @@ class PlayedMoves(NamedTuple):
 
 def _merge(keys: UInt64Array, cells: Int64Array, results: Int64Array) -> tuple[UInt64Array, Int64Array, Int64Array]:
     """Return moves sorted, with the results of equal ones added up."""
-    order = np.lexsort((cells, *keys.T[::-1]))
-    keys, cells, results = keys[order], cells[order], results[order]
-    first = _is_first(np.column_stack([keys, cells.astype(np.uint64)]))
-    return keys[first], cells[first], np.add.reduceat(results, np.flatnonzero(first))
-
-
-def _is_first(rows: UInt64Array) -> BoolArray:
-    """Return bool[N]: rows of [N, W] that differ from the row before."""
-    return np.append(np.ones(min(1, len(rows)), np.bool_), (rows[1:] != rows[:-1]).any(axis=1))
+    first, move = distinct_rows(np.column_stack([keys, cells.astype(np.uint64)]))
+    total = np.zeros((len(first), 3), np.int64)
+    np.add.at(total, move, results)
+    return keys[first], cells[first], total
 
 
 def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum: int = 1) -> Book:
@@ -292,9 +283,8 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
             part = canonical.keys, canonical.cells(actions[early], game), results[early]
             total = _merge(*map(np.concatenate, zip(total, part, strict=True)))
     keys, cells, results = (array[total[2].sum(axis=1) >= minimum] for array in total)
-    first = _is_first(keys)
-    starts = np.append(np.flatnonzero(first), len(keys)).astype(np.int64)
-    return Book(game, plies, num_games, np.ascontiguousarray(keys[first]), starts, cells, results)
+    first, _ = distinct_rows(keys)
+    return Book(game, plies, num_games, keys[first], np.append(first, len(keys)), cells, results)
 
 
 def check_plies(plies: int) -> None:
