@@ -34,7 +34,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import INTEGERS, GameBatch, draw_keys
+from ttt_envs.envs.engine import INTEGERS, GameBatch, HasViews, draw_keys
 from ttt_envs.envs.kernels import FORFEIT
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
@@ -67,7 +67,7 @@ class _AfterReset:
 
 
 @environment(BoardConfig)
-class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
+class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this name
     """m,n,k tic-tac-toe with skipped turns for two agents.
 
     A skipped turn is not a separate event: the same agent stays selected. An observation is a dict of ``observation``
@@ -125,20 +125,13 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         self._name_views()
 
     def _name_views(self) -> None:
-        """Create the views of the engine's output; needed after copying, because a copy of a view is not a view."""
+        """Create the views of the engine's output."""
         planes = self._out["planes"].reshape(2, self.game.rows, self.game.columns)
         self._views = {PLAYERS[0]: planes.transpose(1, 2, 0), PLAYERS[1]: planes[::-1].transpose(1, 2, 0)}
-        self._mask, self._move = self._out["mask"][0], self._games.mover_of_one(self._out)
+        self._mask = self._out["mask"][0]
         # whether `last` can do without `observe` and the skip chance
         is_plain = not (self.config.observe_skip_chance or len(self.config.games) > 1 or self._is_phantom)
         self._is_quick = is_plain and type(self).observe is raw_env.observe
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_move"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._name_views()
 
     def _check_reset(self, raise_error: Callable[[], None]) -> None:
         if self._outcome == _NOT_BEGUN:
@@ -204,7 +197,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
             self._check_action(action)
         if self.render_mode is not None:
             self._before = self._games.boards().cells[0]
-        code = self._move(index)
+        code = self._games.step_one(index, self._out)
         self._infos = {}
         if code < 2:  # the game goes on
             self._mover = code

@@ -21,7 +21,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice, closest_names
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text
-from ttt_envs.game.game import Game, Position
+from ttt_envs.game.game import VARIANTS, Game, Position
 from ttt_envs.game.phantom import AnyGame, Kind, PhantomGame, visible
 from ttt_envs.game.symmetry import symmetries
 
@@ -70,7 +70,7 @@ class GameConfig:
 
     def _make_games(self) -> tuple[AnyGame, ...]:
         chances = self.skip_chance if isinstance(self.skip_chance, (tuple, list)) else (self.skip_chance,)
-        rules = {name: getattr(self, name) for name in ("gravity", "overlines", "misere", "torus")}
+        rules = {name: getattr(self, name) for name in VARIANTS}
         games = tuple(Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances)
         if chances is self.skip_chance and (len(games) < 2 or len(set(games)) < len(games)):
             raise ValueError(

@@ -6,8 +6,7 @@ name.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -33,6 +32,18 @@ _UINT64 = np.dtype(np.uint64)  # taken faster than the type
 def draw_keys(seeds: Sequence[int | None]) -> UInt64Array:
     """Return uint64[B], the seed keys of environments with these seeds."""
     return np.array([draw_key(seeding.np_random(seed)[0]) for seed in seeds], np.uint64)
+
+
+class HasViews:
+    """Base of what has views of its arrays: a copy names them again, because a copy of a view is not a view."""
+
+    def _name_views(self) -> None:
+        """Make the views."""
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_views()
 
 
 class Output:
@@ -93,7 +104,7 @@ _RANDOM = ("key", "episode_key", "episode")
 _STATE = tuple(name for name in (*kernels.COLUMNS, "skip_chance") if name != "episode")
 
 
-class GameBatch:
+class GameBatch(HasViews):
     """B simultaneous games, which the kernels of :mod:`ttt_envs.envs.kernels` play.
 
     Args:
@@ -143,20 +154,17 @@ class GameBatch:
         self._blocks["skip_chance"] = self.game.skip_chance
         self._boards = np.zeros((0 if in_bits else count, 2, self.game.cells), np.int8)
         self._waiting, self._action = np.empty(count, np.int64), np.zeros(1, np.int64)
-        self._bind()
+        self._name_views()
 
-    def _bind(self) -> None:
-        """Name the arguments of kernels; needed after copying, because a copy of a view is not a view."""
+    def _name_views(self) -> None:
+        """Name the arguments of kernels."""
         self._memory = self._blocks.view(np.int64)  # as kernels take them
         self._lines, boards = visible(self.game).parameters.lines, self._boards if len(self._boards) else None
         self._arguments: tuple[Any, Any, Any, Any] = (self._memory, self.config.permutations, self._lines, boards)
+        self._is_plain = self._lines is None and boards is None and len(self.config.permutations) == 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_arguments", "_memory")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._bind()
 
     def output(self) -> Output:
         """Allocate the output of a step."""
@@ -276,18 +284,16 @@ class GameBatch:
             self.observe(out)
         return num_ended
 
-    def mover_of_one(self, out: Output) -> Callable[[int], int]:
-        """Return a function that moves in the only game, in self-play, for an action in range.
+    def step_one(self, action: int, out: Output) -> int:
+        """Move in the only game, in self-play, by an action in range.
 
-        It returns twice the (outcome + 1), plus the next mover. Where there is a shorter way, it is a kernel, which
-        does not write rewards and flags.
+        Where there is a shorter way, rewards and flags are not written.
+
+        Returns:
+            Twice the (outcome + 1), plus the next mover.
         """
-        if len(self._boards) or self._lines is not None or len(self.config.permutations) > 1:
-            return functools.partial(self._step_one, out)
-        memory, outputs = self._memory, out.memory
-        return lambda action: kernels.step_one(memory, outputs, action)  # read at each call: a placeholder at first
-
-    def _step_one(self, out: Output, action: int) -> int:
+        if self._is_plain:
+            return kernels.step_one(self._memory, out.memory, action)
         self._action[0] = action
         self.step(self._action, out)
         mover, _, outcome, _ = out["info"][:, 0].tolist()

@@ -28,7 +28,7 @@ from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import INTEGERS, GameBatch
+from ttt_envs.envs.engine import INTEGERS, GameBatch, HasViews
 from ttt_envs.game.actions import check_action
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import visible
@@ -36,7 +36,7 @@ from ttt_envs.game.rules import NOT_OVER, ChanceOutcome
 
 
 @environment(EnvConfig)
-class SingleEnv(gymnasium.Env[Any, np.int64]):
+class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
     """One game at a time between the caller and an opponent.
 
     Rewards are always the caller's own: +1 win, 0 draw or not over, -1 loss. With ``opponent="self"`` the caller moves
@@ -81,16 +81,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._name_views()
 
     def _name_views(self) -> None:
-        """Create the views of the output; needed after copying, because a copy of a view is not a view."""
+        """Create the views of the output."""
         config, out = self.config, self._out
         self._mask, self._numbers, self._flags = out["mask"][0], out["info"].ravel(), out["flags"].ravel()
         self._reward = out["rewards"]
         self._flat = out["flat"][0] if config.is_flat else None
         self._dtype = np.dtype(config.dtype)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._name_views()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode, or with ``seed`` the first of that seed.
