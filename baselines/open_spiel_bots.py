@@ -14,7 +14,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import check_game
 from ttt_envs.agents.specs import Named, load_object
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -65,11 +65,10 @@ class OpenSpielBot(Named):
     def __post_init__(self) -> None:
         check_game(self.name, type(self), self.game)
         check_choice("algorithm", self.algorithm, get_args(Algorithm))
-        for name, least, highest in (("simulations", 1, MAX_INT32), ("rollouts", 1, MAX_INT32), ("c", 0, MAX_INT32)):
-            if not least <= getattr(self, name) <= highest:
-                raise ValueError(f"{name}={getattr(self, name):g} makes no search: choose {least} to {highest:,}")
-        if self.depth is not None and self.depth < 1:
-            raise ValueError(f"depth={self.depth} looks at nothing: choose 1 or more, or none")
+        check_range("simulations", self.simulations, 1, MAX_INT32, "makes no search")
+        check_range("rollouts", self.rollouts, 1, MAX_INT32, "makes no search")
+        check_range("c", self.c, 0, MAX_INT32, "makes no search")
+        check_range("depth", self.depth, 1, problem="looks at nothing", hint=", or none")
         if self.algorithm == "alpha-beta" and self.depth is None and self.game.cells > WHOLE:
             raise ValueError(
                 f"alpha-beta does not search {self.game.cells} cells to the end: choose depth=3, or up to {WHOLE} cells"

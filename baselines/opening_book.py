@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from baselines.search.canonical import symmetry_tables
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.hash_index import KeyIndex, distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
@@ -271,8 +270,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
         ValueError: the number of plies, or the minimum, is invalid.
     """
     check_plies(plies)
-    if minimum < 1:
-        raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
+    check_range("minimum", minimum, 1, problem="is no number of games")
     num_games = 0
     total = np.zeros((0, num_words(game.cells)), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
     for boards, actions, results, games in played:
@@ -289,8 +287,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
 
 def check_plies(plies: int) -> None:
     """Raise ValueError for an invalid number of plies of a book."""
-    if not 1 <= plies <= MAX_PLIES:
-        raise ValueError(f"plies={plies} makes no book: choose 1 to {MAX_PLIES} stones up to which positions are keys")
+    check_range("plies", plies, 1, MAX_PLIES, "makes no book", " stones up to which positions are keys")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -361,9 +358,8 @@ class OpeningBook(Named):
     _then: Policy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, value in (("c", self.c), ("temperature", self.temperature)):
-            if not 0 < value < math.inf:
-                raise ValueError(f"{name}={value:g} is out of range: choose a number above 0")
+        check_range("c", self.c, 0, above=True)
+        check_range("temperature", self.temperature, 0, above=True)
         check_choice("choose", self.choose, get_args(Choose))
         self.book  # noqa: B018  # raises errors early
         object.__setattr__(self, "_then", make_policy(self.then, self.game))

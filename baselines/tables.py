@@ -9,7 +9,6 @@ has two halves, one for each player to move.
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from baselines.softmax_table import softmax
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy
 from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt8Array
 from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.boards import Boards, from_keys, keys
@@ -297,8 +296,7 @@ class Softmax(Policy):
 
 def check_weight(w: float) -> None:
     """Raise ValueError for an invalid weight of :class:`Softmax`."""
-    if not (math.isfinite(w) and w >= 0):
-        raise ValueError(f"w={w} is no weight of an evaluation function: choose 0 (random play) or more")
+    check_range("w", w, 0, problem="is no weight of an evaluation function", hint=", 0 for random play")
 
 
 class NamedSoftmax(Named, Softmax):

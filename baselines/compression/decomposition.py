@@ -16,6 +16,7 @@ from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_ran
 from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
 from baselines.tables import Evaluation, Table, Terminal, check_source, is_policy, source_values, table_shape
 from ttt_envs.core.array_cache import load_or_compute
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -190,10 +191,7 @@ def decompose(
     Raises:
         ValueError: the table is of another game or kind than the grouping, or ``max_vectors`` is out of range.
     """
-    if not 1 <= max_vectors <= MAX_TRUNCATED_RANK:
-        raise ValueError(
-            f"max_vectors={max_vectors} singular vectors cannot be computed: choose 1 to {MAX_TRUNCATED_RANK}"
-        )
+    check_range("max_vectors", max_vectors, 1, MAX_TRUNCATED_RANK, "singular vectors cannot be computed")
     make_grouping(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
     return Decomposition(method, grouping, max_vectors, _project(method, grouping, max_vectors, values))
 

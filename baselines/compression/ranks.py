@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from baselines.compression import singular_vectors
 from baselines.compression.grouping import Grouping, Method, tensor_grouping
+from ttt_envs.core.checks import check_range
 
 TRUNCATED, MAX_TRUNCATED_RANK = 128, 1024
 """Default and maximum number of singular vectors of a truncated decomposition."""
@@ -54,8 +55,5 @@ def default_rank(method: Method, grouping: Grouping) -> int:
 
 def check_rank(method: Method, grouping: Grouping, rank: int, largest: int) -> None:
     """Raise ValueError for a rank that is out of range."""
-    if not 0 <= rank <= largest:
-        sizes = " x ".join(map(str, grouping.sizes))
-        raise ValueError(
-            f"rank={rank} is no rank of {method} on a tensor of {sizes} ({grouping}): choose 0 to {largest}"
-        )
+    sizes = " x ".join(map(str, grouping.sizes))
+    check_range("rank", rank, 0, largest, f"is no rank of {method} on a tensor of {sizes} ({grouping})")

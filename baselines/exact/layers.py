@@ -15,6 +15,7 @@ import psutil
 
 from baselines.exact.folder import Folder, dtype_of
 from baselines.exact.solution import LayeredSolution
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.work import DEFAULT_WORK, Work, count_threads
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Numbering, Values
@@ -65,8 +66,7 @@ def is_layered(game: Game, stones: int = 0) -> bool:
 
 def check_size(game: Game, stones: int = 0) -> None:
     """Raise ValueError for a board too large for layers from ``stones`` stones on, or another number of stones."""
-    if not 0 <= stones <= game.cells:
-        raise ValueError(f"stones={stones} are not on a board of {game.cells} cells: choose 0 to {game.cells}")
+    check_range("stones", stones, 0, game.cells, f"are not on a board of {game.cells} cells")
     if not is_layered(game, stones):
         raise ValueError(
             f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up to "

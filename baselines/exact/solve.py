@@ -18,6 +18,7 @@ from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -120,8 +121,7 @@ class Optimal(Named):
             self.solution  # noqa: B018  # raises errors early
         elif not is_searched(self.game):
             check_size(self.game)
-        if not 0 <= self.epsilon <= 1:
-            raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
+        check_range("epsilon", self.epsilon, 0, 1, "is no probability of a random move", ", 0 for perfect play")
 
     @cached_property
     def solution(self) -> Solution:

@@ -14,6 +14,7 @@ from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, check_settings, turn_key, write_moves
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
 from ttt_envs.agents.specs import Named, make_values
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -70,8 +71,7 @@ class Expectiminimax(Named):
 
     def __post_init__(self) -> None:
         check_settings(self.depth, self.width, self.heuristic)
-        if not 0 <= self.table <= MAX_TABLE_MIB:
-            raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
+        check_range("table", self.table, 0, MAX_TABLE_MIB, "is no size of a table", " MiB, 0 for none")
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
         if self.leaf is not None and (self.width is not None or self.endgame is not None):
             raise ValueError(f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame")

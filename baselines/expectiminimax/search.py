@@ -37,7 +37,7 @@ from baselines.records import Records, records
 from baselines.search.canonical import INVERSE, MAX_WORDS, PERMUTATION, Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards
@@ -468,8 +468,7 @@ class Search:
         probe: Probe | None = None,
     ) -> None:
         check_settings(1, width, heuristic, pruning)
-        if memory < 0:
-            raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
+        check_range("memory", memory, 0, problem="is no size of a table", hint=" bytes, 0 for no table")
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         kind = typing.get_args(Pruning).index(pruning)
@@ -539,9 +538,7 @@ class Search:
 
 def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:
     """Raise ValueError for search settings that are out of range."""
-    if not 1 <= depth <= MAX_DEPTH:
-        raise ValueError(f"depth={depth} is no number of plies to look ahead: choose 1 to {MAX_DEPTH}")
-    if width is not None and width < 1:
-        raise ValueError(f"width={width} tries no moves: choose how many to draw at a node, or none to try all")
+    check_range("depth", depth, 1, MAX_DEPTH, "is no number of plies to look ahead")
+    check_range("width", width, 1, problem="tries no moves", hint=" moves to draw at a node, or none to try all")
     check_choice("heuristic", heuristic, typing.get_args(Heuristic))
     check_choice("pruning", pruning, typing.get_args(Pruning))

@@ -35,7 +35,7 @@ import numpy as np
 from baselines.gomocup.program import Program
 from baselines.timed.clock import ClockedPlayer, ClockedPolicy
 from ttt_envs.agents.policy import Forfeit
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import check_range, truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -126,10 +126,8 @@ class Gomocup(ClockedPolicy):
     def __post_init__(self) -> None:
         check_game(self.game)
         for name in ("move", "start", "tolerance", "pause"):
-            if not 0 <= (getattr(self, name) or 0) < math.inf:
-                raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
-        if not 0 <= self.memory <= MAX_MEMORY_MIB:
-            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_MIB:,}")
+            check_range(name, getattr(self, name), 0, problem="is no time", hint=" seconds")
+        check_range("memory", self.memory, 0, MAX_MEMORY_MIB, "is no amount of MiB", ", 0 for no limit")
         super().__post_init__()
         self.command  # noqa: B018  # raises errors early
 

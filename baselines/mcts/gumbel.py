@@ -12,6 +12,7 @@ from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.select import SelectionParams, scan_children
 from baselines.mcts.tree import Tree, is_solved
 from ttt_envs.agents.policy import Evaluator, best_shares, normalise
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, int64, kernel
 from ttt_envs.core.work import Threads
 from ttt_envs.game.boards import Boards
@@ -173,8 +174,6 @@ def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
 def check_gumbel(simulations: int, max_num_considered_actions: int, maxvisit_init: float, value_scale: float) -> None:
     """Raise ValueError for search settings that are out of range."""
     check_settings(simulations=simulations)
-    if max_num_considered_actions < 2:
-        raise ValueError(f"max_num_considered_actions={max_num_considered_actions} is no choice: choose 2 or more")
-    for name, scale in (("maxvisit_init", maxvisit_init), ("value_scale", value_scale)):
-        if not 0 <= scale < math.inf:
-            raise ValueError(f"{name}={scale:g} is no weight of values: choose 0 or more")
+    check_range("max_num_considered_actions", max_num_considered_actions, 2, problem="is no choice")
+    check_range("maxvisit_init", maxvisit_init, 0, problem="is no weight of values")
+    check_range("value_scale", value_scale, 0, problem="is no weight of values")

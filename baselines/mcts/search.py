@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +14,7 @@ from baselines.mcts.select import SelectionParams
 from baselines.mcts.simulate import backup_all, simulate_all
 from baselines.mcts.tree import Tree, children_of, copy_subtree, find_node
 from ttt_envs.agents.policy import Evaluator, Values, normalise
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array, int64, kernel
 from ttt_envs.core.work import Threads, count_threads, map_threads
 from ttt_envs.game.boards import Boards
@@ -272,9 +272,6 @@ def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice
 
 def check_settings(simulations: int = 1, c: float = 1.0, temperature: float = 0.0) -> None:
     """Raise ValueError for search settings that are out of range."""
-    if simulations < 1:
-        raise ValueError(f"simulations={simulations} tries no move: choose 1 or more")
-    if not 0 <= c < math.inf:
-        raise ValueError(f"c={c:g} is no weight of exploration: choose 0 (none) or more, such as 1.4")
-    if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature={temperature:g} is no temperature: choose 0 (most visited) or more, such as 1")
+    check_range("simulations", simulations, 1, problem="tries no move")
+    check_range("c", c, 0, problem="is no weight of exploration", hint=", such as 1.4")
+    check_range("temperature", temperature, 0, problem="is no temperature", hint=", 0 for the most visited move")

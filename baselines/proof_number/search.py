@@ -13,6 +13,7 @@ from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats
 from baselines.records import Records, records
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import find, grow, num_visits, store, worth_of
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.game import Game, Position
@@ -284,10 +285,8 @@ def prove(
         ValueError: turns may be skipped, more than 64 cells, ``nodes`` below 1, or ``memory`` below 0.
     """
     check_provable(game)
-    if nodes is not None and nodes < 1:
-        raise ValueError(f"nodes={nodes} visits no position: choose at least 1")
-    if memory < 0:
-        raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
+    check_range("nodes", nodes, 1, problem="visits no position")
+    check_range("memory", memory, 0, problem="is no size of a table", hint=" bytes, 0 for no table")
     started = time.perf_counter()
     verdict, num_nodes, move = ProofSearch(game, memory).decide(([], []), 0, nodes, progress)
     winner = {YES: 0, NO: DRAW, UNKNOWN: None}[verdict]

@@ -19,6 +19,7 @@ from baselines.timed.clock import MAX_SECONDS, ClockedPlayer, ClockedPolicy, Now
 from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, Pondering, TimedSearch
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, sample
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Int64Array, compile_at_once
 from ttt_envs.core.random import splitmix64
 from ttt_envs.game.boards import Boards
@@ -69,12 +70,9 @@ class Timed(ClockedPolicy):
     """search on the opponent's time, in a second thread"""
 
     def __post_init__(self) -> None:
-        if self.move is not None and not 0 < self.move < math.inf:
-            raise ValueError(f"move={self.move:g} is no time for a move: choose seconds above 0, such as 0.1")
-        if self.max_depth is not None and self.max_depth < 1:
-            raise ValueError(f"max-depth={self.max_depth} leaves no depth: choose 1 or more")
-        if not 0 <= self.margin < math.inf:
-            raise ValueError(f"margin={self.margin:g} is out of range: choose 0 or more")
+        check_range("move", self.move, 0, problem="is no time for a move", hint=" seconds, such as 0.1", above=True)
+        check_range("max-depth", self.max_depth, 1, problem="leaves no depth")
+        check_range("margin", self.margin, 0)
         super().__post_init__()
         self.searcher  # noqa: B018  # raises errors early
 

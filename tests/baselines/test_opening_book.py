@@ -165,7 +165,7 @@ def test_hand_made_file_with_a_hash_is_refused(tmp_path, name, value):
     ("settings", "game", "message"),
     [
         ("", Game(4, 4), "is a book of 3 x 3, 3 to win, not of 4 x 4, 3 to win"),
-        (",c=0", Game(), "c=0 is out of range"),
+        (",c=0", Game(), "c=0.0 is out of range"),
         (",temperature=nan", Game(), "out of range"),
         (",choose=worst", Game(), "choose='worst' is not known"),
     ],

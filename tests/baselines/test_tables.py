@@ -138,7 +138,7 @@ def test_published_matches_have_known_results(known_values):
 @pytest.mark.parametrize(
     ("spec", "game", "message"),
     [
-        ("table:w=-1", Game(), "w=-1.0 is no weight of an evaluation function: choose 0 (random play) or more"),
+        ("table:w=-1", Game(), "w=-1.0 is no weight of an evaluation function: choose 0 or more, 0 for random play"),
         ("table:terminal=published", Game(), "terminal='published' is not known, did you mean 'as_published'?"),
         ("table:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
         ("table:source=(run:nowhere),terminal=as_published", Game(), "source=run:nowhere has a table of moves"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,36 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise ValueError unless ``value`` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
+
+
+def check_range(
+    name: str,
+    value: float | None,
+    low: float,
+    high: float = math.inf,
+    problem: str = "is out of range",
+    hint: str = "",
+    *,
+    above: bool = False,
+) -> None:
+    """Raise ValueError unless a number is finite and in ``low`` to ``high``; None passes, which stands for no number.
+
+    Args:
+        name: of the number.
+        value: the number.
+        low, high: the smallest and the largest number.
+        problem: what is wrong with another number, for the message.
+        hint: follows the range in the message.
+        above: whether ``low`` itself is too small.
+    """
+    if value is None or (low <= value <= high and value < math.inf and not (above and value == low)):
+        return
+    choices = f"{low:,} or more"
+    if above:
+        choices = f"a number above {low:,}"
+    elif high < math.inf:
+        choices = f"{low:,} to {high:,}"
+    raise ValueError(f"{name}={value} {problem}: choose {choices}{hint}")
 
 
 def truncate(value: object, max_length: int = 80) -> str:

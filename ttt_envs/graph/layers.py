@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import (
     BoolArray,
@@ -155,8 +156,7 @@ class Traversal:
         query_size: int = QUERY_SIZE,
     ) -> None:
         check_cells(game)
-        if query_size < 1:
-            raise ValueError(f"chunk={query_size} leaves nothing to ask: choose 1 or more positions at once")
+        check_range("chunk", query_size, 1, problem="leaves nothing to ask", hint=" positions at once")
         self.game, self.players, self.complete, self.query_size = game, players, complete, query_size
         self.starts, self.roles, self.masked = starts, roles, masked
         self.layers: list[Layer] = []
