@@ -18,6 +18,7 @@ from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
+from ttt_envs.game.rules import winner
 
 __all__ = ["load_game", "to_boards", "to_states"]
 
@@ -107,20 +108,21 @@ def _history(game: Game, position: Position) -> list[int]:
     cells, mover = position
     first, second = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
     last = 1 - (first + second) % 2  # the player of the last stone, who remains the mover after the end
-    lines = game.line_cells
-    own, others = (lines[(cells[lines] == stone).all(axis=1)] for stone in (last + 1, 2 - last))
-    over = len(own) > 0 or first + second == game.cells
-    in_lines = np.bincount(own.ravel(), minlength=game.cells) == len(own) if len(own) else cells == last + 1
+    allowed = np.zeros(game.cells, np.bool_)  # the last stones: the game was not over without them
+    for cell in np.flatnonzero(cells == last + 1).tolist():
+        before = cells.copy()
+        before[cell] = 0
+        allowed[cell] = winner(game, before) is None
     history = None
     if first - second not in (0, 1):
         wrong = f"{first} and {second} stones do not come by turns"
-    elif mover == last and not over:
+    elif mover == last and winner(game, cells) is None:
         wrong = f"it is player_{1 - mover}'s turn"
-    elif len(others) or (len(own) and not in_lines.any()):
+    elif cells.any() and not allowed.any():
         wrong = "it was over before its last stone"
     else:
         wrong = "its stones cannot have fallen by turns"
-        history = _take_back(game, cells, in_lines, set())
+        history = _take_back(game, cells, allowed, set())
     if history is None:
         raise ValueError(f"{to_text(position, game)!r} is no position of OpenSpiel's: {wrong}")
     return history
