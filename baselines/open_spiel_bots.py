@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ttt_envs.agents.policy import check_game
+from ttt_envs.agents.policy import check_game, need_rng
 from ttt_envs.agents.specs import Named, load_object
 from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.jit import Float64Array
@@ -88,10 +88,8 @@ class OpenSpielBot(Named):
         Raises:
             ValueError: ``mcts`` without ``rng``, or a position is unreachable without skips.
         """
-        if rng is None and not self.pure:
-            raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
         shape = len(boards.mover), 2
-        seeds = np.zeros(shape, np.int64) if self.pure or rng is None else rng.integers(0, MAX_INT32, shape)
+        seeds = np.zeros(shape, np.int64) if self.pure else need_rng(self, rng).integers(0, MAX_INT32, shape)
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):
             for action, share in self._shares(state, *seeds[row].tolist()):

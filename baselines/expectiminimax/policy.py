@@ -12,7 +12,7 @@ from baselines.exact.tablebase import Tablebase
 from baselines.expectiminimax.leaves import LeafSearch
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, check_settings, turn_key, write_moves
-from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
+from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares, need_rng
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
@@ -134,9 +134,7 @@ class Expectiminimax(Named):
         count = len(boards.mover)
         if self._num_drawn_moves is None:
             return np.zeros(count, np.uint64)
-        if rng is None:
-            raise ValueError(f"{self} draws moves and needs a generator: give rng=np.random.default_rng(seed)")
-        return rng.integers(0, 1 << 64, count, dtype=np.uint64)
+        return need_rng(self, rng).integers(0, 1 << 64, count, dtype=np.uint64)
 
     def _search(
         self, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool

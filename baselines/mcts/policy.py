@@ -12,7 +12,7 @@ import numpy as np
 from baselines.exact.tablebase import Tablebase
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import Tree
-from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, sample
+from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, need_rng, sample
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.work import Threads, count_threads
@@ -99,8 +99,8 @@ class MCTS(Named):
         Raises:
             ValueError: without ``rng``.
         """
-        if rng is None and not self.pure:
-            raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
+        if not self.pure:
+            need_rng(self, rng)
         return self._collect(boards, rng, lambda search: search.probabilities(self.temperature))
 
     def values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:

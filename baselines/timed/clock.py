@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.agents.policy import Forfeit, Player
+from ttt_envs.agents.policy import Forfeit, Player, need_rng
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
@@ -88,8 +88,7 @@ class ClockedPolicy(Named):
             Forfeit: a position is forfeited.
             ValueError: without ``rng``.
         """
-        if rng is None:
-            raise ValueError(f"{self} looks at a clock and draws: give it rng=np.random.default_rng(seed)")
+        rng = need_rng(self, rng)
         with closing(self.player()) as player:
             return np.eye(self.game.cells)[player.act(boards, np.arange(len(boards.mover)), rng)]
 

@@ -59,7 +59,7 @@ def test_alpha_beta_obeys_its_depth():
         (":rollouts=4294967296", Game(), "rollouts=4"),
         (":c=nan", Game(), "c=nan"),
         (":alpha-beta", BIG, "choose depth=3, or up to 9 cells"),
-        ("", Game(), r"openspiel draws its simulations: give it rng=np\.random\.default_rng"),
+        ("", Game(), r"openspiel draws random numbers: give it rng=np\.random\.default_rng"),
     ],
 )
 def test_invalid_specs_are_refused(settings, game, message):

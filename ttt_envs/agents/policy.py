@@ -265,6 +265,17 @@ def act(policy: Policy, boards: Boards, rng: np.random.Generator) -> Int64Array:
     return to_policy(policy).act(boards, rng)
 
 
+def need_rng(policy: Policy, rng: np.random.Generator | None) -> np.random.Generator:
+    """Return the generator of a policy that draws random numbers.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if rng is None:
+        raise ValueError(f"{policy} draws random numbers: give it rng=np.random.default_rng(seed)")
+    return rng
+
+
 class EpisodeStreams(NamedTuple):
     """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number ``plies[b]``.
 
