@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,17 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise ValueError unless ``value`` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is an integer of Python or NumPy; truth values are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value: object, example: int) -> None:
+    """Raise TypeError unless ``value`` is a whole number; ``example`` is one for the message."""
+    if not is_whole(value):
+        raise TypeError(f"{name}={value!r} is not a whole number: write for example {name}={example}")
 
 
 def check_range(

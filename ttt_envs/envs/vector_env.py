@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs.agents.observations import map_parts
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, check_range, check_whole
 from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
@@ -51,12 +51,11 @@ class BatchConfig:
     copy: bool = True
 
     def __post_init__(self) -> None:
-        limit = -1 if self.max_episode_steps is None else self.max_episode_steps
-        for name, number in (("num_envs", self.num_envs), ("max_episode_steps", limit)):
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-                raise TypeError(f"{name}={number!r} is not a whole number: write for example {name}=64")
-            if number < 1 and not (name == "max_episode_steps" and number == -1):  # -1 as in `gymnasium.make`
-                raise ValueError(f"{name}={number} leaves nothing to play: choose 1 or more")
+        check_whole("num_envs", self.num_envs, 64)
+        check_range("num_envs", self.num_envs, 1, problem="leaves nothing to play")
+        if self.max_episode_steps not in (None, -1):  # -1 as in `gymnasium.make`
+            check_whole("max_episode_steps", self.max_episode_steps, 64)
+            check_range("max_episode_steps", self.max_episode_steps, 1, problem="leaves nothing to play")
         check_choice("copy", self.copy, (True, False))
         try:
             AutoresetMode(self.autoreset_mode)

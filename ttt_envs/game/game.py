@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import closest_names, truncate
+from ttt_envs.core.checks import check_range, check_whole, closest_names, is_whole, truncate
 from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.lines import Line, line_masks, list_lines
@@ -57,23 +57,13 @@ class Game:
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "win_length"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"{name}={value!r} is not a whole number: write for example {name}=3")
-            object.__setattr__(self, name, int(value))
+            check_whole(name, getattr(self, name), 3)
+            object.__setattr__(self, name, int(getattr(self, name)))
         for name in ("rows", "columns"):
-            value = getattr(self, name)
-            if not 1 <= value <= MAX_EDGE:
-                raise ValueError(
-                    f"{name}={value} is not the edge of a board: choose 1 to {MAX_EDGE} {name}, "
-                    f"as in size=3 or size=(5, 6)"
-                )
-        longest = max(self.rows, self.columns)
-        if not 1 <= self.win_length <= longest:
-            raise ValueError(
-                f"win_length={self.win_length} does not fit a board of {self.rows} x {self.columns}: "
-                f"choose 1 to {longest}"
-            )
+            hint = f" {name}, as in size=3 or size=(5, 6)"
+            check_range(name, getattr(self, name), 1, MAX_EDGE, "is not the edge of a board", hint)
+        misfit = f"does not fit a board of {self.rows} x {self.columns}"
+        check_range("win_length", self.win_length, 1, max(self.rows, self.columns), misfit)
         skip = self.skip_chance
         if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
             raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
@@ -111,7 +101,7 @@ class Game:
             rows, columns = size
         else:
             rows = columns = size
-        if isinstance(size, bool) or not all(isinstance(edge, (int, np.integer)) for edge in (rows, columns)):
+        if not (is_whole(rows) and is_whole(columns)):
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)

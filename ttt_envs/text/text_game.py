@@ -13,7 +13,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, check_range
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.config import SELF as SELF
 from ttt_envs.envs.config import environment, takes
@@ -108,8 +108,7 @@ class TextGameConfig(TextOptions):
         check_choice("illegal", self.illegal, get_args(Illegal))
         check_choice("seat", self.seat, (0, 1))
         for name in ("max_asks", "seed", "episode"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}={getattr(self, name)} is below 0: choose 0 or more")
+            check_range(name, getattr(self, name), 0, problem="is below 0")
         if self.start is not None:
             check_opening(self.game, self.start, "start")
 
