@@ -129,9 +129,6 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         planes = self._out["planes"].reshape(2, self.game.rows, self.game.columns)
         self._views = {PLAYERS[0]: planes.transpose(1, 2, 0), PLAYERS[1]: planes[::-1].transpose(1, 2, 0)}
         self._mask = self._out["mask"][0]
-        # whether `last` can do without `observe` and the skip chance
-        is_plain = not (self.config.observe_skip_chance or len(self.config.games) > 1 or self._is_phantom)
-        self._is_quick = is_plain and type(self).observe is raw_env.observe
 
     def _check_reset(self, raise_error: Callable[[], None]) -> None:
         if self._outcome == _NOT_BEGUN:
@@ -275,7 +272,8 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
 
         With ``observe_skip_chance`` also ``skip_chance`` float32[1].
         """
-        self._check_reset(EnvLogger.error_observe_before_reset)
+        if self._outcome == _NOT_BEGUN:
+            EnvLogger.error_observe_before_reset()
         planes = self._views[agent].copy()
         if self._is_phantom:
             planes[:, :, 1] &= self._to_view(self._games.found_stones()[0])
@@ -288,12 +286,7 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Return observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
-        observation: dict[str, Any] | None
-        if observe and self._is_quick:  # a faster path to the same result
-            mask = (self._mask if self._outcome == NOT_OVER else self._no_mask).copy()
-            observation = {"observation": self._views[agent].copy(), "action_mask": mask}
-        else:
-            observation = self.observe(agent) if observe else None
+        observation = self.observe(agent) if observe else None
         info = self._info(agent)
         return observation, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], info
 
