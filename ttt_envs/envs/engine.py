@@ -19,10 +19,11 @@ from ttt_envs.core.random import draw_key, splitmix64, uniforms
 from ttt_envs.envs import kernels
 from ttt_envs.envs.config import BoardConfig, EnvConfig, IllegalAction, SeatChoice
 from ttt_envs.game.actions import action_to_cell, check_action, illegal_action_message, num_actions
+from ttt_envs.game.attempts import VISIBLE
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Position
-from ttt_envs.game.phantom import PhantomGame, visible
+from ttt_envs.game.phantom import KINDS, PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, STREAM_CONTEXT, STREAM_OPENING, ChanceOutcome, Outcome, chance_outcomes
 
 INTEGERS = (int, np.int64)  # types of most actions; no bool
@@ -140,10 +141,9 @@ class GameBatch(HasViews):
         if players is not None:
             seats = kernels.BOTH if self.is_self_play else get_args(SeatChoice).index(players.seat)
             illegal_action = get_args(IllegalAction).index(players.illegal_action)
-        kind = self.game.kind if isinstance(self.game, PhantomGame) else None
-        hidden = {None: kernels.VISIBLE, "classic": kernels.CLASSIC, "abrupt": kernels.ABRUPT}[kind]
+        hidden = 1 + KINDS.index(self.game.kind) if isinstance(self.game, PhantomGame) else VISIBLE
         rules = visible(max(config.games, key=lambda game: game.skip_chance)).parameters
-        in_bits = self.game.cells <= MAX_CELLS_IN_BITS and kind is None
+        in_bits = self.game.cells <= MAX_CELLS_IN_BITS and hidden == VISIBLE
         reach = sum(1 << row * rules.columns for row in range(rules.rows)) if self.game.gravity and in_bits else 1
         self.num_actions = actions = num_actions(self.game)
         self._layout = output_layout(count, count if observes else 0, self.game.cells, actions)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.attempts import FOUND, attempt, is_unknown
+from ttt_envs.game.attempts import FOUND, VISIBLE, attempt, is_unknown
 from ttt_envs.game.bits import count_bits, nth_bit
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, has_gravity
@@ -32,11 +32,9 @@ from ttt_envs.game.rules import (
     Outcome,
     landing_cell,
     legal_bits,
-    mover_after,
     next_mover,
     nth_legal_cell,
     outcome_of_move,
-    place,
 )
 
 LANES = 64
@@ -47,7 +45,6 @@ LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
 FIRST, SECOND, RANDOM_SEAT, ALTERNATE, BOTH, NOBODY = range(6)  # the caller's seat, see `Settings.seats`
 REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
 MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what a step does
-VISIBLE, CLASSIC, ABRUPT = range(3)  # whether stones are hidden, and the kind of the phantom game
 
 Block: TypeAlias = Any
 """a record of ``BLOCK``"""
@@ -68,7 +65,7 @@ class Settings(NamedTuple):
     replies: int
     """replies of the opponent, as above"""
     hidden: int
-    """``VISIBLE``, ``CLASSIC`` or ``ABRUPT``"""
+    """``VISIBLE``, ``CLASSIC`` or ``ABRUPT`` of ``game.attempts``"""
     observes: int
     """1 where steps write observations, else 0"""
     parameters: Parameters
@@ -429,16 +426,9 @@ def cell_of(board: Int8Array, player: int, action: int, s: Settings) -> int:
 @inlined
 def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool:
     """Put the mover's stone on a cell, or find a hidden stone there; return whether it was legal."""
-    found_stones, rules, skip = board[1], s.parameters, g.skip_chance[b]
-    mover, stones, key = g.mover[b], g.stones[b], g.episode_key[b]
-    if s.hidden != VISIBLE:
-        outcome, next_player = attempt(
-            board[0], found_stones, mover, cell, stones, key, s.hidden == ABRUPT, rules, skip
-        )
-    else:
-        outcome, next_player = place(board[0], mover, cell, stones, rules), mover
-        if outcome == NOT_OVER:
-            next_player = mover_after(mover, key, stones, skip)
+    outcome, next_player = attempt(
+        board[0], board[1], g.mover[b], cell, g.stones[b], g.episode_key[b], s.hidden, s.parameters, g.skip_chance[b]
+    )
     if outcome == ILLEGAL:
         return False
     g.mover[b] = next_player

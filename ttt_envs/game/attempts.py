@@ -26,6 +26,8 @@ from ttt_envs.core.jit import Int8Array, inlined
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import NOT_OVER, mover_after, place
 
+VISIBLE, CLASSIC, ABRUPT = range(3)
+"""whether stones are hidden, and the kind of the phantom game"""
 FOUND = -3
 """Result of an attempt on a cell with a hidden stone, in addition to the outcomes of the rules."""
 
@@ -44,11 +46,11 @@ def attempt(
     cell: int,
     stones: int,
     episode_key: np.uint64,
-    abrupt: bool,
+    hidden: int,
     parameters: Parameters,
     skip_chance: float,
 ) -> tuple[int, int]:
-    """Attempt a cell, in place: put a stone, or find the opponent's.
+    """Attempt a cell, in place: put a stone, or find the opponent's if stones are hidden.
 
     Args:
         cells: int8[rows * columns].
@@ -57,7 +59,7 @@ def attempt(
         cell: index of a cell.
         stones: number of stones before the attempt, which is the number of the skip's random number.
         episode_key: of the episode.
-        abrupt: whether a failed attempt ends the turn.
+        hidden: ``VISIBLE``, ``CLASSIC``, or ``ABRUPT``: then a failed attempt ends the turn.
         parameters: of the visible game, ``PhantomGame.game``.
         skip_chance: of the episode.
 
@@ -65,9 +67,10 @@ def attempt(
         ``FOUND``, or the outcome of a stone (``ILLEGAL`` on a cell that the mover knows to be taken, and then nothing
         has changed); and the next mover.
     """
-    if cell >= 0 and cell < len(cells) and cells[cell] == 2 - mover and found_stones[cell] == 0:
+    is_on_board = cell >= 0 and cell < len(cells)
+    if hidden != VISIBLE and is_on_board and cells[cell] == 2 - mover and found_stones[cell] == 0:
         found_stones[cell] = 1
-        return FOUND, 1 - mover if abrupt else mover
+        return FOUND, 1 - mover if hidden == ABRUPT else mover
     outcome = place(cells, mover, cell, stones, parameters)  # not `play`, which expects as many stones of each player
     if outcome == NOT_OVER:
         mover = mover_after(mover, episode_key, stones, skip_chance)
