@@ -34,7 +34,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
-from ttt_envs.envs.engine import INTEGERS, GameBatch, HasViews, draw_keys
+from ttt_envs.envs.engine import INTEGERS, GameBatch, HasViews, keys_of_seeds
 from ttt_envs.envs.kernels import FORFEIT
 from ttt_envs.game.phantom import PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
@@ -157,7 +157,7 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         """Begin the next episode, or with ``seed`` the first of that seed. ``options`` are ignored."""
         keys = None
         if seed is not None or not self._seeded:
-            keys, self._seeded = draw_keys([seed]), True
+            keys, self._seeded = keys_of_seeds([seed]), True
         self._games.reset(self._row, self._out, keys=keys)
         self._mover, self._outcome = int(self._out["mover"][0]), NOT_OVER
         if self.render_mode is not None:
@@ -354,7 +354,7 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
             ValueError: the state has another game or symmetry, or neither the state nor ``seed`` determines random
                 numbers.
         """
-        self._games.restore(state, None if seed is None else draw_keys([seed]))
+        self._games.restore(state, None if seed is None else keys_of_seeds([seed]))
         self._games.observe(self._out)
         for name in self._STATE:
             setattr(self, name, state[name])

@@ -16,6 +16,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.random import draw_keys
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place, winner
@@ -134,7 +135,7 @@ class Expectiminimax(Named):
         count = len(boards.mover)
         if self._num_drawn_moves is None:
             return np.zeros(count, np.uint64)
-        return need_rng(self, rng).integers(0, 1 << 64, count, dtype=np.uint64)
+        return draw_keys(need_rng(self, rng), count)
 
     def _search(
         self, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool

@@ -15,6 +15,7 @@ from baselines.mcts.tree import Tree
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, need_rng, sample
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.random import draw_keys
 from ttt_envs.core.work import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -118,7 +119,7 @@ class MCTS(Named):
     def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[MCTSSearch]:
         """Yield the finished search of each group of positions."""
         count = len(boards.mover)
-        keys = np.zeros(count, np.uint64) if rng is None else rng.integers(0, 1 << 64, count, np.uint64)
+        keys = np.zeros(count, np.uint64) if rng is None else draw_keys(rng, count)
         for rows in self.groups(count):
             search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations)
             search.run(self.simulations)
@@ -160,7 +161,7 @@ class MCTSPlayer(Player):
         ``time_left`` is ignored: the number of simulations is fixed.
         """
         policy, count = self.policy, len(slots)
-        keys, u, out = rng.integers(0, 1 << 64, count, np.uint64), rng.random(count), np.empty(count, np.int64)
+        keys, u, out = draw_keys(rng, count), rng.random(count), np.empty(count, np.int64)
         for rows in policy.groups(count):
             games = slots[rows].tolist()
             trees = [self.trees.pop(game, None) for game in games]

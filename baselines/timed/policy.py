@@ -21,7 +21,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS, Policy, sample
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Int64Array, compile_at_once
-from ttt_envs.core.random import splitmix64
+from ttt_envs.core.random import draw_keys, splitmix64
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import legal
@@ -180,7 +180,7 @@ class TimedPlayer(ClockedPlayer):
     def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
         """Draw what the moves need."""
         new = [slot for slot in slots.tolist() if slot not in self._keys]
-        self._keys.update(zip(new, rng.integers(0, 1 << 64, len(new), np.uint64), strict=True))
+        self._keys.update(zip(new, draw_keys(rng, len(new)), strict=True))
         self._u = dict(zip(slots.tolist(), rng.random(len(slots)).tolist(), strict=True))
 
     def move(self, position: Position, slot: int, left_s: float, start: float) -> int:

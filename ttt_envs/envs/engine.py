@@ -30,7 +30,7 @@ INTEGERS = (int, np.int64)  # types of most actions; no bool
 _UINT64 = np.dtype(np.uint64)  # taken faster than the type
 
 
-def draw_keys(seeds: Sequence[int | None]) -> UInt64Array:
+def keys_of_seeds(seeds: Sequence[int | None]) -> UInt64Array:
     """Return uint64[B], the seed keys of environments with these seeds."""
     return np.array([draw_key(seeding.np_random(seed)[0]) for seed in seeds], np.uint64)
 

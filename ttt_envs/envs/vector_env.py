@@ -15,9 +15,10 @@ from gymnasium.vector.utils import batch_space
 from ttt_envs.agents.observations import map_parts
 from ttt_envs.core.checks import check_choice, check_range, check_whole
 from ttt_envs.core.jit import BoolArray, Int64Array
+from ttt_envs.core.random import draw_keys
 from ttt_envs.envs import render
 from ttt_envs.envs.config import EnvConfig, environment, takes
-from ttt_envs.envs.engine import GameBatch, Output, draw_keys
+from ttt_envs.envs.engine import GameBatch, Output, keys_of_seeds
 from ttt_envs.envs.single_env import make_scene, parse_reset_options
 from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import ChanceOutcome
@@ -135,12 +136,12 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if isinstance(seed, (int, np.integer)):
             super().reset(seed=int(seed))
         if not self._seeded:
-            self._games.seed(np.arange(self.num_envs), self.np_random.integers(0, 1 << 64, self.num_envs, np.uint64))
+            self._games.seed(np.arange(self.num_envs), draw_keys(self.np_random, self.num_envs))
             self._seeded = True
         rows, out = np.flatnonzero(mask), self._games.output()
         seeded = np.array([row for row in rows.tolist() if seeds[row] is not None], np.int64)
         if len(seeded):
-            self._games.seed(seeded, draw_keys([seeds[row] for row in seeded.tolist()]))
+            self._games.seed(seeded, keys_of_seeds([seeds[row] for row in seeded.tolist()]))
         self._games.reset(rows, out, position=position, seat=seat)
         self._steps[rows] = 0
         if self.render_mode is not None:
@@ -292,7 +293,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
         ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the generator needs it.
         """
-        self._games.restore(state, None if seed is None else draw_keys(self._seeds(seed)))
+        self._games.restore(state, None if seed is None else keys_of_seeds(self._seeds(seed)))
         self._steps[:] = state.get("steps", 0)  # a state of single environments has none
         self._before, self._seeded = self._games.boards().cells, True
         out = self._games.output()
