@@ -71,9 +71,14 @@ class Folder:
             raise ValueError(f"{path} has no database or table of layers: make one by evaluate.py database build")
         return cls(path, Game.from_dict(manifest["game"]), manifest["stones"])
 
+    @property
+    def layers(self) -> range:
+        """The layers, the last one first."""
+        return range(self.game.cells, self.stones - 1, -1)
+
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks, the last one first."""
-        return [n for n in range(self.game.cells, self.stones - 1, -1) if self.file(n).name not in self._hashes]
+        return [n for n in self.layers if self.file(n).name not in self._hashes]
 
     def file(self, stones: int) -> Path:
         """Return the path of a layer's file."""
@@ -81,7 +86,7 @@ class Folder:
 
     def facts(self) -> dict[str, Any]:
         """Return the contents by the manifest, JSON-ready; ``sha256`` is over the game and the hashes of the layers."""
-        files = [self.file(n) for n in range(self.game.cells, self.stones - 1, -1)]
+        files = [self.file(n) for n in self.layers]
         hashes = [self._hashes.get(file.name) for file in files]
         size = sum(max(0, file.stat().st_size - HEADER_BYTES) for file in files if file.exists())
         return {

@@ -149,8 +149,8 @@ def build(game: Game, folder: Path | None = None, *, stones: int = 0, work: Work
 
 def _read_all(store: Folder, numbering: Numbering) -> dict[int, Values]:
     """Return the layers of a folder that are present and intact."""
-    present = set(range(store.stones, store.game.cells + 1)) - set(store.missing())
-    layers = {n: store.read(n, numbering.size(n)) for n in sorted(present, reverse=True)}
+    missing = store.missing()
+    layers = {n: store.read(n, numbering.size(n)) for n in store.layers if n not in missing}
     return {n: values for n, values in layers.items() if values is not None}
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from baselines.exact.layers import open_layers
 from baselines.exact.solution import best_move_value, entry_value
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int8, kernel
-from ttt_envs.game.bits import to_bits
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, kernel
+from ttt_envs.game.bits import bits_by_player
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
@@ -80,11 +80,9 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
         skipped: whether the last player moves again.
         probe: of :meth:`Tablebase.probe` with ``of_moves``.
     """
-    own, other, parameters = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe.parameters
-    if not skipped:
-        own, other = other, own
-    best = best_move_value(own, other, (probe.layer, probe.values), parameters, None)
-    if parameters.skip_chance == 0:
+    own, other = bits_by_player(cells, mover if skipped else 1 - mover)
+    best = best_move_value(own, other, (probe.layer, probe.values), probe.parameters, None)
+    if probe.parameters.skip_chance == 0:
         best = float(sign(best))
     return best if skipped else -best
 
@@ -100,7 +98,7 @@ def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe | No
     """
     if probe is None:
         return 0.0
-    own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
+    own, other = bits_by_player(cells, mover)
     value = entry_value(own, other, (probe.layer, probe.values), probe.parameters)
     if probe.parameters.skip_chance > 0 or value == 0.0:
         return value

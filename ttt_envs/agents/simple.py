@@ -9,8 +9,8 @@ import numpy as np
 
 from ttt_envs.agents.policy import ALL_VARIANTS, normalise
 from ttt_envs.agents.specs import Named
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int8, int64, kernel
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, bits_by_player, count_bits, nth_bit
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
@@ -90,7 +90,7 @@ def _mark_completing(cells: Int8Array, mover: Int8Array, parameters: Parameters,
 def _win_or_block(cells: Int8Array, mover: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
     """Sample moves int64[B] with uniform numbers, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     for b in range(len(out)):
-        own, other = to_bits(cells[b], int8(mover[b] + 1)), to_bits(cells[b], int8(2 - mover[b]))
+        own, other = bits_by_player(cells[b], int64(mover[b]))
         legal = legal_bits(own, other, parameters)
         lines = completing_bits(own, parameters) & legal
         if line_sign(parameters) < 0:

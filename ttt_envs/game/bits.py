@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int8, int64
 
 Bits = TypeVar("Bits", int, Int64Array)
 
@@ -22,6 +22,12 @@ def to_bits(cells: Int8Array, stone: int) -> int:
     for cell in range(len(cells)):
         bits |= int64(cells[cell] == stone) << cell
     return bits
+
+
+@inlined
+def bits_by_player(cells: Int8Array, player: int) -> tuple[int, int]:
+    """Return the stones of a player, and those of the other, as bits."""
+    return to_bits(cells, int8(player + 1)), to_bits(cells, int8(2 - player))
 
 
 @inlined
