@@ -5,19 +5,18 @@ The page's text is in ``ground_truth.md.jinja``; the CSV file has every number, 
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
+import tyro
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, solve
 from baselines.proof_number import prove
@@ -46,62 +45,45 @@ COLUMNS = (
 """Columns of the CSV file."""
 
 
-def compute(largest: int, folder: Path, jobs: int, *, proofs: bool = True) -> tuple[str, list[list[str]]]:
-    """Return the page as Markdown, and the rows of the CSV file.
-
-    Finished games are stored in the folder, and not computed again.
+def main(
+    *,
+    largest: int = MAX_CELLS,
+    no_proofs: tyro.conf.FlagCreatePairsOff[bool] = False,
+    out: Path = Path("runs", "ground-truth"),
+    data: Path = Path("docs", "ground-truth.csv"),
+    jobs: int = 1,
+) -> None:
+    """Compute the page and print it, and write the CSV file.
 
     Args:
         largest: maximum number of cells of a board to solve.
-        folder: folder of the results, and of temporary values.
+        no_proofs: leave out results of larger boards without skips.
+        out: folder of stored results, which are not computed again, and of temporary values.
+        data: CSV file of all numbers.
         jobs: number of processes.
-        proofs: whether results of larger boards without skips are proved, too.
 
     Raises:
         ValueError: too little memory or disk.
     """
     boards = [board for board in DATA["boards"] if board[0] * board[1] <= largest]
-    games = [Game(*board, skip) for board in boards for skip in SKIPS]
-    proved = [Game(*board) for board in DATA["proved"]] if proofs else []
     variants = [Game(**rules, skip_chance=skip) for rules in DATA["variants"] for skip in SKIPS]
-    others = [game for game in variants if game.cells <= largest]
-    units = [
-        {kind: game.to_dict()}
-        for kind, of_kind in (("solve", games), ("prove", proved), ("value", others))
-        for game in of_kind
-    ]
-    measure = partial(measure_unit, folder)
-    facts = iter(collect_results(measure, units, folder, make_provenance(), jobs=jobs, progress=_tell))
-    solved, winners, values = (list(islice(facts, len(of_kind))) for of_kind in (games, proved, others))
-    step = len(SKIPS)
-    sections = [_section(games[i : i + step], solved[i : i + step]) for i in range(0, len(games), step)]
-    data = [_row(game, solution) for game, solution in zip(games, solved, strict=True)]
-    rows = [[str(others[i]), *map(_digits, values[i : i + step])] for i in range(0, len(others), step)]
-    proofs_table = [
-        (f"{game.rows} x {game.columns}", game.win_length, winner) for game, winner in zip(proved, winners, strict=True)
-    ]
-    template = Path(__file__).with_suffix(".md.jinja").read_text("utf-8")
+    games = {
+        "solve": [Game(*board, skip) for board in boards for skip in SKIPS],
+        "prove": [] if no_proofs else [Game(*board) for board in DATA["proved"]],
+        "value": [game for game in variants if game.cells <= largest],
+    }
+    units = [{kind: game.to_dict()} for kind, of_kind in games.items() for game in of_kind]
+    facts = iter(collect_results(partial(measure_unit, out), units, out, make_provenance(), jobs=jobs, progress=_tell))
+    results = {kind: [(game, next(facts)) for game in of_kind] for kind, of_kind in games.items()}
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)  # Markdown
-    page = environment.from_string(template)
-    return page.render(sections=sections, variants=rows, proofs=proofs_table).rstrip(), data
+    environment.filters |= {"digits": _digits, "count": _count, "value": lambda solved: _value(*solved)}
+    page = environment.from_string(Path(__file__).with_suffix(".md.jinja").read_text("utf-8"))
+    print(page.render(results, skips=len(SKIPS)).rstrip())
+    write_csv(data, [COLUMNS, *(_row(game, solution) for game, solution in results["solve"])])
 
 
 def _tell(done: int, total: int) -> None:
     print(f"{done} of {total} games", file=sys.stderr)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Compute the page and print it, and write the CSV file."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--largest", type=int, default=MAX_CELLS, help="maximum number of cells of a board to solve")
-    parser.add_argument("--no-proofs", action="store_true", help="leave out results of larger boards without skips")
-    parser.add_argument("--out", type=Path, default=Path("runs", "ground-truth"), help="folder of stored results")
-    parser.add_argument("--data", type=Path, default=Path("docs", "ground-truth.csv"), help="CSV file of all numbers")
-    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    options = parser.parse_args(arguments)
-    page, data = compute(options.largest, options.out, options.jobs, proofs=not options.no_proofs)
-    print(page)
-    write_csv(options.data, [COLUMNS, *data])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -170,7 +152,7 @@ def _row(game: Game, facts: Mapping[str, Any]) -> list[str]:
         f"{game.rows} x {game.columns}",
         str(game.win_length),
         f"{game.skip_chance:g}",
-        _number(game, facts["value"]),
+        _value(game, facts),
         "" if facts["outcome"] is None else _format_shares(facts["outcome"]),
         "" if facts["distance"] is None else f"{facts['distance']} plies",
         *map(_count, (counts["positions_not_over"], boards, *(counts[name] for name in COUNTS))),
@@ -183,8 +165,12 @@ def _count(count: int | None) -> str:
     return "" if count is None else f"{count:,}"
 
 
-def _number(game: Game, value: float) -> str:
-    """Format with the fraction where binary arithmetic is exact: no denominator exceeds (1 / skip) ** cells."""
+def _value(game: Game, facts: Mapping[str, Any]) -> str:
+    """Format the value of a game, with the fraction where binary arithmetic is exact.
+
+    No denominator exceeds (1 / skip) ** cells.
+    """
+    value = facts["value"]
     if game.cells > MAX_SOLVER_CELLS and game.skip_chance:
         return f"{value:.6f}"
     exact = Fraction(value)
@@ -196,15 +182,5 @@ def _digits(value: float) -> str:
     return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
-def _section(games: Sequence[Game], facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the template needs of one board at all skip chances."""
-    positions = [fact["counts"]["positions_not_over"] for fact in (facts[0], facts[-1])]  # without and with skips
-    return {
-        "game": games[0],
-        "values": [_number(game, fact["value"]) for game, fact in zip(games, facts, strict=True)],
-        "counts": [_count(number) for number in (*positions, facts[0]["counts"]["games"])],
-    }
-
-
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

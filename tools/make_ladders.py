@@ -7,14 +7,14 @@ After a kill, the same command resumes.
 
 from __future__ import annotations
 
-import argparse
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import tyro
 from msgspec import convert
 
 from ttt_apps.evaluate.ladder import rung_row
@@ -157,21 +157,28 @@ def to_markdown(ladder: Ladder) -> str:
     return "\n".join(markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)]))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure ladders, or print stored ones."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PLANS)}; default: all")
-    parser.add_argument("--out", type=Path, default=Path("runs", "ladders"), help="folder of the files")
-    parser.add_argument("--markdown", action="store_true", help="print the stored ladders as Markdown tables")
-    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    options = parser.parse_args(arguments)
-    for name in options.names or PLANS:
-        if options.markdown:
+def main(
+    names: tyro.conf.Positional[tuple[str, ...]] = tuple(PLANS),
+    *,
+    out: Path = Path("runs", "ladders"),
+    markdown: tyro.conf.FlagCreatePairsOff[bool] = False,
+    jobs: int = 1,
+) -> None:
+    """Measure ladders, or print stored ones.
+
+    Args:
+        names: of the ladders.
+        out: folder of the files.
+        markdown: print the stored ladders as Markdown tables.
+        jobs: number of processes.
+    """
+    for name in names:
+        if markdown:
             print(to_markdown(read_ladder(name)))
         else:
-            measure_ladder(name, PLANS[name], options.out / name, make_provenance(), jobs=options.jobs)
-            print(f"written: {options.out / name / name}.json")
+            measure_ladder(name, PLANS[name], out / name, make_provenance(), jobs=jobs)
+            print(f"written: {out / name / name}.json")
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

@@ -7,10 +7,9 @@ names it takes all sets. The same version makes the same files, for any number o
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, count
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tyro
 
 from baselines.connect_four import Solver
 from baselines.expectiminimax import Search
@@ -229,23 +229,31 @@ def _prove_again(game: Game, text: str) -> str:
     return "" if results is None else results_to_letters(results)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Make sets of positions, or prove stored ones again."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PLANS)}; default: all")
-    parser.add_argument("--out", type=Path, default=Path("runs", "proved-positions"), help="folder of the files")
-    parser.add_argument("--again", action="store_true", help="prove the stored positions again")
-    parser.add_argument("--sample", type=int, help="number of positions of each set, evenly spaced, to prove again")
-    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    options = parser.parse_args(arguments)
-    for name in options.names or PLANS:
-        if options.again:
-            number = prove_again(read_proved(name), options.sample, jobs=options.jobs)
+def main(
+    names: tyro.conf.Positional[tuple[str, ...]] = tuple(PLANS),
+    *,
+    out: Path = Path("runs", "proved-positions"),
+    again: tyro.conf.FlagCreatePairsOff[bool] = False,
+    sample: int | None = None,
+    jobs: int = 1,
+) -> None:
+    """Make sets of positions, or prove stored ones again.
+
+    Args:
+        names: of the sets.
+        out: folder of the files.
+        again: prove the stored positions again.
+        sample: number of positions of each set, evenly spaced, to prove again; None for all.
+        jobs: number of processes.
+    """
+    for name in names:
+        if again:
+            number = prove_again(read_proved(name), sample, jobs=jobs)
             print(f"{name}: {number:,} positions proved again, with the stored results")
         else:
-            make_proved(name, PLANS[name], options.out, make_provenance(), jobs=options.jobs)
-            print(f"written: {options.out / name}.json")
+            make_proved(name, PLANS[name], out, make_provenance(), jobs=jobs)
+            print(f"written: {out / name}.json")
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

@@ -118,8 +118,7 @@ def test_tensorboard_has_the_measurements(tmp_path):
 def test_ground_truth_is_the_output_of_its_command(tmp_path, capsys):
     for proved in (True, False):
         with mock.patch("ground_truth.solve", ground_truth.solve if proved else None):  # the second time it is stored
-            words = ("--largest", "9", "--no-proofs", "--out", str(tmp_path / "results"))
-            ground_truth.main([*words, "--data", str(tmp_path / "data.csv")])
+            ground_truth.main(largest=9, no_proofs=True, out=tmp_path / "results", data=tmp_path / "data.csv")
         for text, kind in ((capsys.readouterr().out, "md"), ((tmp_path / "data.csv").read_text(), "csv")):
             assert {*text.splitlines()} <= {*(ROOT / "docs" / f"ground-truth.{kind}").read_text().splitlines()}
             assert len(text.splitlines()) == 1 + 4 * 6 if kind == "csv" else len(text.splitlines()) > 25

@@ -180,7 +180,7 @@ def test_documentation_shows_a_stored_ladder():
 
 def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ()))
-    make_ladders.main(["tiny", "--out", str(tmp_path)])
+    make_ladders.main(("tiny",), out=tmp_path)
     path = tmp_path / "tiny" / "tiny.json"
     assert (capsys.readouterr().out, read_ladder(path).data["games"]) == (f"written: {path}\n", 40)
     assert place("optimal", read_ladder(path), games=40)["rating"]["mean"] > 0

@@ -66,7 +66,7 @@ def test_stored_set_is_complete(name):
 @pytest.mark.parametrize("count", [5, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_positions_are_proved_again(name, count, capsys):
-    make_proved_positions.main([name, "--again", "--sample", str(count)])
+    make_proved_positions.main((name,), again=True, sample=count)
     number = min(count, PLANS[name].count)
     assert capsys.readouterr().out == f"{name}: {number:,} positions proved again, with the stored results\n"
 
