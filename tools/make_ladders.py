@@ -40,7 +40,7 @@ from ttt_eval.matches.ladder import (
 from ttt_eval.matches.move_cost import measure_move_costs
 from ttt_eval.metrics import LOSSES
 from ttt_eval.reports.page import markdown_rows
-from ttt_eval.result_store import Unit, collect_results, hash_data
+from ttt_eval.result_store import Unit, collect_results, with_hash
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,6 @@ def measure_ladder(
     ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     data: dict[str, Any] = {
-        "format": 1,
-        "kind": "rungs",
         "name": name,
         "game": game,
         "anchor": ANCHOR,
@@ -129,7 +127,7 @@ def measure_ladder(
             for (i, j), result in zip(pairings, results, strict=True)
         ],
     }
-    write_json(folder / f"{name}.json", {**data, "sha256": hash_data(data)})
+    write_json(folder / f"{name}.json", with_hash("rungs", data))
     return read_ladder(folder / f"{name}.json")
 
 

@@ -7,7 +7,6 @@ names it takes all sets. The same version makes the same files, for any number o
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
@@ -24,7 +23,7 @@ from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover, check_provable
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import act
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, from_text, to_text
@@ -33,7 +32,7 @@ from ttt_envs.game.rules import NOT_OVER, place
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.policy_cache import make_policy_once
 from ttt_eval.exact.proved_positions import SEARCH_DEPTH, SETS, Positions, ProvedPosition, read_proved
-from ttt_eval.result_store import hash_data
+from ttt_eval.result_store import with_hash
 
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""
@@ -115,8 +114,6 @@ def make_proved(
                     counts.update(kinds)
                     accepted[key] = candidate
     data = {
-        "format": 1,
-        "kind": "proved positions",
         "name": name,
         "game": plan.game.to_dict(),
         "seed": plan.seed,
@@ -128,8 +125,7 @@ def make_proved(
         "drawn": drawn,
         "positions": [str(row) for row in sorted(accepted.values(), key=lambda row: (row.stones, row.text))],
     }
-    content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"
-    write_atomically(folder / f"{name}.json", lambda file: file.write(content.encode()))
+    write_json(folder / f"{name}.json", with_hash("proved positions", data), indent=1)
     return read_proved(folder / f"{name}.json")
 
 

@@ -27,7 +27,7 @@ from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
 from ttt_eval.matches.games import PlayedGame
-from ttt_eval.result_store import hash_data, json_numbers, read_hashed_json
+from ttt_eval.result_store import json_numbers, read_hashed_json, with_hash
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
 """The built-in set."""
@@ -199,8 +199,7 @@ def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any
         puzzles: the puzzles.
         about: JSON-ready: the command and the seed that made them.
     """
-    data = {"format": 1, "kind": "puzzles", **about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]}
-    data["sha256"] = hash_data(data)
+    data = with_hash("puzzles", {**about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]})
     lines = ",\n".join(json.dumps(puzzle, separators=(",", ":")) for puzzle in data.pop("puzzles"))
     text = json.dumps(data, indent=1).removesuffix("\n}") + f',\n "puzzles": [\n{lines}\n]}}\n'
     write_atomically(path, lambda file: file.write(text.encode()))

@@ -122,6 +122,12 @@ def hash_data(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
+def with_hash(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return JSON-ready data with what :func:`read_hashed_json` checks: the format 1, the kind, and the hash."""
+    content = {"format": 1, "kind": kind, **data}
+    return {**content, "sha256": hash_data(content)}
+
+
 def json_numbers(values: Float64Array) -> list[Any]:
     """Return numbers as nested lists, None for NaN."""
     numbers: list[Any] = np.where(np.isnan(values), np.array(None), values + 0.0).tolist()  # 0.0 in place of -0.0

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
-from learners.mlp import Dense, forward, layer_shapes
+from learners.mlp import dense_layers, forward, layer_shapes, planes
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.jit import Float32Array, Float64Array
@@ -24,8 +24,8 @@ from ttt_envs.game.game import Game
 HIDDEN = 64
 TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")
 """Arguments of train.py without the skip chance: few games, so that the nets still make mistakes."""
-WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
-"""Arrays of a net, in order: float32 [18, 64], [64], [64, 9] and [9]."""
+WEIGHTS = tuple(layer_shapes((18, HIDDEN, 9)))
+"""Names of the arrays of a net: float32 [18, 64], [64], [64, 9] and [9]."""
 FILE = Path(__file__).with_name("assets") / "nets.npz"
 
 
@@ -40,8 +40,7 @@ class Net(Policy):
 
     def __init__(self, game: Game) -> None:
         self.game = game
-        hidden, hidden_bias, output, output_bias = (array.astype(np.float64) for array in load_weights(game))
-        self._layers = Dense(hidden, hidden_bias, "relu"), Dense(output, output_bias, "linear")
+        self._layers = dense_layers(load_weights(game), ("relu", "linear"))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, 9]: equal shares for the moves of highest value."""
@@ -49,15 +48,14 @@ class Net(Policy):
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, 9] from the mover's view, NaN where illegal."""
-        observed = boards.own_first()
-        values = forward(np.concatenate([observed == 1, observed == 2], axis=1), self._layers)
+        values = forward(planes(boards.own_first(), 2), self._layers)
         return np.where(boards.legal(self.game), values, np.nan)
 
 
-def load_weights(game: Game) -> list[Float32Array]:
-    """Return the stored weights for a game of the page, as in :data:`WEIGHTS`."""
+def load_weights(game: Game) -> dict[str, Float32Array]:
+    """Return the stored weights for a game of the page, by the names of :data:`WEIGHTS`."""
     arrays = load_arrays(FILE, 1 << 20)
-    return [arrays[f"{game.slug}.{name}"] for name in WEIGHTS]
+    return {name: arrays[f"{game.slug}.{name}"] for name in WEIGHTS}
 
 
 def make_net(game: Game) -> SymmetrizedPolicy:
@@ -73,12 +71,11 @@ def training_command(game: Game) -> list[str]:
 def train_nets(games: list[Game]) -> None:
     """Train the nets by ``train.py``, a process each, and store their weights; it needs TensorFlow."""
     weights: dict[str, Float32Array] = {}
-    names = dict(zip(WEIGHTS, layer_shapes((18, HIDDEN, 9)), strict=True))
     with TemporaryDirectory() as folder:
         for game in games:
             run = Path(folder) / game.slug
             words = [*training_command(game), "--out", str(run), "--exact-every", "0", "--no-report"]
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
-            weights |= {f"{game.slug}.{name}": learned[f"net.{stored}"] for name, stored in names.items()}
+            weights |= {f"{game.slug}.{name}": learned[f"net.{name}"] for name in WEIGHTS}
     save_arrays(FILE, weights)

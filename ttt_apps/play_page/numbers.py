@@ -59,7 +59,7 @@ def _game_numbers(game: Game) -> dict[str, Any]:
     return {
         "skip": game.skip_chance,
         "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK)) for factors in parts.at(MAX_RANK).factors],
-        "net": _encode(np.concatenate([array.ravel() for array in load_weights(game)])),
+        "net": _encode(np.concatenate([array.ravel() for array in load_weights(game).values()])),
         "training": " ".join(("train.py", *training_command(game))),
         "strength": {name: _strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
         "ranks": ranks,

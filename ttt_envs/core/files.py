@@ -58,9 +58,9 @@ def write_atomically(path: Path, write: Any) -> None:
             unfinished.unlink()
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any, indent: int = 2) -> None:
     """Write JSON atomically."""
-    write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
+    write_atomically(path, lambda file: file.write(json.dumps(data, indent=indent).encode() + b"\n"))
 
 
 def make_subfolder(folder: Path, name: str) -> Path:
