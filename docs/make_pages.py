@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
@@ -29,21 +29,20 @@ FRONT = {
 """Maps pages of the root to pages of the site; ``docs/x.md`` is ``x.md`` there."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
+CODE_OR_LINK = re.compile(f"({FENCE.pattern})|{LINK.pattern}", re.M | re.S)
 
 
 def make(folder: Path) -> None:
     """Write all pages into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
-    for page, path in page_paths().items():
+    texts = {path: page_text(page, path) for page, path in page_paths().items()}
+    texts |= {page: api_page(page) for page in api_pages()}
+    texts["help.md"] = help_page()
+    for path, text in texts.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(page_text(page, path), encoding="utf-8")
-    for page in api_pages():
-        target = folder / page
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(api_page(page), encoding="utf-8")
-    (folder / "help.md").write_text(help_page(), encoding="utf-8")
+        target.write_text(text, encoding="utf-8")
 
 
 def page_paths() -> dict[str, str]:
@@ -56,17 +55,12 @@ def page_paths() -> dict[str, str]:
 
 def page_text(page: str, path: str) -> str:
     """Return the text of a page on the site."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    parts, last = [], 0
-    for code in FENCE.finditer(text):
-        parts += [rewrite_links(text[last : code.start()], page, path), code[0]]
-        last = code.end()
-    whole = "".join([*parts, rewrite_links(text[last:], page, path)])
-    return re.sub(r"^( *```(?:sh|python|text))(?: slow| output| needs=\w+)+$", r"\1", whole, flags=re.M)
+    text = rewrite_links((ROOT / page).read_text(encoding="utf-8"), page, path)
+    return re.sub(r"^( *```(?:sh|python|text))(?: slow| output| needs=\w+)+$", r"\1", text, flags=re.M)
 
 
 def rewrite_links(text: str, page: str, path: str) -> str:
-    """Rewrite the links of text without code blocks for the site.
+    """Rewrite links for the site, but for those in code blocks.
 
     A picture that has a dark variant, ``NAME-dark.png``, becomes two: the theme shows the one of its colours. One that
     is also an SVG file becomes that, which has the colours of both.
@@ -74,18 +68,17 @@ def rewrite_links(text: str, page: str, path: str) -> str:
     pages = page_paths()
 
     def rewrite(match: re.Match[str]) -> str:
-        image, words, link = match.groups()
+        code, image, words, link = match.groups()
+        if code:
+            return code
         file, mark, anchor = link.partition("#")
         if not file or re.match(r"[a-z]+:", file):
             return match[0]
         source = os.path.normpath(os.path.join(os.path.dirname(page), file))
-        if source in pages:
-            target = pages[source]
-        elif f"{source}/index.md" in pages:
-            target = pages[f"{source}/index.md"]
-        elif source.startswith("docs/") and (ROOT / source).is_file():
+        target = pages.get(source) or pages.get(f"{source}/index.md")
+        if target is None and source.startswith("docs/") and (ROOT / source).is_file():
             target = source.removeprefix("docs/")
-        else:
+        if target is None:
             return words
         address = os.path.relpath(target, os.path.dirname(path) or ".")
         stem = os.path.splitext(source)[0]
@@ -96,7 +89,7 @@ def rewrite_links(text: str, page: str, path: str) -> str:
             address = f"{os.path.splitext(address)[0]}.svg"
         return f"{image}[{words}]({address}{mark}{anchor})"
 
-    return LINK.sub(rewrite, text)
+    return CODE_OR_LINK.sub(rewrite, text)
 
 
 def navigation() -> list[str]:
@@ -141,24 +134,20 @@ def help_page() -> str:
     os.environ["COLUMNS"] = "84"
     parts = ["# Options of all commands", "Generated from `--help`. Common options: [commands](commands.md)."]
     for script, main in (("train.py", train.main), ("play.py", play.main), ("evaluate.py", evaluate.main)):
-        parts += [f"## {script}", help_text(main, script)]
+        parts += [f"## {script}", help_text(main)]
     for name, (path, _) in evaluate.COMMANDS.items():
         group = load_object(path)
         words = [[name, other] for other in group] if isinstance(group, dict) else [[name]]
         for each in words:
-            parts += [f"### {' '.join(each)}", help_text(evaluate.main, "evaluate.py", *each)]
+            parts += [f"### {' '.join(each)}", help_text(evaluate.main, *each)]
     return "\n\n".join(parts) + "\n"
 
 
-def help_text(main: Callable[[], None], script: str, *words: str) -> str:
+def help_text(main: Callable[[Sequence[str]], None], *words: str) -> str:
     """Return the help of a command as a code block."""
-    output, before = io.StringIO(), sys.argv
-    sys.argv = [script, *words, "--help"]
-    try:
-        with redirect_stdout(output), suppress(SystemExit):
-            main()
-    finally:
-        sys.argv = before
+    output = io.StringIO()
+    with redirect_stdout(output), suppress(SystemExit):
+        main([*words, "--help"])
     lines = [line.rstrip() for line in output.getvalue().strip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```"
 
