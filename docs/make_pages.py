@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from types import FunctionType
 
 ROOT = Path(__file__).resolve().parents[1]
 FRONT = {
@@ -106,24 +107,15 @@ def api_pages() -> list[str]:
 def api_page(page: str) -> str:
     """Return an API page: the docstring and the public names of a package, or of a module with a list of them."""
     path = page.removeprefix("api/").removesuffix(".md")
-    name, package = path.replace("/", "."), ROOT / path / "__init__.py"
-    is_package = package.exists()
-    tree = ast.parse((package if is_package else ROOT / f"{path}.py").read_text(encoding="utf-8"))
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    places = {alias.name: node.module for node in imports for alias in node.names}
-    if not is_package:
-        [names] = [ast.literal_eval(node.value) for node in tree.body if is_assignment(node, "__all__")]
-        return f"# {name}\n\n::: {name}\n    options: {{members: {names}}}\n"
+    name = path.replace("/", ".")
+    if not (ROOT / path).is_dir():  # a module, whose packages may not be installed
+        [names] = re.findall(r"^__all__ = (\[.*?\])$", (ROOT / f"{path}.py").read_text(encoding="utf-8"), re.M | re.S)
+        return f"# {name}\n\n::: {name}\n    options: {{members: {ast.literal_eval(names)}}}\n"
+    package = importlib.import_module(name)
     options = "    options: {heading_level: 2, show_root_heading: true, show_root_toc_entry: true}"
-    module = importlib.import_module(name)
-    names = [what for what in module.__all__ if what in places and callable(getattr(module, what))]
-    parts = [f"# {name}", f"::: {name}", *(f"::: {places[what]}.{what}\n{options}" for what in names)]
-    return "\n\n".join(parts) + "\n"
-
-
-def is_assignment(node: ast.stmt, name: str) -> bool:
-    """Return whether a statement assigns a name."""
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+    members = [getattr(package, what) for what in package.__all__]
+    places = [f"{member.__module__}.{member.__name__}" for member in members if isinstance(member, type | FunctionType)]
+    return "\n\n".join([f"# {name}", f"::: {name}", *(f"::: {place}\n{options}" for place in places)]) + "\n"
 
 
 def help_page() -> str:

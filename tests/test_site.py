@@ -72,6 +72,10 @@ def test_links_are_rewritten_for_the_site():
     assert make_pages.rewrite_links(deeper, "docs/learners/tables.md", "learners/tables.md") == moved
 
 
+def test_api_pages_have_the_public_names_of_packages():
+    assert "\n::: learners.base.Learner\n" in make_pages.api_page("api/learners.md")  # it is imported when it is used
+
+
 def test_blocks_keep_only_their_language(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text("```sh slow\nls [a](b.md)\n```\n\n```text output\n1\n```\n\n[a](missing.md)\n")
     monkeypatch.setattr(make_pages, "ROOT", tmp_path)
