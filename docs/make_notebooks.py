@@ -27,9 +27,11 @@ TITLES = {
     "first_hour": "the [tutorial](tutorial.md): train, measure, mend an agent of your own, play a match",
 }
 """notebooks -> their contents, as on the page of the examples"""
-LEFT_OUT = ("Install", "Further reading")
+LEFT_OUT = re.compile(r"^## (?:Install|Further reading)\n.*?(?=^## |\Z)", re.M | re.S)
 """Sections of pages that a notebook does not need."""
-COMMAND = re.compile(r"^python (train|evaluate|play)\.py\b(.*)$", re.M)
+OUTPUTS_AND_SECTIONS = re.compile(r"\n+(?:```text.*?\n```\n+)+|\n+(?=## )", re.S)
+"""Where a page is divided: the outputs that it shows, which are left out, and the beginnings of sections."""
+COMMAND = re.compile(r"^(?:%%sh\n)?python (train|evaluate|play)\.py\b(.*)$", re.M)
 LINKS = re.compile(r"(<!-- written by make notebooks -->\n).*?(<!-- end -->)", re.S)
 MAX_SECONDS = 600
 
@@ -49,13 +51,14 @@ def colab(name: str, place: str) -> str:
 def make_notebook(name: str, place: str) -> Any:
     """Return a notebook without outputs; ``place`` is the address of the repository, or empty."""
     path = ROOT / SOURCES[name]
+    text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        cells = page_cells(path.read_text(encoding="utf-8"), place)
-    else:
-        cells = [
-            (new_markdown_cell if cell.cell_type == "markdown" else new_code_cell)(cell.source)
-            for cell in jupytext.read(path).cells
-        ]
+        text = LEFT_OUT.sub("", rewrite_links(text, place))
+        text = OUTPUTS_AND_SECTIONS.sub("\n\n\n", text).rstrip()  # jupytext begins a cell after two empty lines
+    cells = []
+    for cell in jupytext.reads(text, path.suffix).cells:
+        new_cell = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
+        cells.append(new_cell(COMMAND.sub(r"!ttt-\1\2 --quiet", cell.source)))
     if place:
         badge = f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab(name, place)})"
         install = (
@@ -67,23 +70,6 @@ def make_notebook(name: str, place: str) -> Any:
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
-
-
-def page_cells(text: str, place: str) -> list[Any]:
-    """Return the cells of a page: its prose, and its commands and Python; outputs that it shows are left out."""
-    cells = []
-    for section in re.split(r"^(?=## )", text, flags=re.M):
-        if section.partition("\n")[0].removeprefix("## ") in LEFT_OUT:
-            continue
-        for part in re.split(r"(^```.*?^```$)", section, flags=re.M | re.S):
-            code = re.fullmatch(r"```(\w+)(?: output)?\n(.*?)\n```", part, re.S)
-            if code is None and part.strip():
-                cells.append(new_markdown_cell(rewrite_links(part.strip(), place)))
-            elif code is not None and code[1] == "python":
-                cells.append(new_code_cell(code[2]))
-            elif code is not None and code[1] == "sh":
-                cells.append(new_code_cell(COMMAND.sub(r"!ttt-\1\2 --quiet", code[2])))
-    return cells
 
 
 def rewrite_links(text: str, place: str) -> str:
