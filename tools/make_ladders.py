@@ -8,7 +8,7 @@ After a kill, the same command resumes.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -56,16 +56,15 @@ class LadderPlan:
     """
 
     game: Game
-    rungs: tuple[str, ...]
+    rungs: Sequence[str]
     games: int
-    graded: tuple[str, ...]
+    graded: Sequence[str]
     seed: int = 1
 
 
-_PLANS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 PLANS: Mapping[str, LadderPlan] = {
-    name: LadderPlan(LADDERS[name], tuple(plan["rungs"]), plan["games"], tuple(plan["graded"]))
-    for name, plan in _PLANS.items()
+    name: LadderPlan(LADDERS[name], **plan)
+    for name, plan in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
 """Plans of the ladders by name."""
 

@@ -7,8 +7,9 @@ names it takes all sets. The same version makes the same files, for any number o
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, count
@@ -36,8 +37,6 @@ from ttt_eval.result_store import with_hash
 
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""
-PLAYERS = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
-"""Players of the games that give the positions; each seat draws one."""
 QUICK = "quick"
 """Kind of the positions that are decided within 2 plies."""
 BLOCK = 25
@@ -60,24 +59,18 @@ class PositionSetPlan:
     """
 
     game: Game
-    stones: tuple[int, int]
+    stones: Sequence[int]
     count: int = 1000
     quick: int = 200
     wins: int = 500
     nodes: int = 20_000
     seed: int = 1
-    players: tuple[str, ...] = PLAYERS
+    players: Sequence[str] = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
 
 
 PLANS: Mapping[str, PositionSetPlan] = {
-    plan.game.slug: plan
-    for plan in (
-        PositionSetPlan(SETS["5x5-4"], (4, 16)),
-        PositionSetPlan(SETS["5x6-4"], (4, 20)),
-        PositionSetPlan(SETS["6x6-5"], (10, 26)),
-        PositionSetPlan(SETS["7x7-5"], (16, 34)),
-        PositionSetPlan(SETS["6x7-4-gravity"], (10, 28), 500, 100, 400, 1_000_000, players=PLAYERS[:2]),
-    )
+    name: PositionSetPlan(SETS[name], **plan)
+    for name, plan in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
 """Definitions of the sets by name."""
 

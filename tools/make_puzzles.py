@@ -77,12 +77,9 @@ def game_positions(game: Game, seed: int) -> list[Position]:
     """Return the positions of games, the first of each symmetry class."""
     games: list[PlayedGame] = []
     play_pairs(game, PLAYER, PLAYER, PAIRS, seed=seed, log=games.extend)
-    distinct, classes = dict[tuple[bytes, int], Position](), dict[bytes, Position]()
-    for played in games:
-        for position, _, _ in played.positions():
-            distinct.setdefault((position.cells.tobytes(), position.mover), position)
-    boards = Boards.from_positions(distinct.values())
-    for position, key in zip(distinct.values(), class_keys(game, boards), strict=True):
+    positions = [position for played in games for position, _, _ in played.positions()]
+    classes: dict[bytes, Position] = {}
+    for position, key in zip(positions, class_keys(game, Boards.from_positions(positions)), strict=True):
         classes.setdefault(key, position)
     return list(classes.values())
 

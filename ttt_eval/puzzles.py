@@ -19,10 +19,10 @@ from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.game.boards import Boards, from_text, to_text
+from ttt_envs.game.boards import Boards, from_text, play_moves, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
-from ttt_envs.game.rules import legal, winner
+from ttt_envs.game.rules import NOT_OVER, legal
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import played_losses
 from ttt_eval.exact.strength import worst_positions
@@ -232,14 +232,11 @@ def make_puzzles(solution: Solution, candidates: Sequence[tuple[Position, list[i
 
 def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], ...]:
     """Return by cell the best replies of the other player."""
-    game, boards = solution.game, dict[int, Position]()
-    for cell in np.flatnonzero(legal(game, position.cells)).tolist():
-        cells = position.cells.copy()
-        cells[cell] = position.mover + 1
-        if winner(game, cells) is None:
-            boards[cell] = Position(cells, 1 - position.mover)
-    values = solution.action_values(Boards.from_positions(list(boards.values()))) if boards else ()
-    best = {cell: best_moves(row).tolist() for cell, row in zip(boards, values, strict=True)}
+    game, moves = solution.game, np.flatnonzero(legal(solution.game, position.cells))
+    cells, outcomes = play_moves(game, Boards.from_positions([position]), np.zeros_like(moves), moves)
+    is_open = outcomes == NOT_OVER
+    values = solution.action_values(Boards(cells[is_open], np.full(is_open.sum(), 1 - position.mover, np.int8)))
+    best = {cell: best_moves(row).tolist() for cell, row in zip(moves[is_open].tolist(), values, strict=True)}
     return tuple(tuple(best.get(cell, ())) for cell in range(game.cells))
 
 
