@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
+import tyro
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,20 +88,22 @@ def take_explorer(browser: Browser, runs: Path) -> None:
 PICTURES = {"reports": take_report, "evidence": take_tournament, "explorer": take_explorer}
 
 
-def main(names: Sequence[str]) -> None:
-    """Take the named pictures, or all."""
+def main(names: tyro.conf.Positional[tuple[Literal["reports", "evidence", "explorer"], ...]] = tuple(PICTURES)) -> None:
+    """Take pictures.
+
+    Args:
+        names: of the pictures.
+    """
     chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None:
         sys.exit(f"error: there is none of {', '.join(BROWSERS)}: install chromium")
-    if unknown := set(names) - set(PICTURES):
-        sys.exit(f"error: there is no picture {min(unknown)!r}: choose {', '.join(PICTURES)}")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         runs = Path(folder)
         call("train.py", *FIRST, "--skip-chance=0.25", f"--out={runs / 'first'}")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name in names or PICTURES:
+        for name in names:
             PICTURES[name](browser, runs)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tyro.cli(main)

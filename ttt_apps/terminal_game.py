@@ -12,14 +12,13 @@ from typing import TextIO
 import numpy as np
 from rich.console import Console
 from rich.status import Status
-from rich.table import Column, Table
 from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, SearchedSolution, Solution, solve
 from baselines.exact.solve import is_searched
 from baselines.mcts import MCTS
 from ttt_apps.board import ONLY, LiveGame, board_text
-from ttt_apps.cli import Stopped, installed_names
+from ttt_apps.cli import Stopped, facts_table, installed_names, rows_table
 from ttt_apps.signals import stop_requests
 from ttt_envs.agents.policy import Policy, best_moves
 from ttt_envs.core.jit import Float64Array
@@ -29,7 +28,7 @@ from ttt_envs.game.actions import action_to_cell, cells_to_actions, legal_action
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
-from ttt_eval.exact.strength import choice_in
+from ttt_eval.exact.strength import Choice, choice_in
 from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
@@ -352,8 +351,6 @@ class TerminalGame:
         with self.thinking("asking"):
             seed = int(self.live.episode_key[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
-        columns = {"plays it": choice.probabilities, "its value": choice.own, "exact": choice.exact}
-        given = {name: values for name, values in columns.items() if values is not None}
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
@@ -361,11 +358,8 @@ class TerminalGame:
             f"Your moves: how often {self.name} would play each, its estimate of their value for you and their exact "
             "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
         )
-        table = Table("move", *(Column(name, justify="right") for name in given), box=None, pad_edge=False)
-        for cell in order[:MAX_LISTED_MOVES].tolist():
-            words = [f"{choice.probabilities[cell]:.3f}", *(_format_value(given[name][cell]) for name in [*given][1:])]
-            table.add_row(coordinate(cell, self.game), *words[:-1], words[-1] + "*" * (cell in choice.best))
-        self.console.print(table)
+        rows = [_move_row(self.game, choice, cell) for cell in order[:MAX_LISTED_MOVES].tolist()]
+        self.console.print(rows_table(rows))
         if len(order) > MAX_LISTED_MOVES:
             self.say(f"and {len(order) - MAX_LISTED_MOVES} more")
         if not self.policy.pure:
@@ -382,14 +376,12 @@ class TerminalGame:
 
     def help(self) -> None:
         """List the commands."""
-        table = Table.grid(padding=(0, 2))
         about = "Put a stone there: the column, then the row from the top. Or the cell's number, row by row from 0."
         if self.game.gravity:
             about = "Drop a stone into the column of this cell. Or the number of the column, from 1 at the left."
-        table.add_row(coordinate(self.game.cells // 2, self.game), about)
-        for name, command in COMMANDS.items():
-            table.add_row(name, " ".join((command.__doc__ or "").split()))
-        self.console.print(table)
+        words = {coordinate(self.game.cells // 2, self.game): about}
+        words |= {name: " ".join((command.__doc__ or "").split()) for name, command in COMMANDS.items()}
+        self.console.print(facts_table(words))
         self.say("The first letters of a word will do. [x] is a last move, *x* a line that won.")
 
     def quit(self) -> None:
@@ -424,6 +416,17 @@ COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
     name: getattr(TerminalGame, name) for name in ("undo", "hint", "explain", "board", "new", "swap", "help", "quit")
 }
 """Commands; their docstrings are their help."""
+
+
+def _move_row(game: Game, choice: Choice, cell: int) -> dict[str, str | None]:
+    """Return the cells of a move in the table of ``explain``."""
+    star = "*" if cell in choice.best else ""
+    return {
+        "move": coordinate(cell, game),
+        "plays it": f"{choice.probabilities[cell]:.3f}",
+        "its value": None if choice.own is None else _format_value(choice.own[cell]),
+        "exact": None if choice.exact is None else _format_value(choice.exact[cell]) + star,
+    }
 
 
 def _format_value(value: float) -> str:
