@@ -99,11 +99,6 @@ def page_links(place: str) -> str:
     return "".join(lines)
 
 
-def code_cells(notebook: Any) -> list[Any]:
-    """Return the code cells of a notebook."""
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
 def main() -> None:
     """Write all notebooks, and the links to them."""
     place = address()

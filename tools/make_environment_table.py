@@ -6,9 +6,10 @@ Usage: python tools/make_environment_table.py
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from pathlib import Path
+
+import docstring_parser
 
 from ttt_envs.envs.config import EnvConfig
 
@@ -21,9 +22,9 @@ def argument_table() -> str:
     defaults = {field.name: field.default for field in dataclasses.fields(EnvConfig)}
     rows = ["| argument | default | |", "|---|---|---|"]
     for config in reversed(EnvConfig.__mro__[:-1]):
-        arguments = inspect.cleandoc(config.__doc__ or "").partition("\nArgs:\n")[2]
-        for name, text in re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", arguments, re.M):
-            rows.append(f"| `{name}` | `{defaults[name]!r}` | {' '.join(text.split())} |")
+        for argument in docstring_parser.parse(config.__doc__ or "").params:
+            text = " ".join((argument.description or "").split())
+            rows.append(f"| `{argument.arg_name}` | `{defaults[argument.arg_name]!r}` | {text} |")
     return "\n".join(rows) + "\n"
 
 

@@ -107,15 +107,13 @@ class Brain:
 
     def on_start(self, text: str) -> str:
         """Open a square board: ``START 15``."""
-        if not re.fullmatch(r"\d{1,4}", text, re.ASCII):
-            raise CommandRefusedError("START is followed by the size of the board")
-        return self._open(int(text), int(text))
+        return self.on_rectstart(f"{text},{text}")
 
     def on_rectstart(self, text: str) -> str:
         """Open a board: ``RECTSTART width,height``."""
         size = parse_cell(text)
         if size is None:
-            raise CommandRefusedError("RECTSTART is followed by width,height")
+            raise CommandRefusedError("START is followed by the size of the board, RECTSTART by width,height")
         return self._open(*reversed(size))
 
     def _open(self, rows: int, columns: int) -> str:

@@ -54,7 +54,7 @@ def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
     ("lines", "last"),
     [
         (["START 20"], "ERROR boards have edges of 5 to 19 here"),
-        (["RECTSTART 7"], "ERROR RECTSTART is followed by width,height"),
+        (["RECTSTART 7"], "ERROR START is followed by the size of the board, RECTSTART by width,height"),
         (["START 7", "START 20", "BEGIN"], "ERROR there is no board: send START first"),
         (["START 7", "TURN 7,0"], "ERROR 7,0 is no cell of the board"),
         (["START 7", "BOARD", "3,3,1", "3,3,2", "DONE"], "ERROR 3,3 has a stone already"),

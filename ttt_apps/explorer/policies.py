@@ -69,22 +69,21 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     settings = settings_of(name)
     if unkeyed is not None:
         given = {"path" if name == "run" else next(iter(settings), ""): unkeyed, **given}
-    label = head = name
+    usage = name
     if name == "run":
         run = given.pop("path", "")
-        label, head = f"run:{run}", root.run(run).policy
+        spec = root.run(run).policy
+        usage = f"run:{run}"
     for key, text in given.items():
         if key not in settings:
-            hint = closest_names(key[:40], settings) if settings else f"write {label}"
+            hint = closest_names(key[:40], settings) if settings else f"write {usage}"
             raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
         setting = settings[key]
+        high = max_depth(game) if key == "depth" else setting.high
         value = convert_value(name, key, text, int if setting.whole else float)
-        if not setting.low <= value <= setting.high:
-            raise ValueError(f"{name}: {key}={value} is not offered here: choose {setting.low:g} to {setting.high:g}")
-    if name == "expectiminimax" and int(given.get("depth", 1)) > max_depth(game):
-        raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
-    words = [f"{key}={text}" for key, text in given.items()]
-    return FromFile(f"{head}{',' if name == 'run' else ':'}{','.join(words)}" if words else head)
+        if not setting.low <= value <= high:
+            raise ValueError(f"{name}: {key}={value} is not offered on {game}: choose {setting.low:g} to {high:g}")
+    return FromFile(spec)
 
 
 def max_depth(game: Game) -> int:
