@@ -24,7 +24,7 @@ from ttt_apps.explorer.schemas import PanelRequest
 from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first_stones, why_no_values
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
@@ -137,12 +137,11 @@ class Panels:
         nodes, position = request.nodes, boards.position(0)
         if game.gravity:
             nodes *= CONNECT_FOUR_NODES
-            values, undecided = self._connect_four_results(game, position, nodes, check)
+            results = self._connect_four_results(game, position, nodes, check)
         else:
             results = Prover(game, nodes=nodes).results(position, shares=True, progress=check)
-            is_open = (results != TAKEN) & (results != UNDECIDED)
-            values = np.where(is_open, results.astype(np.float64), np.nan)
-            undecided = int(np.count_nonzero(results == UNDECIDED))
+        values = np.where((results == TAKEN) | (results == UNDECIDED), np.nan, results.astype(np.float64))
+        undecided = int(np.count_nonzero(results == UNDECIDED))
         moves = int(np.count_nonzero(boards.legal(game)))
         is_decided = undecided == 0 or bool((values == 1).any())
         result = ("loses", "draws", "wins")[int(np.nanmax(values)) + 1] if is_decided else None
@@ -151,10 +150,8 @@ class Panels:
             notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
         return panel_json(values, notes, "result")
 
-    def _connect_four_results(
-        self, game: Game, position: Position, nodes: int, check: Check
-    ) -> tuple[Float64Array, int]:
-        """Return the results of moves for the mover, float64[cells], NaN where unknown, and the number of unknown ones.
+    def _connect_four_results(self, game: Game, position: Position, nodes: int, check: Check) -> Int8Array:
+        """Return the results of moves for the mover, int8[cells], as :meth:`Prover.results` does.
 
         The results of earlier positions remain in the solver's table, so that later ones are found sooner.
         """
@@ -163,9 +160,10 @@ class Panels:
             check(0)
             solver.progress = check
             bounds = solver.scores(position, nodes=nodes)
-        values = np.full(game.cells, np.nan)
-        values[list(bounds)] = [np.nan if bound.value is None else bound.value for bound in bounds.values()]
-        return values, sum(bound.value is None for bound in bounds.values())
+        results = np.full(game.cells, TAKEN, np.int8)
+        for cell, bound in bounds.items():
+            results[cell] = UNDECIDED if bound.value is None else bound.value
+        return results
 
     def _random_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         check_table(game, "the table of random play")
