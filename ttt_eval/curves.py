@@ -23,15 +23,14 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.game.phantom import AnyGame
 from ttt_eval.exact.strength import measure
 from ttt_eval.metrics import YAxis, write_rows
 from ttt_eval.result_store import write_csv
 from ttt_eval.run_files import RunDirectory
-from ttt_eval.sweep import setting_name
+from ttt_eval.sweep import Label, game_labels, setting_name, varied
 
 XAxis = Literal["games", "steps", "cpu"]
-Label = str | int | float | bool | None
 Row = Mapping[str, float]
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
@@ -189,14 +188,7 @@ def _read_run(path: Path) -> Curve:
         done = f"{rows[-1]['games']:,.0f}" if rows else "none"
         notes.append(f"{path} is unfinished: {done} of its {games:,} games are measured so far")
     measured = [row for row in rows if "exploitability" in row]
-    return Curve(str(path), {**_game_labels(game), **labels}, measured, notes)
-
-
-def _game_labels(game: AnyGame) -> dict[str, Label]:
-    size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
-    labels: dict[str, Label] = {"game": str(game), "size": size, "win_length": game.win_length}
-    phantom = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
-    return {**labels, "skip_chance": game.skip_chance, **game.variants, **phantom}
+    return Curve(str(path), {**game_labels(game), **labels}, measured, notes)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -230,8 +222,7 @@ class Summary(NamedTuple):
 
 def varied_labels(curves: Sequence[Curve]) -> list[str]:
     """Return the labels, without :data:`NOT_VARIED`, in which curves differ."""
-    names = dict.fromkeys(name for curve in curves for name in curve.labels if name not in NOT_VARIED)
-    return [name for name in names if len({curve.labels.get(name) for curve in curves}) > 1]
+    return [name for name in varied([curve.labels for curve in curves]) if name not in NOT_VARIED]
 
 
 def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, convert, field, toml
 from ttt_envs.core.checks import closest_names, name_place
 from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.metrics import metric
 from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval, interval_from_seeds
@@ -33,6 +34,7 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z][\w-]*$")]
 Word = str | int | float | bool
 Value = Word | list[Word]
 
+Label = str | int | float | bool | None
 Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
 
@@ -102,13 +104,12 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
 
 
 def to_command_line(row: Mapping[str, Any]) -> list[str]:
-    """Convert a setting to command-line words."""
+    """Convert a setting to command-line words; options without a value, False or None, are left out."""
     words: list[str] = []
     for name, value in row.items():
-        if value is True:
-            words.append(f"--{name}")
-        elif value is not False:
-            words += [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
+        if value is not None and value is not False:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else map(str, value if isinstance(value, list | tuple) else [value])
     return words
 
 
@@ -148,15 +149,28 @@ def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Li
     return lines
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Names of settings
+
+
+def game_labels(game: AnyGame) -> dict[str, Label]:
+    """Return the parameters of a game by name, of its rules those that are unusual."""
+    size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
+    labels: dict[str, Label] = {"game": str(game), "size": size, "win_length": game.win_length}
+    phantom = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
+    return {**labels, "skip_chance": game.skip_chance, **game.variants, **phantom}
+
+
+def varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of values in which rows differ, in order of first appearance."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if any(row.get(name) != rows[0].get(name) for row in rows)]
+
+
 def varied_options(rows: Sequence[Row]) -> list[str]:
     """Return the options in which settings differ, in order of first appearance; agents have no options of learners."""
-    trained = [row for row in rows if AGENT not in row]
-
-    def differs(name: str) -> bool:
-        compared = rows if name in AGENT_OPTIONS or name == "learner" else trained
-        return any(row.get(name) != compared[0].get(name) for row in compared)
-
-    return [name for name in dict.fromkeys(name for row in rows for name in row) if differs(name)]
+    of_learners = varied([row for row in rows if AGENT not in row])
+    return [name for name in varied(rows) if name in ("learner", *AGENT_OPTIONS, *of_learners)]
 
 
 def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
 
     def _command(self, *words: str) -> str:
         """Return the command that collects the puzzles of a policy or a log, with the words that name it."""
-        given = {name: getattr(self, name) for name in ("opponent", "player", "count") if getattr(self, name)}
+        given = {name: getattr(self, name) or None for name in ("opponent", "player", "count")}
         return shlex.join(["evaluate.py", "puzzles", *words, *to_command_line(given)])
 
 

@@ -7,7 +7,6 @@ positions, so that 5 x 5 has tables. Connect Four without skips needs none: a se
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -19,7 +18,7 @@ from baselines.exact.layers import MAX_CELLS_LAST_LAYERS, MAX_LAYERED_CELLS, bou
 from baselines.exact.solve import is_stored
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
 from ttt_envs.game.game import Game
-from ttt_eval.reports.formats import game_options
+from ttt_eval.reports.formats import command, game_options
 
 MAX_SOLUTIONS = 6
 """Maximum number of cached solutions, in memory (up to 42 MB each) or mapped from the disk."""
@@ -103,8 +102,8 @@ class Solutions:
         if folder is not None:
             return open_layers(game, folder)
         if _may_have_table(game):
-            command = shlex.join(["python", "evaluate.py", "solve", *game_options(game)])
-            raise ValueError(f"no table of {game} is stored: run this once, which says what it takes: {command}")
+            advice = command("evaluate.py", "solve", *game_options(game))
+            raise ValueError(f"no table of {game} is stored: run this once, which says what it takes: {advice}")
         raise ValueError(
             f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search"
         )

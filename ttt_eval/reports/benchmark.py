@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -55,8 +54,8 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
 
 def report_command(sources: Sequence[Path], tasks: Sequence[str] = (), seed: int = 0) -> str:
     """Return the command of a report, without its outputs."""
-    options = [*(["--task", *tasks] if tasks else []), *(["--seed", str(seed)] if seed else [])]
-    return shlex.join(["python", "evaluate.py", "bench", "report", *map(str, sources), *options])
+    options = {"task": tasks or None, "seed": seed or None}
+    return formats.command("evaluate.py", "bench", "report", *map(str, sources), **options)
 
 
 def leaderboard_markdown(comparison: Comparison, command: str) -> str:

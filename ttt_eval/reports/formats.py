@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Position, default_win_length
-from ttt_envs.game.phantom import AnyGame, PhantomGame
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_eval.matches.elo import elo_interval
 from ttt_eval.statistics import Interval
+from ttt_eval.sweep import game_labels, to_command_line
 
 MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
 """Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
@@ -119,15 +121,18 @@ def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:
     return describe_best([a, b], [value], int(score.low <= 0.5))
 
 
+def command(*words: str, **options: Any) -> str:
+    """Return a command with options, which have underscores; those of None are left out."""
+    return shlex.join(["python", *words, *to_command_line(options)])
+
+
 def game_options(game: AnyGame) -> list[str]:
     """Return a game's command options that differ from the default."""
-    size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
-    usual_length = default_win_length(game.rows, game.columns)
-    options = ["--size", size] if size != "3" else []
-    options += ["--win-length", str(game.win_length)] if game.win_length != usual_length else []
-    options += ["--skip-chance", str(game.skip_chance)] if game.skip_chance else []
-    options += [f"--{name}" if value else f"--no-{name}" for name, value in game.variants.items()]
-    return [*options, "--phantom", game.kind] if isinstance(game, PhantomGame) else options
+    labels = game_labels(game)
+    usual = {"size": "3", "win_length": default_win_length(game.rows, game.columns), "skip_chance": 0.0}
+    options = {name: labels[name] for name, value in usual.items() if labels[name] != value}
+    rules = dict.fromkeys(visible(game).variant_names, True)
+    return to_command_line({**options, **rules, "phantom": labels.get("phantom")})
 
 
 def is_within_limits(game: AnyGame) -> bool:
@@ -151,7 +156,7 @@ def explorer_command(game: AnyGame, position: Position) -> str:
         return ""
     opening = f"opening={to_text(position, game)}" if position.cells.any() else ""
     link = "&".join(filter(None, [explorer_link(game), opening, "o=you", "x=you"]))
-    return shlex.join(["python", "play.py", "--web", "--open", link])
+    return command("play.py", "--web", "--open", link)
 
 
 def _is_whole(value: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +20,6 @@ from ttt_eval.reports import formats, page, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
 from ttt_eval.reports.results import GameResult, Result, Spot
 from ttt_eval.statistics import Interval
-from ttt_eval.sweep import to_command_line
 
 Key = TypeVar("Key")
 MAX_GROUPS = 12
@@ -302,5 +300,4 @@ def reproduction(result: Result, *words: str, **options: Any) -> Parts:
     if isinstance(result, GameResult) and "seed" in result.raw:
         words = (*words, *formats.game_options(result.game))
         options |= {name: getattr(result, name) for name in ("seed", "openings", "luck_correction")}
-    row = {name.replace("_", "-"): value for name, value in options.items() if value is not None}
-    return [Text(page.words("reproduce"), [shlex.join(["python", *words, *to_command_line(row)])])]
+    return [Text(page.words("reproduce"), [formats.command(*words, **options)])]

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 import json
 import math
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +41,6 @@ from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
 from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import FIRST, REPORT, RunDirectory
-from ttt_eval.sweep import to_command_line
 
 Row = Mapping[str, float]
 MAX_RUNS = parts.MAX_GROUPS
@@ -118,8 +116,7 @@ class RunResult(NamedTuple):
 
     def command(self, name: str, *more: str) -> str:
         """Return a command of ``evaluate.py`` for the run."""
-        options = formats.game_options(self.game)
-        return shlex.join(["python", "evaluate.py", name, self.directory.policy, *more, *options])
+        return formats.command("evaluate.py", name, self.directory.policy, *more, *formats.game_options(self.game))
 
 
 def read_run(path: Path, strength: Strength | None = None, name: str = "") -> RunResult:
@@ -387,7 +384,7 @@ def _settings(run: RunResult) -> Parts:
         "# repeat the training",
         _reproduce_command(run),
         "# continue from the last checkpoint, or to more games by --games N",
-        shlex.join(["python", "train.py", "--resume", str(run.directory)]),
+        f"python {run.directory.resume_command}",
         "# measure the strength",
         run.command("exploitability"),
         run.command("match", "win-or-block"),
@@ -402,17 +399,17 @@ def _reproduce_command(run: RunResult) -> str:
     """Return the command that repeats the training."""
     config, learner = run.config, run.config["learner"]
     names = ("opponent", "seat", "games", "batch", "seed", "log_every", "exact_every")
-    row = {name: config[name] for name in names if config.get(name) is not None}
+    row = {name: config.get(name) for name in names}
     if "teacher" in config["settings"]:
         row.pop("opponent", None)
     settings = build_config(learner, config["settings"])
     usual = [dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)]
     for name, value in dataclasses.asdict(settings).items():
         if any(value != default[name] for default in usual):  # which of them the command has depends on the opponent
-            row |= {f"no_{name}": True} if value is False else {name: value}
-    options = to_command_line({name.replace("_", "-"): value for name, value in row.items()})
-    words = ["train.py", "--learner", learner, *formats.game_options(run.game), *options]
-    return shlex.join(["python", *words, "--out", f"{run.directory}-again"])
+            given = "None" if value is None else value
+            row |= {f"no_{name}": True} if value is False else {name: given}
+    words = ["train.py", "--learner", learner, *formats.game_options(run.game)]
+    return formats.command(*words, **row, out=f"{run.directory}-again")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -495,7 +492,7 @@ def _matrix(result: RunsResult) -> Part:
         runs = [f"run:{run.directory}" for run in result.runs if not run.is_recorded]
         if len(runs) < 2:
             return left_out(page.words("no policies"))
-        return left_out(page.words("no matrix"), shlex.join(["python", "evaluate.py", "match", *runs]))
+        return left_out(page.words("no matrix"), formats.command("evaluate.py", "match", *runs))
     names = {i: run.name for i, run in enumerate(result.runs) if run.strength}
     cells = {pair: (outcome.score, *_describe_result(outcome)) for pair, outcome in result.outcomes.items()}
     return parts.cross_table("matrix of runs", names, cells)
