@@ -27,6 +27,7 @@ from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import Meter, cpu_seconds
+from ttt_eval.curves import SEATS
 from ttt_eval.exact.estimate import affordable, check_measurable
 from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
@@ -353,7 +354,7 @@ class Run:
         options, every = self.options, self.options.exact_games(self.game)
         if every == 0:
             return []
-        seat = {"first": 0, "second": 1}.get(options.seat)
+        seat = SEATS.get(options.seat)
         measure = training_callback(self.game, options.fixed_opponent, every, options.games, seat=seat, start=marked)
 
         def measure_exactly(games: int, learner: Policy) -> dict[str, float]:

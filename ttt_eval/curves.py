@@ -34,7 +34,9 @@ XAxis = Literal["games", "steps", "cpu"]
 Row = Mapping[str, float]
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
-SEED, LEARNER, SEATS = "seed", "learner", ("first", "second")
+SEED, LEARNER = "seed", "learner"
+SEATS = {"first": 0, "second": 1}
+"""Numbers of the seats of a training by their names."""
 NO_LABELS = (
     "checkpoint_games", "checkpoint_seconds", "code", "exact_every", "format", "game", "log_every",
     "no_report", "resumed", "revision", "settings", "versions",
@@ -118,7 +120,7 @@ def record(
     """
     began, run = time.process_time(), RunDirectory(path)
     convert([games, steps or 0, seat], tuple[Count, Count, Literal[0, 1] | None])
-    own_seat = "" if seat is None else SEATS[seat]
+    own_seat = "" if seat is None else list(SEATS)[seat]
     config = new_config(game, labels, learner=learner, seed=seed, opponent=opponent, seat=own_seat)
     convert(config, RunConfig)
     if run.exists() and run.read_config() != config:

@@ -13,6 +13,7 @@ from typing import Any
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.packages import avoid_triton_crash
 from ttt_envs.game.phantom import AnyGame, refuse_hidden
@@ -90,8 +91,7 @@ class ExactEvalCallback(EventCallback):
         super().__init__(callback_after_eval, verbose=verbose)
         if eval_freq < 0:
             raise ValueError(f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation")
-        if seat not in (None, 0, 1):
-            raise ValueError(f"seat={seat!r} is no seat: choose 0 (first), 1 (second), or None for the mean of both")
+        check_choice("seat", seat, (0, 1, None))
         self.game = game
         self.opponent = opponent
         self.eval_freq = eval_freq

@@ -15,6 +15,7 @@ import numpy as np
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
@@ -63,8 +64,7 @@ class AuditSettings:
     """of all random numbers"""
 
     def __post_init__(self) -> None:
-        if self.seat not in (0, 1):
-            raise ValueError(f"seat={self.seat!r} is no seat: choose 0 (moves first) or 1 (second)")
+        check_choice("seat", self.seat, (0, 1))
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount={self.discount!r} is no discount: choose 0 to 1")
         if self.max_steps is not None and self.max_steps < 1:

@@ -27,7 +27,7 @@ from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import best_response, expected_losses, exploitability, outcome, regret
-from ttt_eval.exact.results import OutcomeProbabilities, make_pure
+from ttt_eval.exact.results import OutcomeProbabilities, in_seats, make_pure
 from ttt_eval.result_store import RESULT_VERSION
 
 
@@ -149,9 +149,8 @@ def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Poli
         ValueError: a policy that is not pure, or probabilities that are negative or do not sum to 1.
     """
     own, other = Unmasked(make_pure(policy, game)), make_pure(opponent, game)
-    players = (own, other) if seat == 0 else (other, own)
     results = np.zeros(4)
-    for _ in forward(Traversal(game, players, masked=False), results):
+    for _ in forward(Traversal(game, in_seats(own, other, seat), masked=False), results):
         pass
     return float(results[ILLEGAL])
 

@@ -16,7 +16,7 @@ from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import Traversal, check_cells, to_keys
 from ttt_envs.graph.passes import backward
 from ttt_eval.exact.dynamic_programming import keep_layers
-from ttt_eval.exact.results import make_pure
+from ttt_eval.exact.results import in_seats, make_pure
 
 
 class BestResponseValues:
@@ -47,7 +47,7 @@ class BestResponseValues:
 
         The responder's moves beside a win are followed, too.
         """
-        players = (None, self.policy) if self.seat == 0 else (self.policy, None)
+        players = in_seats(None, self.policy, self.seat)
         complete = self.seat == 0, self.seat == 1
         traversal = Traversal(self.game, players, complete=complete, merge=False, query_size=self._work.chunk)
         keep_layers(traversal, self._work)

@@ -27,6 +27,7 @@ from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.results import Exploitation as Exploitation
 from ttt_eval.exact.results import OutcomeProbabilities as OutcomeProbabilities
+from ttt_eval.exact.results import in_seats
 from ttt_eval.exact.results import make_pure as make_pure
 
 
@@ -158,7 +159,7 @@ def _best_responses(game: AnyGame, policy: Policy, seats: tuple[int, ...], work:
         return [_result(values[seat, 0], values[seat, 1]) for seat in seats]
     results = []
     for index, seat in enumerate(seats):
-        players = (None, policy) if seat == 0 else (policy, None)
+        players = in_seats(None, policy, seat)
         values = _start_values(Traversal(game, players, query_size=work.chunk), work.part(index, len(seats)))
         results.append(_result(values[0, seat], values[0, 1 - seat]))
     return results

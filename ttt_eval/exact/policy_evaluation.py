@@ -22,6 +22,7 @@ import numpy as np
 
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -33,6 +34,7 @@ from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
 from ttt_envs.graph.passes import DRAW, Clock, backward, forward, forward_again
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, make_pure
 from ttt_eval.exact.estimate import KEPT_BYTES_PER_BOARD, watch
+from ttt_eval.exact.results import in_seats
 
 Critic = Callable[[Boards], Float64Array]
 """A function of positions, such as the method ``values`` of a learner; returns float64[B]: expected results for the
@@ -156,8 +158,7 @@ def evaluate_policy(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid option.
         MemoryError: too many cells or positions.
     """
-    if seat not in (None, 0, 1):
-        raise ValueError(f"seat={seat!r} is no seat: choose 0 (first), 1 (second), or None for both")
+    check_choice("seat", seat, (0, 1, None))
     if not 0 <= discount <= 1 or (discount < 1 and isinstance(game, PhantomGame)):
         raise ValueError(
             f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, in a phantom game 1"
@@ -173,7 +174,7 @@ def evaluate_policy(
     games = [seats] if opponent is None else [(single,) for single in seats]
     parts, results = list[Columns](), list[SeatEvaluation]()
     for index, evaluated in enumerate(games):
-        players = (own, other) if evaluated[0] == 0 else (other, own)
+        players = in_seats(own, other, evaluated[0])
         complete = 0 in evaluated, 1 in evaluated
         traversal = Traversal(game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk)
         columns, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))

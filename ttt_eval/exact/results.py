@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.phantom import AnyGame
+
+Player = TypeVar("Player")
 
 
 class OutcomeProbabilities(NamedTuple):
@@ -56,6 +58,11 @@ class Exploitation(NamedTuple):
         if self.game_value is None:
             return None
         return self.first.value - self.game_value, self.second.value + self.game_value
+
+
+def in_seats(player: Player, other: Player, seat: int) -> tuple[Player, Player]:
+    """Return two players in the order of their seats, of which ``player`` has this one."""
+    return (player, other) if seat == 0 else (other, player)
 
 
 def make_pure(spec: str | Policy, game: AnyGame) -> Policy:

@@ -33,6 +33,7 @@ from ttt_eval.curves import SEATS, Curve, Group, group_curves, list_runs, log_sp
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome, played_losses
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
+from ttt_eval.exact.results import in_seats
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
 from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.match import play_pairs
@@ -111,8 +112,7 @@ class RunResult(NamedTuple):
     @property
     def seat(self) -> int | None:
         """The seat of the training; None for both."""
-        seat = self.config.get("seat")
-        return SEATS.index(seat) if seat in SEATS else None
+        return SEATS.get(self.config.get("seat", ""))
 
     def command(self, name: str, *more: str) -> str:
         """Return a command of ``evaluate.py`` for the run."""
@@ -338,7 +338,7 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     players, names, seat = (policy, policy), "It plays itself", run.seat or 0
     if run.opponent in QUICK_OPPONENTS and (run.opponent != "optimal" or solution is not None):
         other = make_policy(run.opponent, game)
-        players = (policy, other) if seat == 0 else (other, policy)
+        players = in_seats(policy, other, seat)
         names = f"It has {STONES[seat + 1]} and plays {run.opponent}, who has {STONES[2 - seat]}"
     games: list[PlayedGame] = []
     play_pairs(game, *players, 1, seed=run.config.get("seed", 0), log=games.extend)
