@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_bytes
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.reports.page import markdown_rows
 from ttt_eval.reports.plots import SERIES, error_bars, save_picture
@@ -237,8 +237,8 @@ def reproduce(
     }
     # numbers that are not finite become null
     result = msgspec.json.encode(content, enc_hook=lambda value: value.tolist())
-    write_atomically(folder / TABLE, lambda file: file.write(page.encode()))
-    write_atomically(folder / RESULT, lambda file: file.write(msgspec.json.format(result, indent=1) + b"\n"))
+    write_bytes(folder / TABLE, page.encode())
+    write_bytes(folder / RESULT, msgspec.json.format(result, indent=1) + b"\n")
     paths = [folder / TABLE, folder / RESULT]
     tables = {name: report.table()} | ({f"{name}-claims": report.claims_table()} if report.claims else {})
     for stem, rows in tables.items():

@@ -22,7 +22,7 @@ from ttt_apps.train_options import Options, folder_name, options_from_values
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
-from ttt_envs.core.files import make_subfolder, read_bounded, write_atomically
+from ttt_envs.core.files import make_subfolder, read_bounded, write_bytes
 from ttt_envs.core.packages import ROOT
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
@@ -216,7 +216,7 @@ def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     if "files" in result:
         run = make_subfolder(folder, f"{RUNS}/{unit['name']}")
         for name, content in result["files"].items():
-            write_atomically(run / name, lambda file, content=content: file.write(content))
+            write_bytes(run / name, content)
         if not unit["config"]["no_report"]:
             report_run(run)
     return result["numbers"]

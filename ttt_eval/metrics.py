@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta, convert
 
 from ttt_envs.core.checks import name_place
-from ttt_envs.core.files import open_to_read, parse_json, write_atomically
+from ttt_envs.core.files import open_to_read, parse_json, write_bytes
 
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line of measurements in bytes."""
@@ -94,7 +94,7 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, float]]) -> None:
     """Write a file of :func:`read_rows`, atomically."""
-    write_atomically(path, lambda file: file.writelines([json.dumps(row).encode() + b"\n" for row in rows]))
+    write_bytes(path, b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
 
 def metric(name: str) -> Metric:

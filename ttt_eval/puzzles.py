@@ -17,7 +17,7 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, play_moves, to_text
 from ttt_envs.game.game import Game, Position
@@ -202,7 +202,7 @@ def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any
     data = with_hash("puzzles", {**about, "puzzles": [puzzle.to_dict() for puzzle in puzzles]})
     lines = ",\n".join(json.dumps(puzzle, separators=(",", ":")) for puzzle in data.pop("puzzles"))
     text = json.dumps(data, indent=1).removesuffix("\n}") + f',\n "puzzles": [\n{lines}\n]}}\n'
-    write_atomically(path, lambda file: file.write(text.encode()))
+    write_bytes(path, text.encode())
 
 
 def read_puzzles(path: Path = FILE) -> list[Puzzle]:

@@ -22,7 +22,7 @@ from ttt_envs.core.files import (
     parse_json,
     read_bounded,
     read_json,
-    write_atomically,
+    write_bytes,
 )
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs, map_blocks
@@ -80,7 +80,7 @@ def do_units(
         names = [json.dumps(unit, sort_keys=True) for unit in units]
         missing = [index for index, name in enumerate(names) if name not in stored]
         lines = [head, *(_line(name, result) for name, result in stored.items())]
-        write_atomically(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+        write_bytes(folder / UNITS, ("\n".join(lines) + "\n").encode())
         yield from ((index, stored[name]) for index, name in enumerate(names) if name in stored)
         work = map_blocks(measure, ((units[index],) for index in missing), jobs)
         with open_to_write(folder / UNITS) as file, closing(work) as results:
@@ -137,7 +137,7 @@ def json_numbers(values: Float64Array) -> list[Any]:
 def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     """Write rows as CSV, atomically."""
     csv.writer(text := StringIO(), lineterminator="\n").writerows(rows)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+    write_bytes(path, text.getvalue().encode())
 
 
 def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: str) -> Path:

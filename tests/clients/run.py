@@ -23,7 +23,7 @@ from typing import Annotated
 import tyro
 
 from ttt_apps import cli
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_bytes
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -219,7 +219,7 @@ def write_rows(results: dict[str, str], versions: dict[str, dict[str, str]]) -> 
             result = results[client.name].replace("|", "\\|")
             [row] = re.findall(rf"^\| \*\*{re.escape(client.name)}\*\*.*$", page, re.M)
             page = page.replace(row, f"| {head} | {result} |")
-    write_atomically(PAGE, lambda file: file.write(page.encode()))
+    write_bytes(PAGE, page.encode())
 
 
 def select_clients(only: Sequence[str]) -> list[Client]:

@@ -13,7 +13,7 @@ import tyro
 from ttt_apps import cli
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance, versions
-from ttt_envs.core.files import write_atomically, write_json
+from ttt_envs.core.files import write_bytes, write_json
 from ttt_eval.benchmark.agents import AGENTS, load_agent
 from ttt_eval.benchmark.comparison import compare_submissions
 from ttt_eval.benchmark.comparison import to_json as comparison_to_json
@@ -222,7 +222,7 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         page = pages.write_benchmark(self.out, comparison, command)
         if self.markdown is not None:
             text = pages.leaderboard_markdown(comparison, command)
-            write_atomically(self.markdown, lambda file: file.write(text.encode()))
+            write_bytes(self.markdown, text.encode())
         rows = [
             {
                 "submission": entry.name,

@@ -55,12 +55,12 @@ class PlayPage:
         """Compute the values and write the page."""
         from ttt_apps.play_page.nets import train_nets
         from ttt_apps.play_page.numbers import GAMES, numbers
-        from ttt_envs.core.files import write_atomically
+        from ttt_envs.core.files import write_bytes
 
         if self.train:
             train_nets(GAMES)
         page = build_page(numbers()).encode()
-        write_atomically(self.out, lambda file: file.write(page))
+        write_bytes(self.out, page)
         print_status(f"{self.out}: {len(page) / 1000:.0f} kB. Open it in any browser.")
 
 

@@ -58,9 +58,15 @@ def write_atomically(path: Path, write: Any) -> None:
             unfinished.unlink()
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write the whole content of a file atomically."""
+    write_atomically(path, lambda file: file.write(content))
+
+
 def write_json(path: Path, data: Any, indent: int = 2) -> None:
     """Write JSON atomically."""
-    write_atomically(path, lambda file: file.write(json.dumps(data, indent=indent).encode() + b"\n"))
+    write_bytes(path, json.dumps(data, indent=indent).encode() + b"
+")
 
 
 def make_subfolder(folder: Path, name: str) -> Path:

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from markupsafe import Markup
 
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import STONES
 from ttt_envs.game.phantom import AnyGame
@@ -198,7 +198,7 @@ def write_report(path: Path, report: Report) -> Path:
     """Write a page atomically, and return its path."""
     text = _template().render(report=report).lstrip()
     # undecodable bytes in file names are shown as escapes
-    write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
     return path
 
 

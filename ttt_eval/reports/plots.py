@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import install_command
 from ttt_eval.statistics import Interval
@@ -138,7 +138,7 @@ def save_figure(path: Path, draw: Draw, size: tuple[float, float], settings: Map
     if form == "svg":  # texts have no colour of their own
         ink = f"@media screen and (prefers-color-scheme: dark) {{svg{{fill:{_DARK['#000000']}}}}}"
         content = content.replace(b"<defs>", f"<style>{ink}{colour_rules()}</style><defs>".encode(), 1)
-    write_atomically(path, lambda file: file.write(content))
+    write_bytes(path, content)
     return path
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ttt_envs.core.checks import truncate
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import write_bytes
 from ttt_eval.curves import Group, read_curves
 from ttt_eval.metrics import Metric, metric
 from ttt_eval.reports import formats, page, parts
@@ -83,7 +83,7 @@ def write_table(folder: Path) -> list[list[str]]:
         raise ValueError(f"{folder} holds no sweep: train.py --sweep FILE writes one")
     table = _settings_table(read_settings(result), folder)
     lines = [f"# {result.source}", "", *page.markdown(table), "", page.words("table of the sweep")]
-    write_atomically(folder / TABLE, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+    write_bytes(folder / TABLE, ("\n".join(lines) + "\n").encode())
     return page.table_texts(table)
 
 
