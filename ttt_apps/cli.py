@@ -340,17 +340,19 @@ class ReportOptions(JsonOptions, OutputOptions):
     no_report: tyro.conf.FlagCreatePairsOff[bool] = False
     """write no report.html"""
 
-    def show_folder(self, result: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
+    def show_folder(self, folder: Path, *parts: Table | str, others: Sequence[Path] = ()) -> None:
         """Write the report page of a folder, and print its result: with ``json`` the file, else tables and sentences.
 
         Args:
-            result: JSON file in the folder.
+            folder: with a ``result.json``.
             parts: what to print without ``json``.
             others: files that were written too.
         """
         from ttt_eval.reports.pages import write_page
+        from ttt_eval.result_store import RESULT
 
-        page = "" if self.no_report else f"\na page to look at: {write_page(result.parent)}"
+        result = folder / RESULT
+        page = "" if self.no_report else f"\na page to look at: {write_page(folder)}"
         if self.json:
             print(result.read_text("utf-8"), end="")
             return
@@ -481,21 +483,6 @@ def option_name(field: dataclasses.Field[Any]) -> str:
 
 class Stopped(KeyboardInterrupt):
     """A signal requested a stop, and all completed work is on disk; the message says how to resume."""
-
-
-@contextmanager
-def report_interrupt(folder: Path | None) -> Iterator[None]:
-    """Report on an interrupt where completed work is stored; without a folder report nothing.
-
-    Raises:
-        Stopped: on an interrupt, with a folder.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        if folder is None:
-            raise
-        raise Stopped(f"stopped; finished work is stored in {folder}: the same command continues") from None
 
 
 def command_words(arguments: Sequence[str] | None) -> list[str]:
@@ -712,10 +699,17 @@ def show(result: Any, *parts: Table | str, json: bool) -> None:
 
 
 @contextmanager
-def bar(description: str) -> Iterator[Callable[..., None]]:
+def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., None]]:
     """Show a bar on standard error, which keeps standard output for results.
 
     Yield a function that takes the completed work, the whole work (1 by default), and a text.
+
+    Args:
+        description: the work.
+        folder: where completed work is stored, if it is.
+
+    Raises:
+        Stopped: on an interrupt, with a folder: the message says how to go on.
     """
     # in a file a bar is an empty line, and older rich ends a disabled bar with one
     console = Console(stderr=True, quiet=is_quiet() or not Console(stderr=True).is_terminal)
@@ -727,7 +721,12 @@ def bar(description: str) -> Iterator[Callable[..., None]]:
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:
             display.update(task, completed=completed, total=total, text=text)
 
-        yield update
+        try:
+            yield update
+        except KeyboardInterrupt:
+            if folder is None:
+                raise
+            raise Stopped(f"stopped; finished work is stored in {folder}: the same command continues") from None
 
 
 def status(words: str) -> Status:

@@ -95,7 +95,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         lines = [{"options": row} for row in rows]
         self.check_folder(folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": places, "table": lines})
         work = partial(train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance)
-        with cli.report_interrupt(folder), cli.bar("training runs") as progress:
+        with cli.bar("training runs", folder) as progress:
             numbers = collect_results(
                 work,
                 units,
@@ -113,7 +113,7 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         head, *texts = write_table(folder)
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(
-            folder / RESULT,
+            folder,
             cli.rows_table(table, title=f"{self.sweep.name}: means over seeds, and 95% intervals"),
             others=[folder / TABLE, folder / RUNS],
         )

@@ -151,10 +151,11 @@ def match_rows(files):
 def tournament_rows(files):
     settings = MatchSettings(tiny.GAME, (*PLAYERS, "table"), luck_correction="exact")
     result = run_tournament(settings, Path("again"), {}, pairs=4, anchor="random")
-    ranked = sorted(range(3), key=lambda index: -result.ratings[index].mean)
+    scores, players = result.scores, result.players
+    ranked = sorted(range(3), key=lambda index: -players[index]["rating"].mean)
     for place, row in enumerate(ranked, 1):
-        shares = [f"{result.score(row, column).rate('score').mean:.3f}" for column in ranked if column != row]
-        yield f"{place} {result.players[row]}", number(result.ratings[row]._asdict()), *shares
+        shares = [f"{scores[row, column].rate('score').mean:.3f}" for column in ranked if column != row]
+        yield f"{place} {players[row]['spec']}", number(players[row]["rating"]._asdict()), *shares
 
 
 @case("match random win-or-block --sprt -10 10 --games=64 --out=OUT --no-report")

@@ -16,8 +16,8 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.ladder import Ladder, rate_policy
 from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import SPRT, SequentialMatch
-from ttt_eval.matches.tournament import Tournament, bradley_terry
+from ttt_eval.matches.sprt import SPRT, describe_test
+from ttt_eval.matches.tournament import bradley_terry, describe_tournament
 from ttt_eval.reports.formats import duration, format_elo, format_interval, likelihood, number
 from ttt_eval.reports.pages import write_page
 from ttt_eval.reports.parts import interval_cells
@@ -50,16 +50,15 @@ def score_of(pairs):
 
 def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
     score, test = score_of(pairs), SPRT(0, 30)
-    decision = test.decide(score)
     settings = {**SETTINGS, "a": a, "b": b, "most_games": 4000, "clock": "9+1"}
-    return SequentialMatch(test, score, decision, [(100, decision.llr)], settings, differences).to_dict()
+    return describe_test(test, score, [(100, test.decide(score).llr)], settings, differences)
 
 
 def tournament(players=("random", "win-or-block", "optimal"), scores=(LOST, LOST, EVEN), differences=None):
     results = dict(zip(((0, 1), (0, 2), (1, 2)), map(score_of, scores), strict=True))
     ratings = bradley_terry({pairing: (score.pentanomial, 1.0) for pairing, score in results.items()}, 3, draws=100)
     settings = {**SETTINGS, "games_per_pairing": 200}
-    return Tournament(players, dict.fromkeys(players, ""), results, ratings, settings, differences).to_dict()
+    return describe_tournament(dict.fromkeys(players, ""), results, ratings, settings, differences)
 
 
 def ladder():

@@ -37,22 +37,22 @@ def test_result_is_that_of_the_pairs_in_order(tmp_path):
             break
     assert result.path == path
     assert len(path) > 3
-    np.testing.assert_array_equal(result.score.pairs, total.pairs)
-    assert result.decision.accepted == 0
-    assert result.decision.low >= result.path[-1][1] > result.decision.low - 3
-    assert result.estimate.mean > total.moments()[0] + 1e-3  # which an early stop at the lower bound makes too low
+    np.testing.assert_array_equal(result.played.pairs, total.pairs)
+    assert result.accepted == "elo0"
+    assert result.llr_low >= result.path[-1][1] > result.llr_low - 3
+    assert result.score.mean > total.moments()[0] + 1e-3  # which an early stop at the lower bound makes too low
 
 
 def test_clearly_better_player_is_accepted_early(tmp_path):
     """Far better than either hypothesis: the mean is in its interval although the ratio has gained little for it."""
     result = run(tmp_path, "win-or-block", SPRT(0, 5))
-    assert result.decision.accepted == 1
-    assert 128 < result.score.games < 4000
+    assert result.accepted == "elo1"
+    assert 128 < result.games < 4000
     data = json.loads((tmp_path / RESULT).read_text())
-    assert (data["accepted"], data["path"][-1]) == ("elo1", [result.score.games // 2, data["llr"]])
+    assert (data["accepted"], data["path"][-1]) == ("elo1", [result.games // 2, data["llr"]])
     assert data["elo"]["low"] > 0
-    assert data["score"]["low"] < result.score.moments()[0] < data["score"]["high"]
-    assert Score.from_record(data).to_record() == result.score.to_record()
+    assert data["score"]["low"] < result.played.moments()[0] < data["score"]["high"]
+    assert Score.from_record(data).to_record() == result.played.to_record()
 
 
 def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
@@ -61,13 +61,13 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
     run(tmp_path, test=SPRT(0, 300), pairs=128)
     assert (tmp_path / UNITS).read_text() == before
     result = run(tmp_path, test=SPRT(0, 5), pairs=200)  # which may leave the test undecided
-    assert ([pairs for pairs, _ in result.path], result.decision.accepted) == ([64, 128, 192, 200], None)
+    assert ([pairs for pairs, _ in result.path], result.accepted) == ([64, 128, 192, 200], None)
     assert (tmp_path / UNITS).read_text().startswith(before)
 
 
 def test_openings_are_those_of_a_match(tmp_path):
     result = run(tmp_path, test=SPRT(0, 5), pairs=64, openings="all:2")
     match = MatchSettings(GAME, ("random", "random"), 3, Openings.from_text("all:2", GAME), luck_correction=EXACT)
-    np.testing.assert_array_equal(result.score.pairs, next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64)).pairs)
+    np.testing.assert_array_equal(result.played.pairs, next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64)).pairs)
     others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
     assert match.to_dict() != others.to_dict()

@@ -100,7 +100,7 @@ def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
 def test_sequential_test_with_a_clock(tmp_path):
     match, test = MatchSettings(Game(), ("win-or-block", "random"), 1, clock=Clock(5, 0.1)), SPRT(0, 200)
     result = run_sprt(match, test, tmp_path, {}, pairs=8)
-    assert (result.score.games, result.settings["clock"]) == (16, "5+0.1")
+    assert (result.games, result.raw["clock"]) == (16, "5+0.1")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         if not (folder / UNITS).exists():
             self.check_new_file(folder / FILE)
         provenance = {**make_provenance(), "source": _source_hash(self.agent)}
-        with cli.report_interrupt(folder), cli.bar("runs") as progress:
+        with cli.bar("runs", folder) as progress:
             run_benchmark(
                 self.agent, runs, submission, folder, provenance, every=self.every, jobs=workers, progress=progress
             )

@@ -73,7 +73,7 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
         game, workers = self.game_for(search), self.workers()
         provenance = {**make_provenance(), "player": policy_identity(search)}
         folder = self.out.with_name(f"{self.out.name}.searched")
-        with cli.report_interrupt(folder), cli.bar("searching") as progress:
+        with cli.bar("searching", folder) as progress:
             book = book_from_search(game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress)
         book.write(self.out)
         shutil.rmtree(folder)

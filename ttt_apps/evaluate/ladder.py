@@ -15,7 +15,6 @@ from ttt_envs.agents.specs import make_policy
 from ttt_eval.matches import ladder as ladders
 from ttt_eval.metrics import LOSSES, describe_losses
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import RESULT
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
             self.check_folder(
                 self.out, {**settings, "settings": {"seed": self.seed}}, {"settings": {"games": self.games}}
             )
-        with cli.report_interrupt(self.out), cli.bar("placing") as progress:
+        with cli.bar("placing", self.out) as progress:
             result = ladders.rate_policy(
                 self.policy,
                 ladder,
@@ -82,7 +81,7 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
         if self.out is None:
             cli.show(result, *parts, json=self.json)
         else:
-            self.show_folder(self.out / RESULT, *parts)
+            self.show_folder(self.out, *parts)
 
 
 def _title(ladder: ladders.Ladder) -> str:

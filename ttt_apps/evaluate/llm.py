@@ -125,7 +125,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         self.check_folder(out, same, {"games": {"games": games}} if games else {})
         if ask is not None:
             cli.warn(f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run estimates tokens")
-        with cli.report_interrupt(path.parent), open_answers(path) as answers, cli.bar("answers") as progress:
+        with open_answers(path) as answers, cli.bar("answers", path.parent) as progress:
             interview = Interview(sampling, answers, ask, progress)
             result = evaluate_model(interview, settings, games=games, positions=every, luck_correction=correction)
         if result is None:
@@ -134,7 +134,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         result["new"] |= self._cost(result["new"])
         source = {"endpoint": self.endpoint or None, "answers": self.answers and str(self.answers)}
         write_json(out / RESULT, {**result, **source, "provenance": make_provenance()})
-        self.show_folder(out / RESULT, *_tables(result), _usage_table(result["new"], "requested by this call", "cost"))
+        self.show_folder(out, *_tables(result), _usage_table(result["new"], "requested by this call", "cost"))
 
     def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:
         """Return the ``cost`` of tokens, in the currency of the prices; nothing without prices."""

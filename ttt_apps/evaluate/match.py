@@ -129,10 +129,8 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         game, openings = match.game, match.openings
         if openings is not None and openings.boards is not None and pairs < (number := len(openings.boards.mover)):
             cli.warn(f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} plays all")
-        settings = {"format": 1, "kind": "match", "a": self.players[0], "b": self.players[1]}
-        settings |= {**match.to_dict(), "clock": self.clock or None}
+        settings = {"format": 1, "kind": "match", **match.describe_pair(), "clock": self.clock or None}
         if self.out is not None:
-            settings["identities"] = match.identities()
             self.check_folder(self.out, settings, {"games": 2 * pairs})
         if self.log is not None:
             if self.overwrite:
@@ -151,7 +149,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 "intervals know of no other; --openings random:2 begins elsewhere"
             )
         a, b = self.players
-        data = {"game": game.to_dict(), "a": a, "b": b, "seed": self.seed, "openings": self.openings or None}
+        data = {name: settings[name] for name in ("game", "a", "b", "seed", "openings")}
         data |= score.to_dict() | elo_to_dict(score)
         parts = [*_score_tables(f"{a} against {b}, {score.games:,} games of {game}", data)]
         if score.times is not None:
@@ -165,23 +163,16 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         differences = differences_within(game, a, b)
         stored = {**settings, **data, **score.to_record(), "differences": differences, "provenance": make_provenance()}
         write_json(self.out / RESULT, stored)
-        self.show_folder(self.out / RESULT, *parts)
+        self.show_folder(self.out, *parts)
 
     def _play_test(self, elo0: float, elo1: float) -> None:
         pairs = (self.games or 40_000) // 2
         test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
         game = match.game
-        folder, (a, b) = self._folder("sprt", game), self.players
-        settings: dict[str, Any] = {
-            "kind": "sprt",
-            "a": a,
-            "b": b,
-            "identities": match.identities(),
-            "test": asdict(test),
-        }
-        settings |= {**match.to_dict(), "clock": self.clock or None}
+        folder = self._folder("sprt", game)
+        settings = {"kind": "sprt", **match.describe_pair(), "clock": self.clock or None, "test": asdict(test)}
         self.check_folder(folder, settings, {"most_games": 2 * pairs})
-        with cli.report_interrupt(folder), cli.bar("playing") as bar:
+        with cli.bar("playing", folder) as bar:
             result = sprt.run_sprt(
                 match,
                 test,
@@ -191,16 +182,15 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 jobs=self.workers(),
                 progress=lambda played, decision: bar(2 * played, 2 * pairs, _describe_decision(decision)),
             )
-        _note_forfeits(result.score, *self.players)
+        _note_forfeits(result.played, *self.players)
         verdict = {
-            1: f"A is ahead by more than {elo0:g} Elo: {elo1:g} is accepted",
-            0: f"A is ahead by less than {elo1:g} Elo: {elo0:g} is accepted",
+            "elo1": f"A is ahead by more than {elo0:g} Elo: {elo1:g} is accepted",
+            "elo0": f"A is ahead by less than {elo1:g} Elo: {elo0:g} is accepted",
             None: f"undecided between {elo0:g} and {elo1:g} Elo: allow more with --games",
-        }[result.decision.accepted]
-        data = result.to_dict()
-        title = f"{' against '.join(self.players)}, {data['games']:,} games of {game}"
+        }[result.accepted]
+        title = f"{' against '.join(self.players)}, {result.games:,} games of {game}"
         sentence = f"{verdict}; {_describe_decision(result.decision)}"
-        self.show_folder(folder / RESULT, *_score_tables(title, data), sentence)
+        self.show_folder(folder, *_score_tables(title, result.raw), sentence)
 
     def _play_tournament(self) -> None:
         match, pairs = self._settings(), (self.games or 1_000) // 2
@@ -209,7 +199,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         settings = {"kind": "tournament", **match.to_dict(), "anchor": self.anchor}
         players = [{"spec": spec, "identity": identity} for spec, identity in match.identities().items()]
         self.check_folder(folder, settings, {"players": players, "games_per_pairing": 2 * pairs})
-        with cli.report_interrupt(folder), cli.bar("playing") as bar:
+        with cli.bar("playing", folder) as bar:
 
             def report(played: int) -> None:
                 nonlocal done
@@ -219,16 +209,18 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             result = tournament.run_tournament(
                 match, folder, make_provenance(), pairs=pairs, anchor=self.anchor, jobs=self.workers(), progress=report
             )
-        for (i, j), score in result.scores.items():
-            _note_forfeits(score, result.players[i], result.players[j])
-        order = sorted(range(total), key=lambda i: -result.ratings[i].mean)
+        scores = result.scores
+        for (i, j), score in scores.items():
+            if i < j:
+                _note_forfeits(score, self.players[i], self.players[j])
+        order = sorted(range(total), key=lambda i: -result.players[i]["rating"].mean)
         rows = [
-            {"player": f"{place} {result.players[i]}", "Elo": result.ratings[i].to_dict()}
-            | {str(other): None if i == j else _format_score(result, i, j) for other, j in enumerate(order, 1)}
+            {"player": f"{place} {self.players[i]}", "Elo": result.players[i]["rating"].to_dict()}
+            | {str(other): None if i == j else _format_score(scores[i, j]) for other, j in enumerate(order, 1)}
             for place, i in enumerate(order, 1)
         ]
         table = cli.rows_table(rows, title=f"{game}, {2 * pairs:,} games in each pairing")
-        self.show_folder(folder / RESULT, table)
+        self.show_folder(folder, table)
 
 
 def _note_forfeits(score: Score, a: str, b: str) -> None:
@@ -253,6 +245,6 @@ def _describe_decision(decision: sprt.Decision) -> str:
     return f"LLR {decision.llr:+.2f}, from {decision.low:.2f} to {decision.high:.2f}"
 
 
-def _format_score(result: tournament.Tournament, row: int, column: int) -> str:
-    share = result.score(row, column).rate("score")
+def _format_score(score: Score) -> str:
+    share = score.rate("score")
     return f"{share.mean:.3f}\n{share.low:.3f}-{share.high:.3f}"

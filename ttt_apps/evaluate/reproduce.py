@@ -49,7 +49,7 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         self.check_folder(folder, {"study": self.name, "quick": self.quick}, {})
         # compiled at once: the cost of moves and learning is that of machine code
-        with compile_at_once(), cli.report_interrupt(folder), cli.bar(self.name) as progress:
+        with compile_at_once(), cli.bar(self.name, folder) as progress:
             work = {"quick": self.quick, "jobs": self.workers(), "progress": progress}
             report, paths = load_object("studies.frame:reproduce")(study, self.name, folder, make_provenance(), **work)
         if self.json:

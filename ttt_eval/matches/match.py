@@ -92,6 +92,11 @@ class MatchSettings:
             **({} if self.clock is None else {"clock": str(self.clock)}),
         }
 
+    def describe_pair(self) -> dict[str, Any]:
+        """Return the two players, their identities and the settings, JSON-ready; docs/files.md documents the keys."""
+        a, b = map(str, self.players)
+        return {"a": a, "b": b, "identities": self.identities(), **self.to_dict()}
+
     def identities(self) -> dict[str, str]:
         """Return the identities of players by spec, see :func:`ttt_eval.policy_identity.policy_identity`.
 

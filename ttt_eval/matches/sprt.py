@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -29,6 +30,7 @@ from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.elo import elo_interval, elo_to_dict, score_from_elo
 from ttt_eval.matches.match import MatchSettings, play_matches
+from ttt_eval.matches.results import MatchResult, parse_result
 from ttt_eval.matches.score import Score
 from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
@@ -52,9 +54,11 @@ class Decision(NamedTuple):
     """upper bound: at or above it ``elo1`` is accepted"""
 
     @property
-    def accepted(self) -> int | None:
-        """1 for ``elo1``, 0 for ``elo0``, None while the test continues."""
-        return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
+    def accepted(self) -> Literal["elo0", "elo1"] | None:
+        """The accepted hypothesis; None while the test continues."""
+        if self.llr >= self.high:
+            return "elo1"
+        return "elo0" if self.llr <= self.low else None
 
 
 @dataclass(frozen=True)
@@ -220,47 +224,56 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
 # Matches
 
 
-@dataclass(frozen=True)
-class SequentialMatch:
-    """Result of a sequential test.
-
-    Attributes:
-        test: the hypotheses and errors.
-        score: of a, in the pairs that were evaluated.
-        decision: state of the test after them.
-        path: number of evaluated pairs and the log-likelihood ratio, after each block.
-        settings: JSON-ready: everything else that determines the result.
-        differences: of :func:`ttt_eval.exact.strength.differences_within`.
-    """
+class SprtResult(MatchResult, tag="sprt", kw_only=True):
+    """A sequential test of a against b."""
 
     test: SPRT
-    score: Score
-    decision: Decision
-    path: list[tuple[int, float]]
-    settings: Mapping[str, Any]
-    differences: Sequence[Mapping[str, Any]] | None = None
+    most_games: int
+    accepted: Literal["elo0", "elo1"] | None
+    llr: float
+    llr_low: float
+    llr_high: float
+    path: Annotated[list[tuple[int, float]], Meta(min_length=1)]
+    """number of evaluated pairs and the log-likelihood ratio, after each block"""
 
     @property
-    def estimate(self) -> Interval:
-        """Score per game, nearly median unbiased, with its 95% interval; both allow for the early stop."""
-        return stopped_score(self.test, self.score, len(self.path))
+    def decision(self) -> Decision:
+        """State of the test at its end."""
+        return Decision(self.llr, self.llr_low, self.llr_high)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data; docs/files.md documents the keys."""
-        decision, score, estimate = self.decision, self.score, self.estimate
-        return {
-            **{"format": 1, "kind": "sprt"},
-            **self.settings,
-            "test": asdict(self.test),
-            "accepted": {None: None, 0: "elo0", 1: "elo1"}[decision.accepted],
-            **{"llr": decision.llr, "llr_low": decision.low, "llr_high": decision.high},
-            **score.to_record(),
-            **score.to_dict(),
-            "score": estimate._asdict(),
-            **elo_to_dict(score, elo_interval(estimate)),
-            "path": [list(point) for point in self.path],
-            "differences": None if self.differences is None else list(self.differences),
-        }
+
+def describe_test(
+    test: SPRT,
+    score: Score,
+    path: Sequence[tuple[int, float]],
+    settings: Mapping[str, Any],
+    differences: Sequence[Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Return the content of ``result.json``, JSON-ready; docs/files.md documents the keys.
+
+    The score is nearly median unbiased; it and its 95% interval allow for the early stop.
+
+    Args:
+        test: the hypotheses and errors.
+        score: of a, in the pairs that were evaluated.
+        path: number of evaluated pairs and the log-likelihood ratio, after each block.
+        settings: everything else that determines the result.
+        differences: of :func:`ttt_eval.exact.strength.differences_within`.
+    """
+    decision, estimate = test.decide(score), stopped_score(test, score, len(path))
+    return {
+        **{"format": 1, "kind": "sprt"},
+        **settings,
+        "test": asdict(test),
+        "accepted": decision.accepted,
+        **{"llr": decision.llr, "llr_low": decision.low, "llr_high": decision.high},
+        **score.to_record(),
+        **score.to_dict(),
+        "score": estimate._asdict(),
+        **elo_to_dict(score, elo_interval(estimate)),
+        "path": list(map(list, path)),
+        "differences": differences,
+    }
 
 
 def run_sprt(
@@ -272,7 +285,7 @@ def run_sprt(
     pairs: int,
     jobs: Jobs = 1,
     progress: Callable[[int, Decision], None] = lambda pairs, decision: None,
-) -> SequentialMatch:
+) -> SprtResult:
     """Play pairs of games, block by block and in order, until a hypothesis is accepted.
 
     Every block is stored in the folder as soon as it is played, and ``result.json`` is written there at the end. After
@@ -301,8 +314,7 @@ def run_sprt(
             progress(total.games // 2, decision)
             if decision.accepted is not None:
                 break
-    settings = {"a": a, "b": b, "identities": match.identities(), **match.to_dict(), "most_games": 2 * pairs}
-    settings["provenance"] = dict(provenance)
-    result = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
-    write_json(folder / RESULT, result.to_dict())
-    return result
+    settings = {**match.describe_pair(), "most_games": 2 * pairs, "provenance": dict(provenance)}
+    data = describe_test(test, total, path, settings, differences_within(match.game, a, b))
+    write_json(folder / RESULT, data)
+    return parse_result(data, folder, SprtResult)

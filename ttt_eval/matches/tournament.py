@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.exact.strength import differences_within
 from ttt_eval.matches.match import MatchSettings, play_matches
+from ttt_eval.matches.results import Data, GameResult, Spec, Spot, parse_result
 from ttt_eval.matches.score import Score
 from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
@@ -126,41 +127,59 @@ def _newton(
 # Round robin
 
 
-@dataclass(frozen=True)
-class Tournament:
-    """Result of a tournament.
+class Differences(Struct):
+    """Positions in which players number a and b differ most."""
 
-    Attributes:
-        players: spec strings, as given.
-        identities: by player, of :func:`ttt_eval.policy_identity.policy_identity`.
+    a: int
+    b: int
+    positions: list[Spot]
+
+
+class TournamentResult(GameResult, tag="tournament", kw_only=True):
+    """A round robin."""
+
+    players: Annotated[list[Data], Meta(min_length=2)]
+    """``spec``, ``rating``, ``score`` and ``games`` of each"""
+    pairings: list[Data]
+    games_per_pairing: int
+    anchor: Spec | None = None
+    differences: Differences | None = None
+
+    @property
+    def scores(self) -> dict[tuple[int, int], Score]:
+        """The score of each player against each other one."""
+        return _both_ways({(pairing["a"], pairing["b"]): Score.from_record(pairing) for pairing in self.pairings})
+
+
+def _both_ways(scores: Mapping[tuple[int, int], Score]) -> dict[tuple[int, int], Score]:
+    """Return scores with those of the other players of the same pairings."""
+    return {**scores, **{(b, a): score.reversed() for (a, b), score in scores.items()}}
+
+
+def describe_tournament(
+    players: Mapping[str, str],
+    scores: Mapping[tuple[int, int], Score],
+    ratings: Sequence[Interval],
+    settings: Mapping[str, Any],
+    differences: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the content of ``result.json``, JSON-ready; docs/files.md documents the keys.
+
+    Args:
+        players: identities by player, of :func:`ttt_eval.policy_identity.policy_identity`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
-        settings: JSON-ready: everything else that determines the result.
+        settings: everything else that determines the result.
         differences: of the two with the highest ratings: ``a``, ``b``, numbers of players, and ``positions``; None if
             unknown.
     """
-
-    players: Sequence[str]
-    identities: Mapping[str, str]
-    scores: Mapping[tuple[int, int], Score]
-    ratings: Sequence[Interval]
-    settings: Mapping[str, Any]
-    differences: Mapping[str, Any] | None = None
-
-    def score(self, row: int, column: int) -> Score:
-        """Return the score of one player against another."""
-        return self.scores[row, column] if row < column else self.scores[column, row].reversed()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data; docs/files.md documents the keys."""
-        players = []
-        for i, spec in enumerate(self.players):
-            overall = sum((self.score(i, j) for j in range(len(self.players)) if j != i), Score.empty())
-            rating = self.ratings[i]._asdict()
-            players.append({"spec": spec, "identity": self.identities[spec], "rating": rating, **overall.to_dict()})
-        pairings = [{"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in self.scores.items()]
-        head = {"format": 1, "kind": "tournament", **self.settings}
-        return {**head, "players": players, "pairings": pairings, "differences": self.differences}
+    rows, against = list[dict[str, Any]](), _both_ways(scores)
+    for i, (spec, identity) in enumerate(players.items()):
+        overall = sum((score for (a, _), score in against.items() if a == i), Score.empty())
+        rows.append({"spec": spec, "identity": identity, "rating": ratings[i]._asdict(), **overall.to_dict()})
+    pairings = [{"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in scores.items()]
+    head = {"format": 1, "kind": "tournament", **settings}
+    return {**head, "players": rows, "pairings": pairings, "differences": differences}
 
 
 def run_tournament(
@@ -172,7 +191,7 @@ def run_tournament(
     anchor: str | None = None,
     jobs: Jobs = 1,
     progress: Callable[[int], None] = lambda pairs: None,
-) -> Tournament:
+) -> TournamentResult:
     """Play pairs of games between any two of the players, all with the same random numbers.
 
     Every block of pairs is stored in the folder as soon as it is played: after a kill the same call resumes, and one
@@ -214,6 +233,6 @@ def run_tournament(
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
     more = {"games_per_pairing": 2 * pairs, "anchor": anchor, "prior": PRIOR, "draws": DRAWS}
     settings = {**match.to_dict(), **more, "provenance": dict(provenance)}
-    result = Tournament(players, match.identities(), scores, ratings, settings, differences)
-    write_json(folder / RESULT, result.to_dict())
-    return result
+    data = describe_tournament(match.identities(), scores, ratings, settings, differences)
+    write_json(folder / RESULT, data)
+    return parse_result(data, folder, TournamentResult)

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 from ttt_eval.matches.elo import elo_interval
-from ttt_eval.matches.score import Score
+from ttt_eval.matches.results import MatchResult
+from ttt_eval.matches.sprt import SprtResult
+from ttt_eval.matches.tournament import TournamentResult
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Boards, Figure, Parts, Report, Text, Tile, left_out
-from ttt_eval.reports.results import LadderResult, MatchResult, SprtResult, TournamentResult
+from ttt_eval.reports.results import LadderResult
 from ttt_eval.statistics import Interval
 
 MAX_POINTS = 200
@@ -20,7 +22,7 @@ _elo = partial(formats.format_interval, write=formats.format_elo)
 
 def match_report(result: MatchResult) -> Report:
     """Return the page of two players: the better one, where they differ, and of a sequential test its course."""
-    a, b, score = result.a, result.b, Score.from_record(result.raw)
+    a, b, score = result.a, result.b, result.played
     elo = elo_interval(result.score)
     tiles = [
         Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {formats.format_ends(elo, formats.format_elo)}"),

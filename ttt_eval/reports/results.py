@@ -1,116 +1,22 @@
-"""``result.json`` of comparisons, read into types by msgspec: what pages show of them.
-
-A damaged file is one sentence with the place in the file, as in ``Expected `int`, got `str` - at $.seed``.
-"""
+"""Results of comparisons, as pages show them: those of matches, and of ladders, language models and sweeps."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Meta, Struct, field
 
-from ttt_envs.agents.specs import MAX_SPEC_LENGTH
 from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import read_json
-from ttt_envs.game.phantom import game_from_dict
-from ttt_eval.matches.score import Score
-from ttt_eval.matches.sprt import SPRT
+from ttt_eval.matches.results import Data, GameResult, MatchResult, Result, Spec, Spot, parse_result
+from ttt_eval.matches.sprt import SprtResult
+from ttt_eval.matches.tournament import TournamentResult
 from ttt_eval.result_store import RESULT
 from ttt_eval.statistics import Interval
 
 MAX_BYTES = 1 << 26
 """Maximum size of a result in bytes."""
-
-Spec = Annotated[str, Meta(min_length=1, max_length=MAX_SPEC_LENGTH, pattern="^[^-]")]
-"""of a policy; one that begins with a hyphen would be an option of a command"""
-Data = dict[str, Any]
-"""A part of the file as it is, with intervals; docs/files.md documents the keys."""
-
-
-class Spot(Struct):
-    """A position, and the moves of one or two players there: probabilities by cell."""
-
-    position: str
-    best: list[int] | None = None
-    likely: float | None = None
-    times: int | None = None
-    difference: float = 0.0
-    loss: float | None = None
-    loss_a: float | None = None
-    loss_b: float | None = None
-    moves: dict[int, float] = field(default_factory=dict)
-    a: dict[int, float] = field(default_factory=dict)
-    b: dict[int, float] = field(default_factory=dict)
-
-
-class Result(Struct, tag_field="kind", kw_only=True):
-    """What every ``result.json`` has."""
-
-    format: Literal[1]
-    raw: Data
-    """the whole content of the file"""
-    folder: Path
-    """the folder of the file"""
-
-
-class GameResult(Result, kw_only=True):
-    """What every result of games has."""
-
-    game: Any
-    seed: int = 0
-    openings: Spec | None = None
-    luck_correction: Spec | None = None
-
-    def __post_init__(self) -> None:
-        self.game = game_from_dict(self.game)
-
-
-class MatchResult(GameResult, tag="match", kw_only=True):
-    """A match of a against b."""
-
-    a: Spec
-    b: Spec
-    games: int = 0
-    score: Interval
-    likelihood: float = field(name="likelihood_of_superiority")
-    differences: list[Spot] | None = None
-
-
-class SprtResult(MatchResult, tag="sprt", kw_only=True):
-    """A sequential test of a against b."""
-
-    test: SPRT
-    most_games: int
-    llr: float
-    llr_low: float
-    llr_high: float
-    path: Annotated[list[tuple[int, float]], Meta(min_length=1)]
-
-
-class Differences(Struct):
-    """Positions in which players number a and b differ most."""
-
-    a: int
-    b: int
-    positions: list[Spot]
-
-
-class TournamentResult(GameResult, tag="tournament", kw_only=True):
-    """A round robin."""
-
-    players: Annotated[list[Data], Meta(min_length=2)]
-    """``spec``, ``rating``, ``score`` and ``games`` of each"""
-    pairings: list[Data]
-    games_per_pairing: int
-    anchor: Spec | None = None
-    differences: Differences | None = None
-
-    @property
-    def scores(self) -> dict[tuple[int, int], Score]:
-        """The score of each player against each other one."""
-        scores = {(pairing["a"], pairing["b"]): Score.from_record(pairing) for pairing in self.pairings}
-        return scores | {(b, a): score.reversed() for (a, b), score in scores.items()}
 
 
 class LadderResult(GameResult, tag="ladder", kw_only=True):
@@ -166,17 +72,6 @@ class SweepResult(Result, tag="sweep", kw_only=True):
 AnyResult = MatchResult | SprtResult | TournamentResult | LadderResult | LanguageModelResult | SweepResult
 
 
-def _with_intervals(data: Any) -> Any:
-    """Return data with an interval for each estimate; one without ends is a point."""
-    if isinstance(data, list):
-        return [_with_intervals(entry) for entry in data]
-    if not isinstance(data, dict):
-        return data
-    if "mean" not in data:
-        return {key: _with_intervals(entry) for key, entry in data.items()}
-    return Interval(*(data["mean"] if data.get(key) is None else data[key] for key in Interval._fields))
-
-
 def read_result(folder: Path) -> AnyResult:
     """Read the ``result.json`` of a folder.
 
@@ -187,5 +82,5 @@ def read_result(folder: Path) -> AnyResult:
     path = folder / RESULT
     data = read_json(path, MAX_BYTES)
     with name_place(f"{path} is no result that has a page"):
-        result: AnyResult = convert({**_with_intervals(data), "raw": data, "folder": folder}, AnyResult, str_keys=True)
+        result: AnyResult = parse_result(data, folder, cast("Any", AnyResult))
     return result

@@ -37,10 +37,10 @@ from ttt_eval.exact.results import in_seats
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
 from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.results import Spot
 from ttt_eval.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
-from ttt_eval.reports.results import Spot
 from ttt_eval.run_files import FIRST, REPORT, RunDirectory
 
 Row = Mapping[str, float]
