@@ -106,10 +106,11 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 postprocess=partial(_write_files, folder),
                 progress=progress,
             )
-        results = [sweeps.RunResult(unit["row"], unit["seed"], row) for unit, row in zip(units, numbers, strict=True)]
-        aggregates = sweeps.aggregate_runs(rows, results)
-        folders = [{**result._asdict(), **place} for result, place in zip(results, places, strict=True)]
-        sweeps.write_sweep(folder, self.sweep.name, provenance, aggregates, folders, trust=self.trust)
+        results = [
+            sweeps.RunResult(unit["row"], unit["seed"], row, place["run"])
+            for unit, row, place in zip(units, numbers, places, strict=True)
+        ]
+        sweeps.write_sweep(folder, self.sweep.name, provenance, rows, results, trust=self.trust)
         head, *texts = write_table(folder)
         table = [dict(zip(head, row, strict=True)) for row in texts]
         self.show_folder(

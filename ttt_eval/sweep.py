@@ -16,7 +16,7 @@ from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.metrics import metric
 from ttt_eval.result_store import RESULT
-from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.statistics import interval_from_seeds
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
@@ -121,32 +121,26 @@ class RunResult(NamedTuple):
     seed: int
     numbers: Mapping[str, float]
     """measurements by name"""
+    run: str = ""
+    """its folder, in that of the sweep"""
 
 
-class Line(NamedTuple):
-    """A setting, and the results of its runs."""
+def tabulate_runs(rows: Sequence[Row], runs: Iterable[RunResult]) -> list[Row]:
+    """Return a row for each setting, JSON-ready: ``options``, ``seeds`` and the means over them, with intervals.
 
-    row: Row
-    seeds: int
-    numbers: dict[str, Interval]
-    """means over seeds, with intervals"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data; a single run has no interval."""
-        numbers = {name: end._asdict() if self.seeds > 1 else {"mean": end.mean} for name, end in self.numbers.items()}
-        return {"options": self.row, "seeds": self.seeds, **numbers}
-
-
-def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Line]:
-    """Aggregate the runs of each setting."""
-    runs = sorted(trained, key=lambda run: (run.row, run.seed))
-    lines = []
+    The mean of a single run has no interval.
+    """
+    ordered = sorted(runs, key=lambda run: (run.row, run.seed))
+    table = []
     for index, row in enumerate(rows):
-        data = [run.numbers for run in runs if run.row == index]
-        names = [name for name in (data[0] if data else {}) if all(name in run for run in data)]
-        numbers = {name: interval_from_seeds([run[name] for run in data], bounds=metric(name).bounds) for name in names}
-        lines.append(Line(row, len(data), numbers))
-    return lines
+        results = [run.numbers for run in ordered if run.row == index]
+        line: Row = {"options": row, "seeds": len(results)}
+        for name in results[0] if results else ():
+            if all(name in numbers for numbers in results):
+                mean = interval_from_seeds([numbers[name] for numbers in results], bounds=metric(name).bounds)
+                line[name] = mean._asdict() if len(results) > 1 else {"mean": mean.mean}
+        table.append(line)
+    return table
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -187,8 +181,8 @@ def write_sweep(
     folder: Path,
     source: str,
     provenance: Mapping[str, Any],
-    lines: Sequence[Line],
-    runs: Sequence[Row],
+    rows: Sequence[Row],
+    runs: Sequence[RunResult],
     *,
     trust: bool = False,
 ) -> None:
@@ -198,8 +192,8 @@ def write_sweep(
         folder: the folder.
         source: the name of the file that describes the sweep.
         provenance: JSON-ready: versions and code.
-        lines: the table.
-        runs: JSON-ready: every run, with its folder.
+        rows: the settings.
+        runs: the results of all runs.
         trust: whether classes outside this package were allowed.
     """
     data = {
@@ -208,7 +202,7 @@ def write_sweep(
         "source": source,
         "trust": trust,
         "provenance": dict(provenance),
-        "table": [line.to_dict() for line in lines],
-        "runs": list(runs),
+        "table": tabulate_runs(rows, runs),
+        "runs": [run._asdict() for run in runs],
     }
     write_json(folder / RESULT, data)

@@ -25,7 +25,7 @@ from ttt_eval.reports.results import MAX_BYTES
 from ttt_eval.result_store import RESULT
 from ttt_eval.run_files import REPORT
 from ttt_eval.statistics import Interval, interval_from_seeds
-from ttt_eval.sweep import RunResult, aggregate_runs, write_sweep
+from ttt_eval.sweep import RunResult, write_sweep
 
 SKIP = Game(skip_chance=0.25)
 PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}
@@ -81,12 +81,11 @@ def sweep(folder):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     values, other = ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39)), {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28}
     trained = [
-        RunResult(row, seed, {"exploitability": value, "score_against_random": 0.9, **other})
+        RunResult(row, seed, {"exploitability": value, "score_against_random": 0.9, **other}, f"runs/{row} seed{seed}")
         for row in (1, 0)
         for seed, value in enumerate(values[row])
     ]
-    runs = [{**run._asdict(), "run": f"runs/{run.row} seed{run.seed}"} for run in trained]
-    write_sweep(folder, "steps.toml", PROVENANCE, aggregate_runs(rows, trained), runs)
+    write_sweep(folder, "steps.toml", PROVENANCE, rows, trained)
     return json.loads((folder / RESULT).read_text())
 
 

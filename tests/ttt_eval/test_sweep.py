@@ -71,17 +71,13 @@ def test_an_unknown_part_has_a_hint_that_needs_no_checkout(text, hint, tmp_path)
 
 def test_runs_are_aggregated_over_seeds(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
-    runs = [
-        sweep.RunResult(1, 0, {"regret": 0.2}),
-        sweep.RunResult(0, 1, {"regret": 0.3}),
-        sweep.RunResult(0, 0, {"regret": 0.1}),
-    ]
-    lines = sweep.aggregate_runs(rows, runs)
-    assert lines[0].numbers["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))
-    agree = sweep.aggregate_runs(rows[:1], [sweep.RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
-    assert agree[0].numbers["exploitability"] == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))  # its maximum is 1
-    folders = [{**run._asdict(), "run": f"runs/{run.row}-{run.seed}"} for run in runs]
-    sweep.write_sweep(tmp_path, "sweep.toml", {"code": "x"}, lines, folders)
+    regrets = {(1, 0): 0.2, (0, 1): 0.3, (0, 0): 0.1}
+    runs = [sweep.RunResult(*key, {"regret": value}, "runs/{}-{}".format(*key)) for key, value in regrets.items()]
+    table = sweep.tabulate_runs(rows, runs)
+    assert table[0]["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))._asdict()
+    (agree,) = sweep.tabulate_runs(rows[:1], [sweep.RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
+    assert agree["exploitability"]["high"] == pytest.approx(1 - 0.05 ** (1 / 3))  # its maximum is 1
+    sweep.write_sweep(tmp_path, "sweep.toml", {"code": "x"}, rows, runs)
     assert write_table(tmp_path) == [
         ["epsilon", "seeds", "regret"],
         ["0.1", "1 0", "0.2000 (0.0000 to 1.4706)"],  # Student's t of two: 12.7062 deviations of the mean
