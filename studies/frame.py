@@ -220,7 +220,7 @@ def reproduce(
         folder,
         {**provenance, "study": study.version},
         jobs=1 if study.alone else jobs,
-        other_files=(TABLE, RESULT, "*.csv", "*.png", "*.svg"),
+        other_files=("*.csv", "*.png", "*.svg"),
         progress=progress,
     )
     report = study.analyse(list(zip(units, values, strict=True)))

@@ -23,7 +23,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import name_place
 from ttt_envs.core.jit import compile_at_once
-from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import Meter, cpu_seconds
@@ -33,7 +33,7 @@ from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
 from ttt_eval.reports.runs import write_run_page
-from ttt_eval.run_files import DERIVED_FILES, FIRST, REPORT, RunDirectory, RunState
+from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState, first_move_names
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
@@ -362,8 +362,7 @@ class Run:
             measured = measure(games, learner)
             if measured:
                 moves = learner.probabilities(Boards.start(self.game))[0].round(PLACES)
-                names = [f"{FIRST}{coordinate(cell, self.game)}" for cell in range(self.game.cells)]
-                measured |= dict(zip(names, moves.tolist(), strict=True))
+                measured |= dict(zip(first_move_names(self.game), moves.tolist(), strict=True))
             self.meter.end("evaluation")
             return measured
 

@@ -34,7 +34,7 @@ from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.policy_identity import policy_identity
 from ttt_eval.reports.sweep import write_table
-from ttt_eval.result_store import RESULT, TABLE, Unit, collect_results
+from ttt_eval.result_store import TABLE, Unit, collect_results
 from ttt_eval.run_files import REPORT, RUN_FILES, RunDirectory
 
 RUNS = "runs"
@@ -102,7 +102,6 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
                 folder,
                 provenance,
                 jobs=workers,
-                other_files=(RESULT, TABLE, REPORT),
                 postprocess=partial(_write_files, folder),
                 progress=progress,
             )

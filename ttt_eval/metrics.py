@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, convert
 
@@ -92,8 +92,8 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
     return rows
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, float]]) -> None:
-    """Write a file of :func:`read_rows`, atomically."""
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file of lines of JSON, such as one of :func:`read_rows`, atomically."""
     write_bytes(path, b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
 

@@ -60,8 +60,8 @@ def do_units(
         folder: folder of the results, created if missing. It also keeps the results of units not requested now.
         provenance: JSON-ready: versions and everything else that determines results; the same at every call.
         jobs: the workers.
-        other_files: names of the caller's files in the folder, or patterns of names: leftovers of their killed writers
-            are removed, too.
+        other_files: names of the caller's files in the folder besides results, tables and pages, or patterns of names:
+            leftovers of their killed writers are removed, too.
         postprocess: takes a unit and its result in this process, before storage, and returns the data to store.
 
     Yields:
@@ -74,7 +74,7 @@ def do_units(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        delete_temporary_files(folder, (UNITS, *other_files))
+        delete_temporary_files(folder, (UNITS, RESULT, TABLE, "*.html", *other_files))
         head = json.dumps({"provenance": dict(provenance)})
         stored = _stored_results(folder / UNITS, json.loads(head)["provenance"])
         names = [json.dumps(unit, sort_keys=True) for unit in units]

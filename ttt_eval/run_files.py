@@ -31,6 +31,7 @@ from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.checks import name_place
 from ttt_envs.core.files import delete_temporary_files, locked, read_json, write_json
+from ttt_envs.game.boards import coordinate
 from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES
 from ttt_eval.metrics import read_rows
@@ -49,6 +50,11 @@ DERIVED_FILES = (EVENTS, REPORT)
 
 _Phase = defstruct("_Phase", [(name, float) for name in COST_KEYS])
 _Cost = defstruct("_Cost", [("phases", GenericAlias(dict, (str, _Phase)))])
+
+
+def first_move_names(game: AnyGame) -> list[str]:
+    """Return the keys of the probabilities of first moves, by cell."""
+    return [f"{FIRST}{coordinate(cell, game)}" for cell in range(game.cells)]
 
 
 class RunState(NamedTuple):

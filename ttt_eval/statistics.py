@@ -29,6 +29,15 @@ class Interval(NamedTuple):
         # JSON has no infinity
         return {name: float(value) if math.isfinite(value) else None for name, value in self._asdict().items()}
 
+    def complement(self) -> Interval:
+        """Return the interval of 1 minus the quantity."""
+        return Interval(1 - self.mean, 1 - self.high, 1 - self.low)
+
+
+def two_sided_quantile(confidence: float) -> float:
+    """Return the number of standard deviations about the mean of a normal distribution that have this probability."""
+    return NORMAL.inv_cdf((1 + confidence) / 2)
+
 
 def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     """Return the Wilson (1927) interval of a proportion ``mean`` of ``count`` independent samples.
@@ -37,7 +46,7 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     """
     if count <= 0:
         return Interval(mean, 0.0, 1.0)
-    z = NORMAL.inv_cdf((1 + confidence) / 2)
+    z = two_sided_quantile(confidence)
     centre = (mean + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
     return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
@@ -54,7 +63,7 @@ class GuardedMean(NamedTuple):
 
     def interval(self, mean: float, confidence: float = 0.95) -> Interval:
         """Return the normal interval within [0, 1] of the sample mean, which it contains."""
-        half = NORMAL.inv_cdf((1 + confidence) / 2) * self.standard_error
+        half = two_sided_quantile(confidence) * self.standard_error
         mean = min(max(mean, 0.0), 1.0)
         return Interval(mean, min(mean, max(0.0, self.centre - half)), max(mean, min(1.0, self.centre + half)))
 
@@ -76,7 +85,7 @@ def agresti_coull(confidence: float) -> float:
     """Return the pairs added at each end for results of games: for independent games they are the z**2 / 2 successes
     and failures that Agresti and Coull (1998) add to a proportion.
     """
-    return NORMAL.inv_cdf((1 + confidence) / 2) ** 2 / 4
+    return two_sided_quantile(confidence) ** 2 / 4
 
 
 def interval_from_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95) -> Interval:

@@ -75,7 +75,7 @@ class Games(cli.JsonOptions, cli.OutputOptions):
                 "move": number,
                 "by": MOVERS[move.position.mover],
                 "cell": coordinate(move.action, played.game),
-                "loses": round(-move.change * (1 - 2 * move.position.mover), 6) + 0.0,
+                "loses": round(move.loss, 6) + 0.0,
                 "skip after it": move.skipped,
                 "luck of o": round(move.luck, 6) + 0.0,
             }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,11 +20,12 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
 from ttt_envs.core.checks import name_place
-from ttt_envs.core.files import parse_json, read_bounded, write_atomically, write_json
+from ttt_envs.core.files import parse_json, read_bounded, write_json
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
 from ttt_eval.language_models.results import estimate_usage, evaluate_model
 from ttt_eval.matches.luck import check_correction
+from ttt_eval.metrics import write_rows
 from ttt_eval.result_store import RESULT
 
 DEFAULT_GAMES = 100
@@ -148,7 +148,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
             self.check_new_file(file)
         target = {"method": "POST", "url": "/v1/chat/completions"}
         requests = [{"custom_id": key, **target, "body": body} for key, body in interview.missing.items()]
-        write_atomically(file, lambda stream: stream.writelines(json.dumps(row).encode() + b"\n" for row in requests))
+        write_rows(file, requests)
         cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
         cli.warn(
             f"{len(requests):,} prompts have no answer, and are in {file}: append their answers to {answers}, and run "

@@ -31,8 +31,7 @@ def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     if account.moves:
         is_best = solution.optimal_actions(Boards.from_positions([move.position for move in account.moves]))
         for move, cells in zip(account.moves, is_best, strict=True):
-            loss = -move.change * (1 - 2 * move.position.mover)
-            loss = 0.0 if loss <= solution.tie else loss
+            loss = 0.0 if move.loss <= solution.tie else move.loss
             plies.append({"loss": loss, "luck": move.luck, "best": np.flatnonzero(cells).tolist()})
             values.append(values[-1] + move.change + move.luck)
     return {"values": values, "plies": plies}

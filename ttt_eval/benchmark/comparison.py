@@ -90,7 +90,7 @@ def compare_submissions(
         statements = 2 * len(pairs)  # two of each pair: any submission might have come out first
         better = improvement_interval(*pair, trained, seed=seed, statements=statements)
         improvement[name][other] = better
-        improvement[other][name] = Interval(1 - better.mean, 1 - better.high, 1 - better.low)
+        improvement[other][name] = better.complement()
         if name == entries[0].name:
             lead = bootstrap_interval(_difference, *pair, trained=trained, seed=seed, statements=statements)
             if lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS:

@@ -26,6 +26,11 @@ class MoveAccount(NamedTuple):
     luck: float
     """change of the value by the chance event after the move"""
 
+    @property
+    def loss(self) -> float:
+        """Value that the move loses, for its player."""
+        return -self.change * (1 - 2 * self.position.mover)
+
 
 class GameAccount(NamedTuple):
     """A game in values for player_0; ``start + luck + changes[0] + changes[1] + forfeit == result``."""

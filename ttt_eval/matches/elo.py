@@ -15,7 +15,7 @@ import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
-from ttt_eval.statistics import NORMAL, Interval
+from ttt_eval.statistics import NORMAL, Interval, two_sided_quantile
 
 __all__ = ["elo", "likelihood_of_superiority", "pair_probabilities", "pairs_needed"]
 
@@ -114,5 +114,5 @@ def pairs_needed(
     if not 0 < difference <= 0.5:
         raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
-    quantile = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
+    quantile = two_sided_quantile(confidence) + NORMAL.inv_cdf(power)
     return math.ceil((quantile * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game

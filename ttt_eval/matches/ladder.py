@@ -294,7 +294,6 @@ def rate_policy(
             folder or Path(temporary),
             {**provenance, "identity": identity, "ladder": ladder.data["sha256"]},
             jobs=jobs,
-            other_files=(RESULT, "*.html"),
             progress=progress,
         )
     pairings = [convert(result, Pairing) for result in results]

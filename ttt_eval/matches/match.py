@@ -30,7 +30,7 @@ from ttt_eval.matches.luck import OFF, LuckCorrection, LuckTracker, StateValues,
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Forfeits, Score, Times
 from ttt_eval.policy_identity import policy_identity
-from ttt_eval.result_store import RESULT, Unit, do_units
+from ttt_eval.result_store import Unit, do_units
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock
@@ -545,7 +545,7 @@ def play_matches(
         for first in firsts
     ]
     play = partial(_play_unit, match, uuid4().hex)
-    with closing(do_units(play, units, folder, provenance, jobs=jobs, other_files=(RESULT, "*.html"))) as results:
+    with closing(do_units(play, units, folder, provenance, jobs=jobs)) as results:
         for number, result in enumerate(results_in_order(results)):
             yield number // len(firsts), Score.from_record(result)
 

@@ -115,7 +115,7 @@ def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:
         superiority: the likelihood that a is better.
     """
     if score.mean < 0.5:
-        return describe_better(b, a, Interval(1 - score.mean, 1 - score.high, 1 - score.low), 1 - superiority)
+        return describe_better(b, a, score.complement(), 1 - superiority)
     elo = format_interval(elo_interval(score), format_elo)
     value = f"Elo {elo}, likelihood of superiority {likelihood(superiority)}"
     return describe_best([a, b], [value], int(score.low <= 0.5))

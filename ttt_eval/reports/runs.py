@@ -41,7 +41,7 @@ from ttt_eval.matches.results import Spot
 from ttt_eval.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
-from ttt_eval.run_files import FIRST, REPORT, RunDirectory
+from ttt_eval.run_files import REPORT, RunDirectory, first_move_names
 
 Row = Mapping[str, float]
 MAX_RUNS = parts.MAX_GROUPS
@@ -254,7 +254,7 @@ def _learning(run: RunResult) -> Parts:
     if not run.rows:
         return [left_out(f"Nothing was logged: there is no line in {METRICS}.")]
     measured = thin_out([row for row in run.rows if "exploitability" in row])
-    moves = [f"{FIRST}{coordinate(cell, run.game)}" for cell in range(run.game.cells)]
+    moves = first_move_names(run.game)
     marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
     start = Position(np.zeros(run.game.cells, np.int8), 0)
     boards = [
