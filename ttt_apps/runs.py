@@ -17,7 +17,7 @@ from learners.training import Progress, TrainingLoop, dense_first
 from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
 from ttt_apps.metrics import open_log
 from ttt_apps.signals import stop_requests
-from ttt_apps.train_options import Options, default_folder
+from ttt_apps.train_options import STORED, Options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
@@ -97,7 +97,8 @@ def new_run_config(options: Options, settings: LearnerConfig, place: str = "") -
             f"{place}all {options.games:,} games are played at the same time, because the batch of {options.learner} "
             f"is {options.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
         )
-    config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
+    stored = {name: getattr(options, name) for name in STORED}
+    config = new_config(options.game(), dataclasses.asdict(settings), **stored)
     return {**config, "versions": versions(), "revision": revision()}
 
 
@@ -194,9 +195,8 @@ class Run:
             ValueError: invalid options; fewer games, or more for a learner that cannot continue.
         """
         settings = build_config(config["learner"], config["settings"])
-        names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster", "settings", "games"}
-        stored = {"batch": settings.batch} | {name: value for name, value in config.items() if name in names}
         total = config["games"] if games is None else games
+        stored = {name: config[name] for name in STORED if name in config} | {"games": total}
         if total < config["games"]:
             raise UsageError(f"--games {total} is fewer than the {config['games']} of the run: choose that or more")
         if total > config["games"] and not settings.resumes:
@@ -205,7 +205,7 @@ class Run:
                 f"of its own and stores no state of it: train again, with --games {total} --out {run} --overwrite"
             )
         with name_place(f"{run.config} cannot be read as the settings of a run"):
-            options = Options(**stored, games=total, out=run.path, cluster=cluster)
+            options = Options(**{"batch": settings.batch, **stored}, out=run.path, cluster=cluster)
         return cls(run, options, settings, game_from_dict(config["game"]), meter)
 
     def new_training(self, options: Options) -> TrainingLoop:

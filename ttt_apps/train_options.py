@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
+from learners.checkpoint import TrainingConfig
 from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.training import POOL, check_counts
 from ttt_apps import cli
@@ -21,8 +22,6 @@ from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
-NOT_STORED = ("trust", "phantom", "out", "overwrite", "cluster", "settings")
-"""Options that a run does not store, because its folder or its settings tell them."""
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
@@ -91,10 +90,13 @@ class Options(cli.TrustOptions, cli.PhantomOptions):
             return int(game.cells <= MAX_PHANTOM_CELLS)
         return int(is_measured_at_once(game))
 
-    def stored(self) -> dict[str, Any]:
-        """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {*cli.GAME_FIELDS, *NOT_STORED}
-        return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
+
+STORED = tuple(
+    field.name
+    for field in dataclasses.fields(Options)
+    if field.name in TrainingConfig.__struct_fields__ and field.name != "settings"
+)
+"""Options that are fields of a ``config.json``; those of the learner and of the game have their own places there."""
 
 
 @dataclass(frozen=True)
@@ -237,12 +239,16 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
     usual, usual_settings = default_options(options.learner, options.opponent, phantom=isinstance(game, PhantomGame))
-    values = {name: (value, getattr(usual_settings, name)) for name, value in dataclasses.asdict(settings).items()}
-    values |= {name: (getattr(options, name), getattr(usual, name)) for name in ("seat", "games", "batch")}
-    for name, (value, default) in values.items():
-        if value != default:
-            parts.append(f"{name}{'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    parts += changed_values(settings, usual_settings, [field.name for field in dataclasses.fields(settings)])
+    parts += changed_values(options, usual, ("seat", "games", "batch"))
     return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
+
+
+def changed_values(values: Any, usual: Any, names: Sequence[str]) -> list[str]:
+    """Return the attributes with these names that are not the usual ones, as in ``epsilon0.2``."""
+    changed = {name: getattr(values, name) for name in names if getattr(values, name) != getattr(usual, name)}
+    texts = {name: "x".join(map(str, value)) if isinstance(value, tuple) else value for name, value in changed.items()}
+    return [f"{name}{text}" for name, text in texts.items()]
 
 
 def folder_name(parts: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from baselines.timed import Clock
 from ttt_apps import cli
-from ttt_apps.train_options import folder_name
+from ttt_apps.train_options import changed_values, folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_json
@@ -119,9 +118,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
 
     def _folder(self, kind: str, game: Game) -> Path:
         """Return the folder of a test or tournament; the default name has the players and what determines the games."""
-        usual = {field.name: field.default for field in dataclasses.fields(self)}
-        options = {name: getattr(self, name) for name in ("seed", "openings", "luck_correction", "clock", "anchor")}
-        parts = [f"{name}{value}" for name, value in options.items() if value != usual[name]]
+        parts = changed_values(self, Match, ("seed", "openings", "luck_correction", "clock", "anchor"))
         return self.out or Path("runs", kind, folder_name([game.slug, *self.players, *parts]))
 
     def _play_match(self) -> None:

@@ -65,8 +65,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, data: Any, indent: int = 2) -> None:
     """Write JSON atomically."""
-    write_bytes(path, json.dumps(data, indent=indent).encode() + b"
-")
+    write_bytes(path, json.dumps(data, indent=indent).encode() + b"\n")
 
 
 def make_subfolder(folder: Path, name: str) -> Path:
