@@ -265,12 +265,23 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
     """Return the policy that a class or factory makes of a spec."""
     if inspect.isclass(kind):
         check_game(spec.name, kind, game)
-    parameters = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    arguments = bind_arguments(spec, kind, game)
+    return to_policy(kind(*arguments.args, **arguments.kwargs))
+
+
+def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArguments:
+    """Return the arguments of a function: ``first``, and those of a spec, converted to the types of its signature.
+
+    Raises:
+        ValueError: it does not take these arguments.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
-        game = visible(game)
+        first = visible(first)
     keyed = {key.replace("-", "_"): value for key, value in spec.keyed.items()}
     try:
-        arguments = inspect.Signature(parameters).bind(game, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed)
+        arguments = inspect.Signature(parameters).bind(first, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed)
     except TypeError as problem:
         keys = [p.name.replace("_", "-") for p in parameters[1:]]
         unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys]
@@ -286,7 +297,7 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
         if p.name in arguments.arguments:
             key, value = p.name.replace("_", "-"), arguments.arguments[p.name]
             arguments.arguments[p.name] = convert_value(spec.name, key, value, p.annotation)
-    return to_policy(kind(*arguments.args, **arguments.kwargs))
+    return arguments
 
 
 def wrap(text: str) -> str:

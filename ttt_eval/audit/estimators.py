@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.agents.specs import FromFile, convert_value, load_object, parse_spec, trusted
+from ttt_envs.agents.specs import FromFile, bind_arguments, load_object, parse_spec, trusted
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray, Float64Array
 
@@ -104,7 +104,7 @@ def _next_column(array: Float64Array) -> Float64Array:
 # Single episodes
 
 
-def monte_carlo(batch: Batch, *, baseline: float = 0.0) -> Float64Array:
+def monte_carlo(batch: Batch, baseline: float = 0.0) -> Float64Array:
     """Return the discounted sum of rewards from each decision on, minus a constant (Williams, 1992, section 4)."""
     return batch.returns - baseline
 
@@ -117,7 +117,7 @@ def return_minus_value(batch: Batch) -> Float64Array:
     return batch.returns - batch.values[:, :-1]
 
 
-def n_step(batch: Batch, *, n: int = 3) -> Float64Array:
+def n_step(batch: Batch, n: int = 3) -> Float64Array:
     """Return the n-step return minus the value of the position (Mnih et al., 2016, section 4; Schulman et al., 2016,
     equation 15).
 
@@ -132,12 +132,12 @@ def n_step(batch: Batch, *, n: int = 3) -> Float64Array:
     return out
 
 
-def td_lambda(batch: Batch, *, lam: float = 0.95) -> Float64Array:
+def td_lambda(batch: Batch, lam: float = 0.95) -> Float64Array:
     """Return the lambda-return (Sutton and Barto, 2018, equation 12.2): the target of a critic, without a baseline."""
     return gae(batch, lam=lam) + batch.values[:, :-1]
 
 
-def gae(batch: Batch, *, lam: float = 0.95, bootstrap: bool = True) -> Float64Array:
+def gae(batch: Batch, lam: float = 0.95, bootstrap: bool = True) -> Float64Array:
     """Return generalised advantage estimates (Schulman et al., 2016, equation 16).
 
     Args:
@@ -154,7 +154,7 @@ def gae(batch: Batch, *, lam: float = 0.95, bootstrap: bool = True) -> Float64Ar
     return accumulate(errors, batch.discount * lam * batch.continues)
 
 
-def gae_finite(batch: Batch, *, lam: float = 0.95) -> Float64Array:
+def gae_finite(batch: Batch, lam: float = 0.95) -> Float64Array:
     """Return generalised advantage estimates whose weights are normalised over the existing k-step estimates.
 
     With m decisions left, the k-step estimate has the weight (1 - lam) lam**(k - 1) / (1 - lam**m). :func:`gae` gives
@@ -178,7 +178,7 @@ def _check_lambda(lam: float) -> None:
         raise ValueError(f"lam={lam:g} is no weight of longer returns: choose 0 to 1")
 
 
-def v_trace(batch: Batch, *, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:
+def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:
     """Return the advantages of V-trace without the weight of the action (Espeholt et al., 2018, equation 1 and
     section 4.2).
 
@@ -216,7 +216,7 @@ def rloo(batch: Batch) -> Float64Array:
     return batch.centred(batch.returns[:, :1]) * batch.mask
 
 
-def grpo(batch: Batch, *, scale: bool = True) -> Float64Array:
+def grpo(batch: Batch, scale: bool = True) -> Float64Array:
     """Return the return of the episode minus the mean of its group, over the group's standard deviation (Shao et al.,
     2024, section 4.1.2).
 
@@ -231,7 +231,7 @@ def grpo(batch: Batch, *, scale: bool = True) -> Float64Array:
     return np.asarray(centred.reshape(-1, 1) * batch.mask)
 
 
-def per_turn(batch: Batch, *, scale: bool = False, leave_one_out: bool = False) -> Float64Array:
+def per_turn(batch: Batch, scale: bool = False, leave_one_out: bool = False) -> Float64Array:
     """Return sums of rewards that are normalised turn by turn: the construction of verl issue 7244.
 
     Each reward is centred by the mean reward of those episodes of its group that reach the turn, and the estimate of
@@ -280,12 +280,6 @@ class Estimator(NamedTuple):
     def from_function(cls, name: str, function: Callable[[Batch], Any]) -> Estimator:
         """Return the estimator of a function of one's own."""
         return cls(name, function, uses_groups=bool(getattr(function, "uses_groups", False)))
-
-    @property
-    def settings(self) -> dict[str, type]:
-        """Types of the settings: of the defaults of keyword arguments."""
-        defaults: Mapping[str, Any] = getattr(self.function, "__kwdefaults__", None) or {}
-        return {name: type(default) for name, default in defaults.items()}
 
     def estimate(self, batch: Batch) -> Float64Array:
         """Return the estimates of advantages, float64[E, T], 0 where there is no decision.
@@ -347,23 +341,20 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     if callable(spec):
         return Estimator.from_function(getattr(spec, "__name__", type(spec).__name__), spec)
     try:
-        name, unkeyed, given = parse_spec(spec)
+        parsed = parse_spec(spec)
     except ValueError:
         raise ValueError(f"{spec[:80]!r} is no estimator: {GRAMMAR}") from None
+    name = parsed.name
     if ":" in name:
         if isinstance(spec, FromFile) and not trusted():
             raise ValueError(f"{name[:80]!r} was read from a file, which may name built-in estimators only")
         function = load_object(name)
-        if not callable(function) or unkeyed or given:
+        if not callable(function) or parsed.unkeyed or parsed.keyed:
             raise ValueError(f"{spec[:80]!r} is no function: write module:function, without settings")
         return Estimator.from_function(spec, function)
     if name not in ESTIMATORS:
         raise ValueError(f"there is no estimator {name!r}: {closest_names(name, ESTIMATORS)}")
-    builtin, settings = ESTIMATORS[name], {}
-    kinds = builtin.settings
-    for key, value in (({} if unkeyed is None else {next(iter(kinds), ""): unkeyed}) | given).items():
-        setting = key.replace("-", "_")
-        if setting not in kinds:
-            raise ValueError(f"{name} has no setting {key!r}: {closest_names(key, kinds)}")
-        settings[setting] = convert_value(name, key, value, kinds[setting])
+    builtin = ESTIMATORS[name]
+    settings = bind_arguments(parsed, builtin.function, None).arguments
+    del settings["batch"]
     return builtin._replace(name=spec, function=functools.partial(builtin.function, **settings))
