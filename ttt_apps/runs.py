@@ -380,9 +380,8 @@ class Run:
 def describe_strength(exact: Strength, options: Options) -> str:
     """Describe the strength of a learner in a sentence."""
     opponent = options.fixed_opponent or "random"
-    first, second = exact.seats[opponent]
-    seat = {"first": (first, "moving first"), "second": (second, "moving second")}
-    result, where = seat.get(options.seat, (first.mean(second), "the mean of both seats"))
+    result = exact.result(opponent, SEATS.get(options.seat))
+    where = f"moving {options.seat}" if options.seat in SEATS else "the mean of both seats"
     losses = describe_losses(exact.measures, " (perfect play)" if exact.perfect else "")
     return (
         f"exactly: {losses}; "

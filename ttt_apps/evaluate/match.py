@@ -192,25 +192,25 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
     def _play_tournament(self) -> None:
         match, pairs = self._settings(), (self.games or 1_000) // 2
         game = match.game
-        folder, total, done = self._folder("tournament", game), len(self.players), 0
+        folder = self._folder("tournament", game)
         settings = {"kind": "tournament", **match.to_dict(), "anchor": self.anchor}
         players = [{"spec": spec, "identity": identity} for spec, identity in match.identities().items()]
         self.check_folder(folder, settings, {"players": players, "games_per_pairing": 2 * pairs})
-        with cli.bar("playing", folder) as bar:
-
-            def report(played: int) -> None:
-                nonlocal done
-                done += 2 * played
-                bar(done, pairs * total * (total - 1))
-
+        with cli.bar("playing", folder) as progress:
             result = tournament.run_tournament(
-                match, folder, make_provenance(), pairs=pairs, anchor=self.anchor, jobs=self.workers(), progress=report
+                match,
+                folder,
+                make_provenance(),
+                pairs=pairs,
+                anchor=self.anchor,
+                jobs=self.workers(),
+                progress=progress,
             )
         scores = result.scores
         for (i, j), score in scores.items():
             if i < j:
                 _note_forfeits(score, self.players[i], self.players[j])
-        order = sorted(range(total), key=lambda i: -result.players[i]["rating"].mean)
+        order = sorted(range(len(self.players)), key=lambda i: -result.players[i]["rating"].mean)
         rows = [
             {"player": f"{place} {self.players[i]}", "Elo": result.players[i]["rating"].to_dict()}
             | {str(other): None if i == j else _format_score(scores[i, j]) for other, j in enumerate(order, 1)}

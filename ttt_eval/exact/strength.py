@@ -54,7 +54,12 @@ class Strength(NamedTuple):
     @property
     def results(self) -> dict[str, OutcomeProbabilities]:
         """Results by opponent, the mean over both seats."""
-        return {opponent: first.mean(second) for opponent, (first, second) in self.seats.items()}
+        return {opponent: self.result(opponent) for opponent in self.seats}
+
+    def result(self, opponent: str, seat: int | None = None) -> OutcomeProbabilities:
+        """Return the result against an opponent in a seat, 0 or 1; for None the mean over both."""
+        first, second = self.seats[opponent]
+        return first.mean(second) if seat is None else self.seats[opponent][seat]
 
     @property
     def perfect(self) -> bool:
@@ -174,8 +179,8 @@ def measure(
     """Measure a policy exactly, as :func:`training_callback` does."""
     exact = strength(game, policy, () if opponent is None else (opponent,))
     rates: dict[str, float] = {}
-    for first, second in exact.seats.values():
-        rates = dict(zip(RATES, first.mean(second) if seat is None else (first, second)[seat], strict=True))
+    for name in exact.seats:
+        rates = dict(zip(RATES, exact.result(name, seat), strict=True))
     return exact.measures | rates
 
 

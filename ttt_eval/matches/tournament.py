@@ -190,7 +190,7 @@ def run_tournament(
     pairs: int,
     anchor: str | None = None,
     jobs: Jobs = 1,
-    progress: Callable[[int], None] = lambda pairs: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> TournamentResult:
     """Play pairs of games between any two of the players, all with the same random numbers.
 
@@ -205,7 +205,7 @@ def run_tournament(
         pairs: number of pairs in each pairing.
         anchor: player with rating 0; None where the mean of all is 0.
         jobs: the workers.
-        progress: called with the number of pairs of each finished block, in order.
+        progress: called with the number of pairs done, and the total.
 
     Raises:
         ValueError: too few players or pairs, a duplicate or unknown player, an anchor that does not play, another
@@ -224,7 +224,7 @@ def run_tournament(
         for number, score in blocks:
             i, j = pairings[number]
             scores[i, j] += score if players[i] < players[j] else score.reversed()
-            progress(score.games // 2)
+            progress(sum(score.games for score in scores.values()) // 2, pairs * len(pairings))
     weights = {pairing: score.weights() for pairing, score in scores.items()}
     anchored = None if anchor is None else players.index(anchor)
     ratings = bradley_terry(weights, len(players), anchor=anchored, seed=match.seed)
