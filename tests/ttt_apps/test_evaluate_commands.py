@@ -152,7 +152,7 @@ def test_sprt_and_tournament(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("match", "win-or-block", "random", "--sprt", "0", "50")
     path = Path("runs", "sprt", "3x3-3-win-or-block-random", "result.json")
-    assert "50 is accepted" in text_of(capsys, *words)
+    assert "The test accepts 50 Elo" in text_of(capsys, *words)
     data = json_of(capsys, *words)
     assert data == json.loads(path.read_text())
     assert (data["kind"], data["accepted"]) == ("sprt", "elo1")

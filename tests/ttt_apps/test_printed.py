@@ -345,9 +345,13 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
 
 
 def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
-    for players, verdict in ((PLAYERS, "less than 10 Elo: -10"), (PLAYERS[::-1], "more than -10 Elo: 10")):
+    verdicts = {
+        PLAYERS: "-10 Elo: random is ahead by less than 10 (",
+        PLAYERS[::-1]: "10 Elo: win-or-block is ahead by more than -10 (",
+    }
+    for players, verdict in verdicts.items():
         words = ("match", *players, "--sprt", "-10", "10", "--no-report", "--out", tmp_path / players[0])
-        assert f"A is ahead by {verdict} is accepted; LLR" in text_of(capsys, *words)
+        assert f"The test accepts {verdict}" in text_of(capsys, *words)
 
 
 def test_forfeits_of_a_match_are_told(capsys, monkeypatch):

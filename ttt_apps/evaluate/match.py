@@ -27,6 +27,7 @@ from ttt_eval.matches.luck import check_correction
 from ttt_eval.matches.match import MatchSettings, play_blocks
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.score import Score
+from ttt_eval.reports.matches import describe_decision
 from ttt_eval.result_store import RESULT
 
 FACTS = ("score", "wins", "draws", "losses", "raw_score", "variance_reduction", "equivalent_games", "pentanomial")
@@ -177,17 +178,14 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 make_provenance(),
                 pairs=pairs,
                 jobs=self.workers(),
-                progress=lambda played, decision: bar(2 * played, 2 * pairs, _describe_decision(decision)),
+                progress=lambda played, decision: bar(2 * played, 2 * pairs, _describe_ratio(decision)),
             )
         _note_forfeits(result.played, *self.players)
-        verdict = {
-            "elo1": f"A is ahead by more than {elo0:g} Elo: {elo1:g} is accepted",
-            "elo0": f"A is ahead by less than {elo1:g} Elo: {elo0:g} is accepted",
-            None: f"undecided between {elo0:g} and {elo1:g} Elo: allow more with --games",
-        }[result.accepted]
         title = f"{' against '.join(self.players)}, {result.games:,} games of {game}"
-        sentence = f"{verdict}; {_describe_decision(result.decision)}"
-        self.show_folder(folder, *_score_tables(title, result.raw), sentence)
+        if result.accepted is None:
+            cli.warn("the test is undecided: allow more games with --games")
+        sentences = [describe_decision(result), _describe_ratio(result.decision)]
+        self.show_folder(folder, *_score_tables(title, result.raw), *sentences)
 
     def _play_tournament(self) -> None:
         match, pairs = self._settings(), (self.games or 1_000) // 2
@@ -237,7 +235,7 @@ def _score_tables(title: str, data: Mapping[str, Any]) -> Iterator[Table]:
     yield cli.facts_table({name: data.get(name) for name in names}, title="95% intervals, per game")
 
 
-def _describe_decision(decision: sprt.Decision) -> str:
+def _describe_ratio(decision: sprt.Decision) -> str:
     """Format the log-likelihood ratio with its bounds."""
     return f"LLR {decision.llr:+.2f}, from {decision.low:.2f} to {decision.high:.2f}"
 

@@ -34,7 +34,7 @@ def match_report(result: MatchResult) -> Report:
     course: Parts = []
     if isinstance(result, SprtResult):
         test = result.test
-        players = f"{_describe_decision(result)} {players}"
+        players = f"{describe_decision(result)} {players}"
         options |= {"sprt": [test.elo0, test.elo1], "alpha": test.alpha, "beta": test.beta, "games": result.most_games}
         course = [[_draw_path(result)]]
     again = parts.reproduction(result, "evaluate.py", "match", a, b, **options)
@@ -49,9 +49,10 @@ def match_report(result: MatchResult) -> Report:
     return Report(f"{a} against {b}, {result.game}", verdict, tiles, sections)
 
 
-def _describe_decision(result: SprtResult) -> str:
-    test, upper = result.test, result.llr >= result.llr_high
-    if result.llr_low < result.llr < result.llr_high:
+def describe_decision(result: SprtResult) -> str:
+    """Say which hypothesis a sequential test accepts, or that it has not ended."""
+    test, upper = result.test, result.accepted == "elo1"
+    if result.accepted is None:
         bounds = f"LLR is {result.llr:+.2f}, between {result.llr_low:.2f} and {result.llr_high:.2f}"
         return f"The test of {test.elo0:g} against {test.elo1:g} Elo has not ended: {bounds}."
     ahead = f"{result.a} is ahead by {f'more than {test.elo0:g}' if upper else f'less than {test.elo1:g}'}"
