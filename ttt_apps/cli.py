@@ -323,14 +323,12 @@ class OutputOptions:
 def _continues(stored: Any, new: Any, *, grows: bool) -> bool:
     """Return whether a part of a result continues a stored one: all of a mapping's keys, and all rows of a list."""
     if isinstance(new, dict) and isinstance(stored, dict):
-        return all(key in stored and _continues(stored[key], value, grows=grows) for key, value in new.items())
-    if grows and stored is None:
-        return True
-    if grows and isinstance(new, list) and isinstance(stored, list):
+        return all(_continues(stored.get(key), value, grows=grows) for key, value in new.items())
+    if not grows:
+        return bool(stored == new)
+    if isinstance(new, list) and isinstance(stored, list):
         return all(any(_continues(row, other, grows=False) for other in new) for row in stored)
-    if grows and isinstance(new, int) and isinstance(stored, int):
-        return stored <= new
-    return bool(stored == new)
+    return stored is None or (isinstance(stored, int) and isinstance(new, int) and stored <= new)
 
 
 @dataclass(frozen=True)

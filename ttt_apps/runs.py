@@ -73,8 +73,8 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
             f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
             f"or --overwrite to replace it"
         )
-    if directory.report.exists() and not directory.exists() and not options.overwrite:
-        raise UsageError(f"{directory.report} is of no run: choose another --out, or --overwrite replaces it")
+    if not directory.exists():
+        options.check_new_file(directory.report)
     run = Run(directory, options, settings, game, meter)
     training = run.new_training(options)  # before a folder is made
     if options.exact_games(game):

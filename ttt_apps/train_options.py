@@ -27,7 +27,7 @@ MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Options(cli.TrustOptions, cli.PhantomOptions):
+class Options(cli.TrustOptions, cli.OutputOptions, cli.PhantomOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
     train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
@@ -55,8 +55,6 @@ class Options(cli.TrustOptions, cli.PhantomOptions):
     defaults, and seed"""
     settings: Literal["default", "report"] = "default"
     """default settings of the learner: default, those that learn well; report, exactly those of its source"""
-    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
-    """replace a run that is already there"""
     log_every: cli.OptionalPositive = None
     """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
     exact_every: cli.OptionalNatural = None

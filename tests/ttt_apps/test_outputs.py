@@ -108,7 +108,7 @@ def test_pages_and_results_of_others_are_refused(tmp_path, capsys):
         for words in ((*MATCH, "--out", folder), ("reproduce", "svd-table1", "--out", folder)):
             assert "--overwrite replaces it" in error_of(capsys, evaluate.main, *words)
         if name == REPORT:
-            assert "is of no run" in error_of(capsys, train.main, "--games=9", "--out", folder)
+            assert "--overwrite replaces it" in error_of(capsys, train.main, "--games=9", "--out", folder)
         assert (folder / name).read_text() == "[]"
     (tmp_path / "submission.npz").write_text(CONTENT)
     words = ("bench", "run", "--agent", "random", "--task", "random", "--seeds=1", "--steps=200", "--out", tmp_path)
