@@ -12,7 +12,7 @@ import tyro
 from ttt_apps import cli
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import find_named
 from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
 
@@ -41,11 +41,9 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
             ValueError: this is no checkout, an unknown name, an invalid number of workers, no matplotlib.
             Stopped: an interrupt; completed work is stored.
         """
-        studies = load_studies()
-        if self.name not in studies:
-            raise cli.UsageError(f"there is no study {self.name!r}: {closest_names(self.name, studies)}")
+        path = find_named("study", self.name, load_studies())
         check_pictures()
-        study = load_object(studies[self.name])()
+        study = load_object(path)()
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         self.check_folder(folder, {"study": self.name, "quick": self.quick}, {})
         # compiled at once: the cost of moves and learning is that of machine code

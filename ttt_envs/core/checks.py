@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
+Found = TypeVar("Found")
 DATA_PROBLEMS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """Exceptions that reading data of another shape raises."""
 MAX_PROBLEM = 400
@@ -93,3 +95,19 @@ def closest_names(name: str, names: Iterable[str]) -> str:
     if near:
         return f"did you mean {plain[near[0]]!r}?"
     return f"choose one of {', '.join(map(repr, sorted(plain.values())))}"
+
+
+def find_named(kind: str, name: str, objects: Mapping[str, Found]) -> Found:
+    """Return the object with a name.
+
+    Args:
+        kind: of the objects, for the message.
+        name: the name.
+        objects: all objects, by name.
+
+    Raises:
+        ValueError: there is none; the message gives the closest name.
+    """
+    if name not in objects:
+        raise ValueError(f"there is no {kind} {name[:80]!r}: {closest_names(name[:80], objects)}")
+    return objects[name]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.agents.specs import FromFile, bind_arguments, load_object, parse_spec, trusted
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import find_named
 from ttt_envs.core.jit import BoolArray, Float64Array
 
 EPSILON = 1e-6
@@ -352,9 +352,7 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
         if not callable(function) or parsed.unkeyed or parsed.keyed:
             raise ValueError(f"{spec[:80]!r} is no function: write module:function, without settings")
         return Estimator.from_function(spec, function)
-    if name not in ESTIMATORS:
-        raise ValueError(f"there is no estimator {name!r}: {closest_names(name, ESTIMATORS)}")
-    builtin = ESTIMATORS[name]
+    builtin = find_named("estimator", name, ESTIMATORS)
     settings = bind_arguments(parsed, builtin.function, None).arguments
     del settings["batch"]
     return builtin._replace(name=spec, function=functools.partial(builtin.function, **settings))

@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from learners.base import discounts
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import find_named
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
@@ -273,10 +273,7 @@ def find_task(name: str) -> Task:
     Raises:
         ValueError: there is none; the message gives the closest name.
     """
-    by_name = {task.name: task for task in TASKS}
-    if name not in by_name:
-        raise ValueError(f"there is no task {name[:80]!r}: {closest_names(name, by_name)}")
-    return by_name[name]
+    return find_named("task", name, {task.name: task for task in TASKS})
 
 
 def find_tasks(names: Sequence[str] = ()) -> list[Task]:
