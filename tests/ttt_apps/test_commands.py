@@ -17,6 +17,7 @@ from ttt_apps import train, versions
 from ttt_apps.train_options import default_folder, folder_name, parse_options
 from ttt_envs import Game, make_policy
 from ttt_eval import exact
+from ttt_eval.result_store import RESULT_VERSION
 from ttt_eval.run_files import EVENTS, METRICS
 
 
@@ -51,6 +52,10 @@ def test_the_revision_is_that_of_its_own_checkout(tmp_path, monkeypatch):
     for path, revision in ((tmp_path / "ttt_apps" / "versions.py", head), (installed, None)):
         monkeypatch.setattr(versions, "__file__", str(path))
         assert versions.revision() == revision
+
+
+def test_results_name_the_version_of_the_code_that_determines_them():
+    assert versions.make_provenance() == {**versions.versions(), "code": str(RESULT_VERSION)}
 
 
 def test_folder_names_have_the_settings_are_within_a_folder_and_cut_if_long():

@@ -200,6 +200,7 @@ def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run)
     assert "there is no ladder of 2 x 3" in fails(capsys, "ladder", f"run:{tiny_run('q-learning')}")
     data = json_of(capsys, "ladder", "mcts:simulations=1", "--games", "20", "--seed", "3")  # an impure one is sampled
     assert not data["exact"]
+    assert data["settings"] == {"games": 20, "seed": 3}
     assert all(result["games"] == 20 and sum(result["pentanomial"]) == 10 for result in data["results"])
     data = json_of(capsys, "ladder", "--size", "5", "--win-length", "4", "--skip-chance", "0.1")
     assert (data["name"], data["kind"], len(data["rungs"])) == ("5x5-skip", "rungs", 13)

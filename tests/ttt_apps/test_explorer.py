@@ -9,6 +9,7 @@ import threading
 import time
 from asyncio import CancelledError
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.app import MAX_REQUESTS, Guard
 from ttt_apps.explorer.command import listening
 from ttt_apps.explorer.panels import Panels
-from ttt_apps.explorer.root import Root
+from ttt_apps.explorer.root import MAX_DEPTH, Root
 from ttt_apps.explorer.schemas import ValuesRequest
 from ttt_apps.explorer.solutions import LRUCache
 from ttt_envs import Game
@@ -150,6 +151,13 @@ def test_a_run_has_its_own_values_plays_and_gives_puzzles(client, root, tmp_path
     for puzzle in ask(client, "puzzles", run="misere")["puzzles"]:
         assert (puzzle["game"], puzzle["why"]) == (rules.to_dict(), "misere")
         assert set(puzzle["best"]).isdisjoint(puzzle["tempting"])
+
+
+def test_runs_are_listed_up_to_a_depth(root, tmp_path):
+    folders = [Path(*"abcd"[:depth], "run") for depth in range(MAX_DEPTH + 1)]
+    for folder in folders:
+        shutil.copytree(root / "first", tmp_path / folder)
+    assert Root(tmp_path).runs() == sorted(folder.as_posix() for folder in folders[:MAX_DEPTH])
 
 
 def test_a_run_that_is_trained_again_has_its_new_values(tmp_path):
@@ -459,7 +467,7 @@ def test_a_visitor_who_goes_ends_the_search(monkeypatch):
             ended.set()
             raise
 
-    monkeypatch.setattr(Panels, "_prove_panel", search)
+    monkeypatch.setattr(Panels, "answer", search)
     body = json.dumps({"game": {}, "position": START, "panels": [{"kind": "prove"}]}).encode()
     with serve() as port, socket.create_connection(("127.0.0.1", port)) as visitor:
         head = f"POST /api/values HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"

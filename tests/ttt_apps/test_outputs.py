@@ -110,6 +110,9 @@ def test_pages_and_results_of_others_are_refused(tmp_path, capsys):
         if name == REPORT:
             assert "--overwrite replaces it" in error_of(capsys, train.main, "--games=9", "--out", folder)
         assert (folder / name).read_text() == "[]"
+    (folder / RESULT).write_text('{"study": "svd-table1", "quick": false}')
+    words = ("reproduce", "svd-table1", "--quick", "--out", folder)
+    assert "is a result with quick False, not True" in error_of(capsys, evaluate.main, *words)
     (tmp_path / "submission.npz").write_text(CONTENT)
     words = ("bench", "run", "--agent", "random", "--task", "random", "--seeds=1", "--steps=200", "--out", tmp_path)
     assert "is there already" in error_of(capsys, evaluate.main, *words)

@@ -16,7 +16,7 @@ from baselines.tables import random_play_values
 from ttt_apps.board import LiveGame
 from ttt_apps.play_page.__main__ import build_page
 from ttt_apps.play_page.nets import Net
-from ttt_apps.play_page.numbers import GAMES, MAX_RANK, OPPONENTS, SKIPS, make_opponent, numbers
+from ttt_apps.play_page.numbers import GAMES, MAX_RANK, OPPONENTS, SKIPS, make_opponent, measure_strength, numbers
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
@@ -74,6 +74,7 @@ def test_strengths_are_those_of_exact_evaluation():
         assert strength["exploitability"] == pytest.approx(exploitation(game, policy).exploitability, abs=1e-6)
         outcome = match_outcome(game, policy, "optimal")
         assert (strength["win"], strength["draw"], strength["loss"]) == pytest.approx(outcome, abs=1e-6)
+        assert measure_strength(game, policy).items() <= strength.items()
 
 
 @pytest.mark.slow

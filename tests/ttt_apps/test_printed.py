@@ -4,8 +4,11 @@ import hashlib
 import json
 import shlex
 import shutil
+import time
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +23,8 @@ from ttt_apps import cli, evaluate, runs, train
 from ttt_apps.board import parse_position
 from ttt_apps.cli import format_value as number
 from ttt_apps.evaluate import COMMANDS
-from ttt_apps.train_options import default_folder, parse_options
+from ttt_apps.metrics import RunLog
+from ttt_apps.train_options import Options, default_folder, parse_options
 from ttt_envs import Boards, Game, Named
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import load_object
@@ -32,13 +36,18 @@ from ttt_eval.benchmark.agents import AGENTS
 from ttt_eval.benchmark.scores import read_scores, score_submission
 from ttt_eval.benchmark.tasks import TASKS
 from ttt_eval.exact.dynamic_programming import exploitation
+from ttt_eval.exact.strength import strength
 from ttt_eval.language_models.asking import Sampling
 from ttt_eval.language_models.results import estimate_usage
 from ttt_eval.matches import ladder
+from ttt_eval.matches.account import make_account
 from ttt_eval.matches.games import read_games
+from ttt_eval.matches.luck import EXACT, make_correction
 from ttt_eval.matches.match import MatchSettings, play_pairs
 from ttt_eval.matches.move_cost import MoveCost
+from ttt_eval.matches.sprt import SPRT
 from ttt_eval.matches.tournament import run_tournament
+from ttt_eval.metrics import COUNTS
 from ttt_eval.puzzles import from_policy
 from ttt_eval.reports.formats import game_options
 from ttt_eval.result_store import RESULT
@@ -101,6 +110,10 @@ def case(words, *, board=True):
     return register
 
 
+def starred(values):
+    return [f"{value:+.6f}{'*' if value == np.nanmax(values) else ''}" for value in values[~np.isnan(values)]]
+
+
 def probabilities(result):
     return [f"{share:.6f}" for share in (*result, result.value)]
 
@@ -132,8 +145,7 @@ def solution_rows(files):
     yield "value", number(float(solution.values(boards)[0]))
     later = Boards.from_positions([parse_position("o../x.. x", tiny.GAME)])
     yield "value to mover", number(float(solution.values(later)[0]))
-    values = solution.action_values(later)[0]
-    cells = [f"{value:+.6f}{'*' if value == np.nanmax(values) else ''}" for value in values[~np.isnan(values)]]
+    cells = starred(solution.action_values(later)[0])
     yield "o", *cells[:2], "x", *cells[2:]
 
 
@@ -168,8 +180,12 @@ def sequential_rows(files):
 def count_rows(files):
     games = list(read_games(files.log))
     for o, x in (PLAYERS, PLAYERS[::-1]):
-        results = [played.result for played in games if played.players == (o, x)]
-        yield f"o {o}, x {x}", *(number(results.count(result)) for result in (0, 1, 2)), "0"
+        ours = [played for played in games if played.players == (o, x)]
+        results = [played.result for played in ours]
+        accounts = [make_account(played, make_correction(EXACT, played.game)) for played in ours]
+        corrected = fmean((1 + account.start + sum(account.changes)) / 2 for account in accounts)
+        counts = [number(results.count(result)) for result in (0, 1, 2)]
+        yield f"o {o}, x {x}", *counts, "0", number(corrected)
 
 
 @case("games LOG --explain=2", board=False)
@@ -236,11 +252,21 @@ def leader_rows(files):
 @case("audit n-step gae --critic=zero --enumerate --size=2 --win-length=2", board=False)
 def audit_rows(files):
     auditor = Auditor(Game(2, 2, 2), "random", "random", AuditSettings(episodes=None, critic="zero"))
-    for audit in [auditor.audit(make_estimator(name)) for name in ("n-step", "gae")]:
-        data = audit.to_dict()
+    for name in ("n-step", "gae"):
+        data = auditor.audit(make_estimator(name)).to_dict()
         assert data["biased"] != data["biased_advantage"]
-        yield data["name"], *map(number, data["advantage"].values()), number(data["biased_advantage"])
-        yield data["name"], *map(number, data["gradient"].values()), number(data["cosine"]), number(data["biased"])
+        yield from rows_of_audit(data)
+
+
+def rows_of_audit(data):
+    yield data["name"], *map(number, data["advantage"].values()), number(data["biased_advantage"])
+    yield data["name"], *map(number, data["gradient"].values()), number(data["cosine"]), number(data["biased"])
+
+
+@case("audit n-step --policy=optimal:epsilon=0.5 --behaviour=random --enumerate")
+def off_policy_rows(files):
+    auditor = Auditor(tiny.GAME, "optimal:epsilon=0.5", "random", AuditSettings(episodes=None, behaviour="random"))
+    yield from rows_of_audit(auditor.audit(make_estimator("n-step")).to_dict())
 
 
 @case("llm --model=any --dry-run --games=10 --price 2 3")
@@ -283,13 +309,15 @@ def verified_rows(files):
 
 @case("database probe DATABASE '.../... o'", board=False)
 def probed_rows(files):
-    yield f"value {float(solve(tiny.GAME).values(Boards.start(tiny.GAME))[0]):.7g} for the mover;"
+    boards, solution = Boards.start(tiny.GAME), solve(tiny.GAME)
+    yield f"value {float(solution.values(boards)[0]):.7g} for the mover;"
+    yield from starred(solution.action_values(boards)[0])
 
 
-@case("puzzles win-or-block --count=2 --skip-chance=0.25", board=False)
+@case("puzzles win-or-block --opponent=optimal --count=2 --skip-chance=0.25", board=False)
 def puzzle_rows(files):
     game = Game(skip_chance=0.25)
-    for puzzle in from_policy(game, "win-or-block", 2):
+    for puzzle in from_policy(game, "win-or-block", 2, "optimal"):
         best = " ".join(coordinate(cell, game) for cell in puzzle.best)
         yield to_text(puzzle.position, game), str(game)
         yield puzzle.why, number(puzzle.loss), best
@@ -345,22 +373,48 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
 
 
 def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
+    low, high = SPRT(-10, 10, alpha=0.01, beta=0.2).bounds
     verdicts = {
-        PLAYERS: "-10 Elo: random is ahead by less than 10 (",
-        PLAYERS[::-1]: "10 Elo: win-or-block is ahead by more than -10 (",
+        PLAYERS: "-10 Elo: random is ahead by less than 10 (wrong in at most 20% of tests)",
+        PLAYERS[::-1]: "10 Elo: win-or-block is ahead by more than -10 (wrong in at most 1% of tests)",
     }
     for players, verdict in verdicts.items():
         words = ("match", *players, "--sprt", "-10", "10", "--no-report", "--out", tmp_path / players[0])
-        assert f"The test accepts {verdict}" in text_of(capsys, *words)
+        text = text_of(capsys, *words, "--alpha=0.01", "--beta=0.2")
+        assert f"The test accepts {verdict}" in text
+        assert f", from {low:.2f} to {high:.2f}" in text
 
 
-def test_forfeits_of_a_match_are_told(capsys, monkeypatch):
+def test_forfeits_of_a_match_are_told(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv(cli.QUIET, "0")
     players = (f"{__name__}:Quitter", "random")
     evaluate.main(["match", *players, "--games=4"])
     forfeits = play_pairs(Game(), *players, 2).forfeits
     assert forfeits.a == 4
     assert f"note: {forfeits.describe(*players)}" in capsys.readouterr().err
+    evaluate.main(["match", *players, "table", "--games=2", f"--out={tmp_path}", "--no-report"])
+    text = capsys.readouterr().err
+    assert text.count(f" 2 by {players[0]}. The first: ") == text.count("note: games were given up") == 2
+
+
+def test_times_of_a_match_are_told_by_player(capsys, tmp_path):
+    players = ("timed:max-depth=1", "random")
+    text = text_of(capsys, "match", *players, "--games=2", "--clock=20+0.5", f"--out={tmp_path}", "--no-report")
+    for player, times in zip(players, json.loads((tmp_path / RESULT).read_text())["times"], strict=True):
+        assert " ".join((player, *map(number, times.values()))) in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"mean": 0.5, "low": 0.25, "high": 0.75}, "0.5 (0.25 to 0.75)"),
+        ({"mean": None, "low": -326.53, "high": None}, "(-326.5 to inf)"),
+        ({"mean": 0.5, "low": 0.5, "high": 0.5}, "0.5"),
+        ([None, True, 12345, 1 / 3], " yes 12,345 0.333333"),
+    ],
+)
+def test_values_are_formatted_for_people(value, text):
+    assert number(value) == text
 
 
 def test_the_largest_count_is_accepted_and_a_larger_one_refused():
@@ -391,6 +445,32 @@ def test_the_report_of_fewer_games_is_gone_while_a_run_is_extended(tiny_run, tmp
     monkeypatch.setattr(runs.Run, "train", lambda *_: reports.append((run / REPORT).exists()))
     train.main(["--resume", str(run), "--games=300"])
     assert reports == [True, False]
+
+
+@pytest.mark.parametrize("seat", ["first", "second"])
+def test_the_strength_of_a_learner_is_that_of_its_seat(seat):
+    measured = strength(tiny.GAME, "win-or-block", ["random"])
+    result = dict(zip(("first", "second"), measured.seats["random"], strict=True))[seat]
+    text = f"wins {result.win:.2%}, draws {result.draw:.2%}, loses {result.loss:.2%}, moving {seat}"
+    assert text in runs.describe_strength(measured, Options(opponent="random", seat=seat))
+
+
+def test_a_run_is_saved_after_as_many_games_as_asked(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(RunDirectory, "save_checkpoint", lambda run, done, *_, **parts: saved.append(done.games))
+    tiny.train_run("q-learning", tmp_path / "run", "--checkpoint-games=50", "--checkpoint-seconds=1e9")
+    steps = np.diff([0, *saved])
+    assert len(saved) == 4
+    assert all(50 <= games < 50 + 4 for games in steps[:-1])  # 4 games are played at the same time
+    assert saved[-1] == 200
+
+
+def test_the_speed_of_a_resumed_run_is_that_of_its_new_games(monkeypatch):
+    began, rows = time.perf_counter(), []
+    log = RunLog(BytesIO(), 200, lambda games, row: rows.append(row))
+    monkeypatch.setattr(time, "perf_counter", lambda: began + 1e6)
+    log.write(300, dict.fromkeys(COUNTS, 100))
+    assert [row["games_per_s"] for row in rows] == [pytest.approx(100 / 1e6, rel=1e-3)]
 
 
 def test_a_training_prints_its_results(tmp_path, capsys):

@@ -20,6 +20,7 @@ from ttt_apps import sweep, train
 from ttt_apps.signals import INTERRUPTED
 from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.specs import TRUST
+from ttt_eval.cost import cpu_seconds
 from ttt_eval.exact import exploitability
 from ttt_eval.exact.strength import strength
 from ttt_eval.run_files import REPORT, RunDirectory
@@ -87,6 +88,10 @@ def test_results_of_every_setting(once, capsys):
     assert all(0 < row["exploitability"] <= 1 and "score_against_optimal" in row for row in numbers)
     assert "| seeds | exploitability | regret |" in (once / "out" / "table.md").read_text()
     data = json.loads((once / "out" / "result.json").read_text())
+    for run in data["runs"]:
+        cost = RunDirectory(once / "out" / run["run"]).read_cost()
+        assert run["numbers"]["cpu_s"] == cpu_seconds(cost["training"])
+        assert run["numbers"]["peak_rss_bytes"] == max(phase["peak_rss_bytes"] for phase in cost.values())
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"])
     assert json.loads(capsys.readouterr().out) == data  # nothing was trained again
     assert "h2 Learning curves" in read_page(once / "out" / REPORT).outline

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import zipfile
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import gymnasium
@@ -18,7 +19,7 @@ from exactly import Drawn, best_value, play_out
 from numpy.testing import assert_allclose
 
 from learners.alpha_zero.self_play import SelfPlayGames
-from ttt_apps.evaluate import main
+from ttt_apps.evaluate import bench, main
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -34,7 +35,7 @@ from ttt_eval.benchmark.submission import (
     open_submission,
     tabulate,
 )
-from ttt_eval.benchmark.tasks import BudgetSpent, find_task
+from ttt_eval.benchmark.tasks import SEEDS, BudgetSpent, find_task
 
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
 STEPS = 200
@@ -445,6 +446,18 @@ def test_hostile_files_get_one_sentence(kind, submission, tmp_path, capsys, monk
     with pytest.raises(ValueError, match=message):
         score_submission(tmp_path)
     error_of(capsys, main, "bench", "score", "--check", tmp_path)
+
+
+def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatch, capsys):
+    names = ("random", "chance-25")
+    runs = [SimpleNamespace(task=find_task(name), seed=seed) for name in names for seed in SEEDS]
+    for run in runs:
+        run.checkpoints = run.task.checkpoints
+    reads = dict.fromkeys(("read_cost", "read_tables"), lambda *_: None)
+    monkeypatch.setattr(bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads)))
+    [row] = json_of(capsys, "bench", "score", "--check", "any")
+    assert row["complete"] == len(runs) - 1
+    assert [name in row["lacks"] for name in names] == [False, True]
 
 
 def test_a_submission_is_checked_before_it_is_sent(copy, capsys):

@@ -14,7 +14,7 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from commands import json_of, rows_of
+from commands import error_of, json_of, rows_of
 from processes import ROOT, python_path, run_python
 from stub_endpoint import KEY, MOVES, Stub, answers_badly, serve_stub
 
@@ -357,6 +357,8 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
     assert rounds == 1  # without temperature, all that games ask is a position
     assert_whole(result, game, games=4)
     assert result["usage"]["completion_tokens"] == 3 * ((result["usage"]["answers"] + 1) // 2)
+    for other in ("--temperature=1", "--max-tokens=9", "--seed=1", "--presentation=numbers", "--illegal=lose"):
+        assert "--overwrite replaces it" in error_of(capsys, evaluate.main, *words, other)
 
 
 def test_stored_answers_of_any_content_are_no_danger(tmp_path):

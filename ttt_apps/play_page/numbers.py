@@ -54,19 +54,19 @@ def _game_numbers(game: Game) -> dict[str, Any]:
     for rank in range(MAX_RANK + 1):
         table = parts.at(rank)
         sizes = {"error": table.relative_error, "compression_ratio": table.compression_ratio}
-        for name, number in {**sizes, **_strength(game, Softmax(table, WEIGHT))}.items():
+        for name, number in {**sizes, **measure_strength(game, Softmax(table, WEIGHT))}.items():
             ranks.setdefault(name, []).append(round(number, DIGITS))
     return {
         "skip": game.skip_chance,
         "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK)) for factors in parts.at(MAX_RANK).factors],
         "net": _encode(np.concatenate([array.ravel() for array in load_weights(game).values()])),
         "training": " ".join(("train.py", *training_command(game))),
-        "strength": {name: _strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
+        "strength": {name: measure_strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
         "ranks": ranks,
     }
 
 
-def _strength(game: Game, policy: Policy) -> dict[str, float]:
+def measure_strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
     strength = {"exploitability": exploitability(game, policy), **result._asdict()}
