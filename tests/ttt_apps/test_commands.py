@@ -70,6 +70,11 @@ def test_folder_names_have_the_settings_are_within_a_folder_and_cut_if_long():
     assert max(map(len, names)) < 130
 
 
+def test_self_play_has_its_own_number_of_games():
+    options, settings = parse_options(["--opponent=self"], "train.py")
+    assert options.games == settings.self_play_games != settings.games
+
+
 def test_exact_measurements_do_not_change_training(tmp_path):
     options = ["--games", "900", "--log-every", "200", "--batch", "32", "--skip-chance", "0.25", "--no-report", "--out"]
     train.main([*options, str(tmp_path / "plain"), "--exact-every", "0"])

@@ -47,7 +47,7 @@ from ttt_eval.matches.match import MatchSettings, play_pairs
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.matches.sprt import SPRT
 from ttt_eval.matches.tournament import run_tournament
-from ttt_eval.metrics import COUNTS
+from ttt_eval.metrics import COUNTS, LOSSES
 from ttt_eval.puzzles import from_policy
 from ttt_eval.reports.formats import game_options
 from ttt_eval.result_store import RESULT
@@ -203,7 +203,8 @@ def explained_rows(files):
 @case("ladder", board=False)
 def rung_rows(files):
     for rung in ladder.read_ladder("3x3").rungs:
-        yield rung["spec"], f"{rung['rating']:.0f}", "exact", f"{rung['exploitability']:.4f}", f"{rung['regret']:.4f}"
+        losses, cost = (f"{rung[name]:.4f}" for name in LOSSES), f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}"
+        yield rung["spec"], f"{rung['rating']:.0f}", "exact", *losses, cost
 
 
 @case("ladder win-or-block", board=False)

@@ -235,9 +235,10 @@ def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row
 def test_rules_of_a_sweep_are_those_of_its_file(row, game, tmp_path):
     """Of a learner and of an agent, also where a rule is given that holds by default."""
     path = tmp_path / "rules.toml"
-    path.write_text(f"[[runs]]\n{row}\n[[runs]]\n{row}\nagent = 'random'")
+    path.write_text(f"fixed = {{opponent = 'table'}}\n[[runs]]\n{row}\n[[runs]]\n{row}\nagent = 'random'")
     learner, agent = sweep.sweep_units(path, *sweep.sweeps.read_sweep(path))
     assert learner["config"]["game"] == agent["game"] == game.to_dict()
+    assert agent["opponent"] == "table"
 
 
 @pytest.mark.parametrize(
