@@ -376,8 +376,8 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
 def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
     low, high = SPRT(-10, 10, alpha=0.01, beta=0.2).bounds
     verdicts = {
-        PLAYERS: "-10 Elo: random is ahead by less than 10 (wrong in at most 20% of tests)",
-        PLAYERS[::-1]: "10 Elo: win-or-block is ahead by more than -10 (wrong in at most 1% of tests)",
+        PLAYERS: "-10 Elo: random is ahead by less than 10 (wrong in at most 20.0% of tests)",
+        PLAYERS[::-1]: "10 Elo: win-or-block is ahead by more than -10 (wrong in at most 1.0% of tests)",
     }
     for players, verdict in verdicts.items():
         words = ("match", *players, "--sprt", "-10", "10", "--no-report", "--out", tmp_path / players[0])
