@@ -14,6 +14,7 @@ import numpy as np
 
 from baselines.records import records
 from baselines.search.transpositions import FOREVER, empty_table, find, num_visits, store, worth_of
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, check_opening
@@ -417,7 +418,7 @@ def is_solvable(game: Game) -> bool:
 def check_solvable(game: Game) -> None:
     """Raise ValueError for a game that :func:`is_solvable` does not accept."""
     if not is_solvable(game):
-        raise ValueError(
+        raise Refusal(
             f"{game} is not solved by the search for Connect Four: choose gravity=True, no other variant of the rules, "
             f"skip_chance=0, and a board of columns * (rows + 1) <= {MAX_BITS}"
         )

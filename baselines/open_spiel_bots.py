@@ -14,7 +14,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import check_game, need_rng
 from ttt_envs.agents.specs import Named, load_object
-from ttt_envs.core.checks import check_choice, check_range
+from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -70,11 +70,11 @@ class OpenSpielBot(Named):
         check_range("c", self.c, 0, MAX_INT32, "makes no search")
         check_range("depth", self.depth, 1, problem="looks at nothing", hint=", or none")
         if self.algorithm == "alpha-beta" and self.depth is None and self.game.cells > WHOLE:
-            raise ValueError(
+            raise Refusal(
                 f"alpha-beta does not search {self.game.cells} cells to the end: choose depth=3, or up to {WHOLE} cells"
             )
         if importlib.util.find_spec("pyspiel") is None:
-            raise ValueError("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
+            raise Refusal("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
         load_game(self.game)  # raises errors for unknown games early
 
     @property

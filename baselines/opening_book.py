@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from baselines.search.canonical import symmetry_tables
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.checks import check_choice, check_range
+from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.hash_index import KeyIndex, distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
@@ -49,7 +49,7 @@ _MAX_FILE_BYTES = 1 << 34
 Choose = Literal["best", "ucb", "softmax"]
 
 
-class BookError(ValueError):
+class BookError(Refusal):
     """The file is not an opening book, or is of another game."""
 
 
@@ -219,10 +219,10 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
         book = Book(Game.from_dict(header["game"]), header["plies"], header["games"], *arrays)
         check_plies(book.plies)
         if book.header != header or not book.is_consistent():
-            raise ValueError("its description, its hash or its arrays differ")
+            raise Refusal("its description, its hash or its arrays differ")
         is_legal = legal(book.game, from_keys(book.positions, book.game))
         if not is_legal[np.repeat(np.arange(len(is_legal)), np.diff(book.starts)), book.cells].all():
-            raise ValueError("a move is illegal")  # an opponent would play it, late in a match
+            raise Refusal("a move is illegal")  # an opponent would play it, late in a match
     except OSError:
         raise
     except Exception as problem:  # files can be wrong in endless ways

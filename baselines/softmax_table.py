@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ttt_envs.agents.policy import Policy, normalise
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, num_words, position_words
@@ -39,7 +40,7 @@ class PositionIndex:
         self._index = KeyIndex(num_words(game.cells) + 1)
         self._index.rows(position_words(boards))
         if self._index.size != len(boards.mover):
-            raise ValueError(f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once")
+            raise Refusal(f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once")
 
     def __len__(self) -> int:
         return self._index.size
@@ -64,9 +65,9 @@ class SoftmaxTable(Policy):
     def __post_init__(self) -> None:
         shape = (len(self.index), self.game.cells)
         if self.logits.shape != shape:
-            raise ValueError(f"logits of shape {self.logits.shape} do not fit {shape[0]} positions: give {shape}")
+            raise Refusal(f"logits of shape {self.logits.shape} do not fit {shape[0]} positions: give {shape}")
         if not np.isfinite(self.logits).all():
-            raise ValueError("logits must be finite: mask no moves in them, illegal ones are ignored")
+            raise Refusal("logits must be finite: mask no moves in them, illegal ones are ignored")
 
     @property
     def game(self) -> AnyGame:

@@ -24,7 +24,7 @@ from baselines.softmax_table import softmax
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy
 from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import MIN_CACHED_BYTES, load_or_compute
-from ttt_envs.core.checks import check_choice, check_range
+from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt8Array
 from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.game.boards import Boards, from_keys, keys
@@ -132,7 +132,7 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
     check_size(game, moves=is_policy(source))
     check_choice("terminal", terminal, get_args(Terminal))
     if is_policy(source) and terminal != "equation":
-        raise ValueError(f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave it out")
+        raise Refusal(f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave it out")
 
 
 def check_size(game: Game, *, moves: bool = False) -> None:
@@ -140,7 +140,7 @@ def check_size(game: Game, *, moves: bool = False) -> None:
     largest = MAX_CELLS_OF_MOVES if moves else MAX_SOLVER_CELLS
     if game.cells > largest:
         size = f"{game.rows} x {game.columns}"
-        raise ValueError(f"{size} is too large for a table{' of moves' * moves}: choose up to {largest} cells")
+        raise Refusal(f"{size} is too large for a table{' of moves' * moves}: choose up to {largest} cells")
 
 
 def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
@@ -253,7 +253,7 @@ def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
     for of_moves, shape in ((False, (size,)), (True, (size, game.cells))):
         if values.shape in (shape, (2, *shape)):
             return of_moves, 1 if values.shape == shape else 2
-    raise ValueError(
+    raise Refusal(
         f"an array of shape {list(values.shape)} is no table of {game}: it must be [{size}], or [{size}, {game.cells}] "
         f"with a value for every move, and have a first axis of 2, the movers, where there are skips"
     )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ttt_envs.agents.policy import Policy, best_shares
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
@@ -215,7 +215,7 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
     def __init__(self, config: Any, game: AnyGame, backup: Backup) -> None:
         if config.rewards == "report" and backup == "negamax":
             rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
-            raise ValueError(f'{rule}: choose rewards="unit" or backup="agent"')
+            raise Refusal(f'{rule}: choose rewards="unit" or backup="agent"')
         self.config, self.name, self.game, self.backup = config, config.name, game, backup
         self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
 
@@ -281,10 +281,10 @@ def check_arrays(specs: Mapping[str, ArraySpec], arrays: Arrays, owner: str) -> 
             raise _misfit(owner, name, limits, "another number")
 
 
-def _misfit(owner: str, name: str, expected: str, actual: str) -> ValueError:
+def _misfit(owner: str, name: str, expected: str, actual: str) -> Refusal:
     """Return the error of an array that does not fit."""
     needs = f"{owner} needs {name} as {expected}, but there is {actual}"
-    return ValueError(f"{needs}: these are another game's or learner's, or damaged")
+    return Refusal(f"{needs}: these are another game's or learner's, or damaged")
 
 
 def discounts(over: Any, seat: Any, mover: Any) -> Float32Array:

@@ -25,7 +25,7 @@ from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import from_file, wrap
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
-from ttt_envs.core.checks import closest_names, name_place
+from ttt_envs.core.checks import Refusal, closest_names, name_place
 from ttt_envs.core.files import open_to_read, read_json, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
@@ -129,10 +129,10 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     ):
         # ours are not compressed: a small file could fill the memory
         if sum(entry.file_size for entry in entries.infolist()) > path.stat().st_size:
-            raise ValueError("it unpacks to more bytes than it has")
+            raise Refusal("it unpacks to more bytes than it has")
         arrays = dict(archive)
         if entries.comment != _hash(arrays):
-            raise ValueError("its arrays are not those that were written")
+            raise Refusal("its arrays are not those that were written")
     return arrays
 
 
@@ -145,7 +145,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
     config = load_learner(learner)
     names = [field.name for field in dataclasses.fields(config)]
     if unknown := sorted(settings.keys() - names):
-        raise ValueError(f"{learner} has no setting {unknown[0]!r}: {closest_names(unknown[0], names)}")
+        raise Refusal(f"{learner} has no setting {unknown[0]!r}: {closest_names(unknown[0], names)}")
     return config(**settings)
 
 
@@ -163,13 +163,13 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     """
     path = run / CONFIG
     if run.is_file():
-        raise ValueError(f"{run} is a file and no run: name the folder of a run")
+        raise Refusal(f"{run} is a file and no run: name the folder of a run")
     if not os.path.lexists(path):
         near = difflib.get_close_matches(run.name, [other.name for other in run.parent.glob("*") if is_run(other)], 1)
         hints = [f"Did you mean {other}?" for other in (run.parent, *map(run.with_name, near)) if is_run(other)]
         hints += [f"It contains runs: choose one, such as {other}" for other in sorted(run.glob("*")) if is_run(other)]
         hints.append(f"Make one with train.py --out {run}")
-        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {hints[0]}")
+        raise Refusal(f"{run} is no run: there is no {CONFIG} in it. {hints[0]}")
     data = read_json(path, MAX_CONFIG_BYTES)
     with name_place(f"{path} cannot be read as the settings of a run"):
         convert(data, fields)
@@ -206,14 +206,14 @@ class RunPolicy(PolicyWrapper):
         run = Path(path)
         config = read_config(run)
         if is_recorded(run, config):
-            raise ValueError(f"{path} is a recorded curve, which has no policy: name a run of train.py")
+            raise Refusal(f"{path} is a recorded curve, which has no policy: name a run of train.py")
         trained = game_from_dict(config["game"])
         # what learned where stones are seen also plays where they are hidden, by views
         played = game if isinstance(trained, PhantomGame) else visible(game)
         rules, trained_rules = ({**each.to_dict(), "skip_chance": 0, "win_length": 0} for each in (played, trained))
         if rules != trained_rules:
             games = f"the run {path} learned {trained}, and the game here is {game}"
-            raise ValueError(f"{games}: play it on its own board, by its rules")
+            raise Refusal(f"{games}: play it on its own board, by its rules")
         if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
             words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
             warnings.warn(words, OtherGameWarning, stacklevel=2)

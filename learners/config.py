@@ -20,7 +20,7 @@ from learners import LEARNERS
 from learners.base import Checkpointable
 from learners.training import POOL, Pool, Trainer, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
-from ttt_envs.core.checks import check_choice, closest_names
+from ttt_envs.core.checks import Refusal, check_choice, closest_names
 from ttt_envs.core.work import MAX_THREADS
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.game.game import VARIANTS
@@ -95,7 +95,7 @@ class LearnerConfig:
             converted = convert(value.item() if isinstance(value, np.generic) else value, kind)
         except ValidationError as problem:
             rule = str(problem).replace("Expected", "choose", 1).replace("`", "")
-            raise ValueError(f"{name}={value!r} does not work for {self.name}: {rule}") from None
+            raise Refusal(f"{name}={value!r} does not work for {self.name}: {rule}") from None
         return value if isinstance(value, str) else converted  # FromFile is a str
 
     def check_game(self, game: AnyGame) -> None:
@@ -136,7 +136,7 @@ class LearnerConfig:
         self.check_game(game)
         opponent = opponent or (self.opponent if self.only_opponent else SELF)
         if self.only_opponent and opponent != self.opponent:
-            raise ValueError(f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} out")
+            raise Refusal(f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} out")
         is_pool = opponent.partition(":")[0] == POOL
 
         def build() -> Any:
@@ -144,7 +144,7 @@ class LearnerConfig:
 
         if self.loop:
             if is_pool:
-                raise ValueError(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
+                raise Refusal(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
             options = {"batch": batch, "seed": seed, "opponent": opponent, "seat": seat, "cluster": cluster}
             loop = load_object(self.loop)
             names = inspect.signature(loop).parameters
@@ -173,12 +173,12 @@ def load_learner(name: str) -> type[LearnerConfig]:
     if name in LEARNERS:
         return cast("type[LearnerConfig]", load_object(LEARNERS[name]))
     if ":" not in name:
-        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
+        raise Refusal(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
     if isinstance(name, FromFile) and name not in named and not trusted():
         why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
-        raise ValueError(f"{why}: if you trust its author, {TRUSTING}")
+        raise Refusal(f"{why}: if you trust its author, {TRUSTING}")
     named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
-        raise ValueError(f"{name} is no class of a learner's settings: name one derived from LearnerConfig")
+        raise Refusal(f"{name} is no class of a learner's settings: name one derived from LearnerConfig")
     return kind

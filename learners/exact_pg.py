@@ -39,6 +39,7 @@ from learners.base import Arrays, ArraySpec, Checkpointable
 from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.training import Progress, TrainingLoop
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.core.work import QUERY_SIZE
 from ttt_envs.envs.config import SELF
@@ -152,14 +153,14 @@ class ExactTraining(TrainingLoop):
         super().__init__(learner, games, batch)
         game, boards, method = learner.game, learner.graph.boards, learner.config.method
         if isinstance(game, PhantomGame) and method == "fictitious-play":
-            raise ValueError(f"{method} needs best responses over views, unknown in {game}: choose another method")
+            raise Refusal(f"{method} needs best responses over views, unknown in {game}: choose another method")
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
             policy = make_policy(opponent, game)
             if not policy.pure:
                 why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
-                raise ValueError(f"{learner} evaluates its opponent exactly, but {why}: choose another opponent")
+                raise Refusal(f"{learner} evaluates its opponent exactly, but {why}: choose another opponent")
             self._opponent = np.concatenate([query_policy(policy, part) for part in boards.chunks(QUERY_SIZE)])
             self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
         self.updated = np.isin(boards.mover, self._seats)
@@ -197,7 +198,7 @@ class ExactTraining(TrainingLoop):
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
             is_damped = config.method in ("magnetic-mirror-descent", "r-nad") and config.temperature > 1
             remedy = "temperature of at most 1" if is_damped else f"learning_rate below {min(h, 10):g}"
-            raise ValueError(f"{config.name} has diverged after {number} updates: choose a {remedy}")
+            raise Refusal(f"{config.name} has diverged after {number} updates: choose a {remedy}")
         learner.logits = logits
         wins = min(round(float(self.totals[0])), number + 1)
         losses = min(round(float(self.totals[2])), number + 1 - wins)

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Stored
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.game.phantom import AnyGame
@@ -204,7 +205,7 @@ def import_tensorflow(learner: str) -> Any:
         with hide_native_log():
             import tensorflow as tf
     except ImportError as problem:
-        raise ValueError(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
+        raise Refusal(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
     threads = tf.config.threading
     try:
         if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:
@@ -356,4 +357,4 @@ class TFNet(Stored):
         """Raise ValueError unless all numbers are finite, and not so large that the net's outputs may overflow."""
         if not all((np.abs(array) < MAX_NUMBER).all() for array in numbers):
             state = f"{self._learner} has diverged after {self.updates:,} updates"
-            raise ValueError(f"{state}: choose a learning_rate below {min(self._rate[0], 0.1):g}")
+            raise Refusal(f"{state}: choose a learning_rate below {min(self._rate[0], 0.1):g}")

@@ -13,7 +13,7 @@ from learners.base import Learner
 from learners.training import SPAWN_EXPLORATION, Decisions, Progress, check_backup, check_counts, make_rng, training_key
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.random import splitmix64
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.actions import cells_to_actions
@@ -44,7 +44,7 @@ def train_in(
     """
     game = getattr(env.unwrapped, "game", None)
     if isinstance(game, AnyGame) and game != learner.game:
-        raise ValueError(f"the environment plays {game}, and {learner} plays {learner.game}: give both the same game")
+        raise Refusal(f"the environment plays {game}, and {learner} plays {learner.game}: give both the same game")
     check_counts(games, 1)
     check_choice("seat", seat, get_args(Seat))
     check_backup(learner, self_play=opponent == SELF)

@@ -20,6 +20,7 @@ import numpy as np
 from learners.base import Backup, Transition
 from learners.config import Fraction, Rate
 from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, max_value, set_key, value_of
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -57,7 +58,7 @@ class QLearningConfig(TabularConfig):
             ValueError: values of positions after moves, in a phantom game, where a move may fail.
         """
         if isinstance(game, PhantomGame) and self.values == "afterstate":
-            raise ValueError(f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'")
+            raise Refusal(f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'")
         return QLearning(self, game)
 
 

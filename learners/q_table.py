@@ -23,6 +23,7 @@ from msgspec import Meta
 
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored
 from learners.config import Fraction, LearnerConfig
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
@@ -163,7 +164,7 @@ class Table(Stored):
         """Raise ValueError unless these keys uint64[N, words] have moves on the board: kernels index by them."""
         moves = keys[:, 0] & self.memory.move_bits
         if not keys[:, 0].all() or moves.max(initial=0) >= self._columns:
-            raise ValueError(f"a key is not one of a move in {self.game}")
+            raise Refusal(f"a key is not one of a move in {self.game}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

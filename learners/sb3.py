@@ -34,7 +34,7 @@ from learners.training import (
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.envs.config import SELF, SeatChoice, Symmetry, game_keywords
@@ -83,7 +83,7 @@ def load_algorithm(owner: str, path: str) -> Any:
         with hide_native_log():
             return load_object(path)
     except (ImportError, ValueError) as problem:
-        raise ValueError(f"{owner} needs Stable-Baselines3 ({problem}): {install_command('sb3')}") from None
+        raise Refusal(f"{owner} needs Stable-Baselines3 ({problem}): {install_command('sb3')}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class SB3Net(Checkpointable):
             shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
             if [layer.weights.shape + layer.bias.shape for layer in tower] != [(*shape, shape[1]) for shape in shapes]:
                 needs = f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}"
-                raise ValueError(f"{needs}, but these arrays are another game's or learner's")
+                raise Refusal(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
         self._arrays, self._layers[:] = arrays, layers
 
@@ -329,7 +329,7 @@ class SB3Training(TrainingLoop):
         """Hand the weights to the learner."""
         arrays = {name: tensor.detach().numpy().copy() for name, tensor in self.model.policy.state_dict().items()}
         if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise ValueError(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")
+            raise Refusal(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")
         self.learner.from_arrays(arrays)
 
 
@@ -459,7 +459,7 @@ class ZipPolicy(Named):
         if not (self.trust or trusted()):
             spec = f"sb3:{self.path},algorithm={self.algorithm},trust=true"
             why = "a zip of Stable-Baselines3 holds pickles, which can run any code when they are loaded"
-            raise ValueError(f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}")
+            raise Refusal(f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}")
         self.model  # noqa: B018  # reports a damaged file at once
 
     @cached_property

@@ -16,6 +16,7 @@ import psutil
 
 from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Stored, Transition, with_prefix
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, uniforms
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
@@ -291,7 +292,7 @@ class Pool(Stored, Policy):
 
     def __init__(self, game: AnyGame, every: int = 5_000, size: int = 8) -> None:
         if every < 1 or size < 1:
-            raise ValueError(f"pool: every={every} and size={size} do not work: choose 1 or more for both")
+            raise Refusal(f"pool: every={every} and size={size} do not work: choose 1 or more for both")
         self.every, self.size, self._snapshots = every, size, dict[int, Learner]()
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
@@ -322,7 +323,7 @@ class Pool(Stored, Policy):
         newest = (started - 1) // self.every
         needed = range(max(0, running // self.every + 1 - self.size), newest + 1)
         if not {*needed} <= {*self._snapshots} or max(self._snapshots, default=-1) > newest:
-            raise ValueError(f"its pool needs the snapshots {list(needed)}, and has {list(self._snapshots)}")
+            raise Refusal(f"its pool needs the snapshots {list(needed)}, and has {list(self._snapshots)}")
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`: those of every snapshot."""
@@ -427,7 +428,7 @@ class Trainer(TrainingLoop):
             or (in_progress & (stones == self._games.game.cells)).any()
             or (stones != arrays["board.stones"]).any()
         ):
-            raise ValueError("its games contradict their numbers, results or positions")
+            raise Refusal("its games contradict their numbers, results or positions")
         if self.pool is not None:
             self.pool.check(int(numbers.min(initial=started)), started)
         self._begin(np.flatnonzero(~self.live))
@@ -477,9 +478,9 @@ def training_key(seed: int) -> np.uint64:
 def check_counts(games: int, batch: int) -> None:
     """Raise ValueError for invalid numbers of games."""
     if games < 0:
-        raise ValueError(f"games={games} is negative: choose how many games to play, 0 or more")
+        raise Refusal(f"games={games} is negative: choose how many games to play, 0 or more")
     if batch < 1:
-        raise ValueError(f"batch={batch} leaves nothing to play: choose 1 or more games side by side")
+        raise Refusal(f"batch={batch} leaves nothing to play: choose 1 or more games side by side")
 
 
 def check_memory(size: int, cause: str) -> None:
@@ -487,7 +488,7 @@ def check_memory(size: int, cause: str) -> None:
     free = int(psutil.virtual_memory().available)
     if size > free:
         needs = f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free / 2**30:,.3g} GiB are free"
-        raise ValueError(f"{needs}: choose a lower number")
+        raise Refusal(f"{needs}: choose a lower number")
 
 
 def check_backup(learner: Learner, self_play: bool) -> None:
@@ -496,11 +497,11 @@ def check_backup(learner: Learner, self_play: bool) -> None:
         check_opposite_values(learner.game, 'choose backup="agent", or a policy as opponent')
         if not self_play:
             rule = 'backup="negamax" learns from every ply, which only self-play shows'
-            raise ValueError(f'{rule}: choose self-play, or backup="agent" against another opponent')
+            raise Refusal(f'{rule}: choose self-play, or backup="agent" against another opponent')
 
 
 def check_opposite_values(game: AnyGame, remedy: str) -> None:
     """Raise ValueError if the value of a position for one player is not the opposite of the other's."""
     if isinstance(game, PhantomGame):
         why = f"learning from every ply needs opposite values, and the players of {game} see different boards"
-        raise ValueError(f"{why}: {remedy}")
+        raise Refusal(f"{why}: {remedy}")

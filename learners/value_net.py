@@ -32,6 +32,7 @@ from learners.mlp import (
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
 from ttt_envs.agents.policy import best_moves
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import check_jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, one_ply_ahead
@@ -96,7 +97,7 @@ class ValueNetConfig(types.LearnerConfig):
         super().__post_init__()
         hidden, activations = self.layers()
         if len(activations) != len(hidden):
-            raise ValueError(f"activations={self.activations} do not fit: choose one for each hidden layer {hidden}")
+            raise Refusal(f"activations={self.activations} do not fit: choose one for each hidden layer {hidden}")
 
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
         """Return the units and activations of the hidden layers."""
@@ -138,7 +139,7 @@ def make_teacher(spec: str, game: AnyGame) -> tuple[Scores, float, float]:
         return policy.scores, policy.depth + 1, policy.depth / (policy.depth + 1)
     if policy.action_values is not None:
         return (lambda boards, rng: policy.action_values(boards)), 1, 1 - 2**-10
-    raise ValueError(f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal")
+    raise Refusal(f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal")
 
 
 class TrainingExamples(NamedTuple):
@@ -204,7 +205,7 @@ class Imitation(TrainingLoop):
         config, self._seed, self._workers = learner.config, seed, cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
         if games == 0:
-            raise ValueError("games=0 gives no training data: choose 1 or more of the teacher's games")
+            raise Refusal("games=0 gives no training data: choose 1 or more of the teacher's games")
         import_tensorflow(config.name)  # report a missing TensorFlow before games are played
         learner.scale = np.array(make_teacher(config.teacher, learner.game)[1:], np.float32)
         self._weights = learner.weights

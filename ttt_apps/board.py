@@ -10,6 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from ttt_envs.agents.policy import best_moves
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text, play_moves
@@ -69,7 +70,7 @@ class LiveGame:
         [next_boards], [outcome] = play_moves(self.game, self.boards, ONLY, np.array([action]))
         if outcome == ILLEGAL:
             why = "holds a stone" if cells[action] else "is above an empty cell"
-            raise ValueError(f"{coordinate(action, self.game)} {why}: choose another cell")
+            raise Refusal(f"{coordinate(action, self.game)} {why}: choose another cell")
         next_mover = mover_after(mover, self.episode_key[0], len(self.plies), self.game.skip_chance)
         if outcome != NOT_OVER:
             self.outcome = Outcome(outcome)
@@ -145,5 +146,5 @@ def parse_position(text: str | None, game: Game) -> Position:
     """
     position = Boards.start(game).position(0) if text is None else from_text(text, game)
     if winner(game, position.cells) is not None:
-        raise ValueError(f"the game is over in {text!r}: give a position of an unfinished game")
+        raise Refusal(f"the game is over in {text!r}: give a position of an unfinished game")
     return position

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import dis
 import errno
 import json as json_format
 import os
@@ -32,9 +31,9 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.checks import quote, truncate
+from ttt_envs.core.checks import Refusal, quote, truncate
 from ttt_envs.core.jit import NOTICE
-from ttt_envs.core.packages import PACKAGES, ROOT
+from ttt_envs.core.packages import ROOT
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
@@ -56,18 +55,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gomoku": {"size": (15, 15), "win_length": 5},
 }
 """Games by name, as arguments of ``Game.of_size``."""
-REFUSING_PACKAGES = (*PACKAGES, "studies", "concurrent", "joblib", "ray", "inspect")
-"""Packages whose ``raise`` statements refuse input: ours, those that raise the exceptions of workers again, and
-``inspect``, which refuses named classes without a signature."""
+TRACEBACK = "TTT_ENVS_TRACEBACK"
+"""Environment variable: 1 if a refusal shows where it was raised."""
 QUIET = "TTT_ENVS_QUIET"
 """Environment variable: 1 if the command was given --quiet."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
 
 Parsed = TypeVar("Parsed")
-
-
-class UsageError(ValueError):
-    """Arguments that no command can obey; the message is one sentence: value, rule, remedy."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -78,14 +72,14 @@ def parse_size(text: str) -> tuple[int, int]:
     """Parse ``"3"`` or ``"5x6"`` as (rows, columns).
 
     Raises:
-        UsageError: anything else.
+        Refusal: anything else.
     """
     from ttt_envs.game.game import MAX_EDGE
 
     match = re.fullmatch(r"(\d{1,2})(?:x(\d{1,2}))?", text.strip().lower())
     rows, columns = (0, 0) if match is None else (int(match[1]), int(match[2] or match[1]))
     if not 0 < min(rows, columns) <= max(rows, columns) <= MAX_EDGE:
-        raise UsageError(
+        raise Refusal(
             f"--size {quote(text)} is not a board: write an edge of 1 to {MAX_EDGE} such as 3, or rows x columns "
             f"such as 5x6"
         )
@@ -101,7 +95,7 @@ def parse_count(text: str, low: int = -MAX_NUMBER, step: int = 1) -> int:
         step: the number is a multiple of it.
 
     Raises:
-        UsageError: anything else.
+        Refusal: anything else.
     """
     with suppress(ArithmeticError):
         number = Decimal(re.sub(r"(?<=\d)[,_](?=\d{3})", "", text))
@@ -109,18 +103,18 @@ def parse_count(text: str, low: int = -MAX_NUMBER, step: int = 1) -> int:
             return int(number)
     kind = "whole" if step == 1 else "even"
     rule = f", {low} or more" if low > -MAX_NUMBER else ""
-    raise UsageError(f"{text[:40]} is no {kind} number{rule}: write for example 10000, 10_000 or 1e4")
+    raise Refusal(f"{text[:40]} is no {kind} number{rule}: write for example 10000, 10_000 or 1e4")
 
 
 def parse_probability(text: str) -> float:
     """Parse ``"0.25"`` or ``"25%"``.
 
     Raises:
-        UsageError: anything else.
+        Refusal: anything else.
     """
     with suppress(ValueError):
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    raise UsageError(f"{text[:40]} is no probability: write for example 0.25 or 25%")
+    raise Refusal(f"{text[:40]} is no probability: write for example 0.25 or 25%")
 
 
 def _whole_number(**limits: int) -> PrimitiveConstructorSpec[Any]:
@@ -215,7 +209,7 @@ class GameOptions:
         try:
             return Game.of_size(size, win_length, skip_chance, **variants)
         except ValueError as problem:  # names arguments, as in win_length=5
-            raise UsageError(re.sub(r"\b(win|skip)_(\w+)=", r"--\1-\2 ", str(problem))) from None
+            raise Refusal(re.sub(r"\b(win|skip)_(\w+)=", r"--\1-\2 ", str(problem))) from None
 
     def game_for(self, *policies: str) -> Game:
         """Return :meth:`any_game_for`, with visible stones.
@@ -242,7 +236,7 @@ class GameOptions:
         games = {self.game(RunDirectory(folder).read_game()): folder for folder in folders} or {self.game(): Path()}
         if len(games) > 1:
             (game, folder), (other_game, other_folder) = list(games.items())[:2]
-            raise UsageError(
+            raise Refusal(
                 f"{folder} learned {game}, and {other_folder} learned {other_game}: name the game that they are to "
                 f"play with --size, --win-length and --skip-chance"
             )
@@ -288,7 +282,7 @@ class OutputOptions:
         """Raise ValueError if one of the files to be written exists, but with ``overwrite``."""
         for path in paths:
             if path is not None and path.exists() and not self.overwrite:
-                raise UsageError(f"{path} is there already: name another file, or --overwrite replaces it")
+                raise Refusal(f"{path} is there already: name another file, or --overwrite replaces it")
 
     def check_folder(self, folder: Path, settings: Mapping[str, Any], growing: Mapping[str, Any]) -> None:
         """Raise ValueError if a folder holds what this command would not continue but replace, but with ``overwrite``.
@@ -308,11 +302,11 @@ class OutputOptions:
         if path.exists():
             stored = read_json(path)
             if not isinstance(stored, dict):
-                raise UsageError(f"{path} is no result of ours: choose another --out, or --overwrite replaces it")
+                raise Refusal(f"{path} is no result of ours: choose another --out, or --overwrite replaces it")
             for grows, values in ((False, settings), (True, growing)):
                 for key, value in json_format.loads(json_format.dumps(values)).items():
                     if not _continues(stored.get(key), value, grows=grows):
-                        raise UsageError(
+                        raise Refusal(
                             f"{path} is a result with {key} {truncate(stored.get(key))}, not {truncate(value)}: choose "
                             f"another --out, or --overwrite replaces it"
                         )
@@ -372,7 +366,7 @@ class ExactOptions(JsonOptions, GameOptions):
             ValueError: an invalid amount of memory.
         """
         if self.memory is not None and not 0 < self.memory <= 2**20:
-            raise UsageError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
+            raise Refusal(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
         return None if self.memory is None else int(self.memory * 2**30)
 
     def work(self, progress: Callable[[float], None]) -> Work:
@@ -433,13 +427,13 @@ def check_no_effect(options: Any, where: str, *names: str) -> None:
     """
     for field in dataclasses.fields(options):
         if field.name in names and getattr(options, field.name) != field.default:
-            raise UsageError(f"{option_name(field)} has no effect {where}: leave it out")
+            raise Refusal(f"{option_name(field)} has no effect {where}: leave it out")
 
 
 def check_page(out: Path) -> None:
     """Raise ValueError if ``--out`` names no page."""
     if out.suffix != ".html":
-        raise UsageError(f"--out {out} is no page: end its name in .html")
+        raise Refusal(f"--out {out} is no page: end its name in .html")
 
 
 def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:
@@ -452,7 +446,7 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
         default: values of options that are not given.
 
     Raises:
-        UsageError: a list of positional arguments is empty.
+        Refusal: a list of positional arguments is empty.
         SystemExit: after help, or after tyro has described an invalid argument.
     """
     given: dict[str, Any] = {"args": list(arguments), "prog": prog, "config": (tyro.conf.OmitArgPrefixes,)}
@@ -461,10 +455,10 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
     if any(word.startswith("-") for word in unknown):
         tyro.cli(kind, **given)  # which names similar options
     if unknown:
-        raise UsageError(f"{prog} has no place for {shlex.join(unknown)}: leave it out. See {prog} --help")
+        raise Refusal(f"{prog} has no place for {shlex.join(unknown)}: leave it out. See {prog} --help")
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a dataclass
         if field.default is tyro.MISSING and getattr(parsed, field.name) == ():
-            raise UsageError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
+            raise Refusal(f"{prog} needs {field.name}: name one or more. See {prog} --help")
     if getattr(parsed, "trust", False):
         trust_files()
     return parsed
@@ -537,8 +531,8 @@ def run_command(command: Callable[[], Any]) -> None:
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, TypeError, MemoryError, OSError) as problem:
-        if not is_refusal(problem):
+    except (Refusal, MemoryError, OSError, msgspec.DecodeError) as problem:
+        if os.environ.get(TRACEBACK, "0") != "0":
             raise
         text = describe_os_error(problem) if isinstance(problem, OSError) else str(problem)
         # it may quote long files or arguments
@@ -548,23 +542,6 @@ def run_command(command: Callable[[], Any]) -> None:
         text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
         print(escape_unprintable(text), file=sys.stderr)
         sys.exit(INTERRUPTED)
-
-
-def is_refusal(problem: BaseException) -> bool:
-    """Return whether an exception is about the input, and not a bug.
-
-    The system's errors are, those of data that msgspec refuses, and those that a ``raise`` statement of our packages
-    raises, in a worker too. Others, such as one of NumPy in a computation of ours, keep their traceback.
-    """
-    if isinstance(problem, UsageError | OSError | MemoryError | msgspec.DecodeError):
-        return True
-    trace = problem.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return False
-    package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package in REFUSING_PACKAGES and trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def describe_os_error(problem: OSError) -> str:

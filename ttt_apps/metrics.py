@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import open_to_write, rewrite
 from ttt_eval.metrics import COUNTS
 from ttt_eval.run_files import RunDirectory
@@ -73,7 +74,7 @@ def open_log(run: RunDirectory, size: int = 0, *, done: int = 0) -> Iterator[Run
         file.seek(0, os.SEEK_END)
         rows = run.read_metrics()
         if not all(row.keys() >= {*COUNTS} for row in rows):
-            raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(COUNTS)}")
+            raise Refusal(f"{run.metrics} is damaged: each line must have {', '.join(COUNTS)}")
         with _open_events(run.events) as show:
             log = RunLog(file, done, show)
             for row in rows:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ttt_apps.board import board_text
-from ttt_apps.cli import UsageError
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import MOVERS, coordinate, winning_line_cells
 from ttt_eval.matches.games import PlayedGame, read_games, to_notation
 
@@ -31,7 +31,7 @@ def find_game(path: Path, number: int, option: str, tell: Callable[[str], object
         if count == number:
             return played
     absence = f"{option} {number} is not in {path}: it has {count} games, choose another number"
-    raise UsageError(absence if count else f"{path} has no games: name another file")
+    raise Refusal(absence if count else f"{path} has no games: name another file")
 
 
 def replay(console: Console, path: Path, number: int) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, LearnerConfig
 from learners.training import Progress, TrainingLoop, dense_first
-from ttt_apps.cli import Stopped, UsageError, bar, print_output, print_status, warn
+from ttt_apps.cli import Stopped, bar, print_output, print_status, warn
 from ttt_apps.metrics import open_log
 from ttt_apps.signals import stop_requests
 from ttt_apps.train_options import STORED, Options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -69,7 +69,7 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     # what has failed or was killed before it has stored anything may begin again
     files = (file for file in (directory.checkpoint, directory.metrics) if file.is_file() and file.stat().st_size)
     if directory.exists() and any(files) and not options.overwrite:
-        raise UsageError(
+        raise Refusal(
             f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
             f"or --overwrite to replace it"
         )
@@ -142,7 +142,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
             run.train(training, state.size if training.continues_log else 0)
         elif state.missing:
             if lost := [name for name in state.missing if name not in DERIVED_FILES]:
-                raise ValueError(
+                raise Refusal(
                     f"{directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
                     f"again, with --out {directory} --overwrite"
                 )
@@ -198,9 +198,9 @@ class Run:
         total = config["games"] if games is None else games
         stored = {name: config[name] for name in STORED if name in config} | {"games": total}
         if total < config["games"]:
-            raise UsageError(f"--games {total} is fewer than the {config['games']} of the run: choose that or more")
+            raise Refusal(f"--games {total} is fewer than the {config['games']} of the run: choose that or more")
         if total > config["games"] and not settings.resumes:
-            raise UsageError(
+            raise Refusal(
                 f"{run} cannot continue to {total} games, because {config['learner']} has a training loop "
                 f"of its own and stores no state of it: train again, with --games {total} --out {run} --overwrite"
             )
@@ -215,7 +215,7 @@ class Run:
             ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a learner without workers.
         """
         if options.cluster and not hasattr(self.settings, "jobs"):
-            raise UsageError(f"--cluster has no effect for {options.learner}, which one process trains: leave it out")
+            raise Refusal(f"--cluster has no effect for {options.learner}, which one process trains: leave it out")
         return self.settings.training(
             self.game,
             options.games,
@@ -238,7 +238,7 @@ class Run:
                 print_status(f"{options.learner} keeps no state of its training: it starts again with the first game")
             return self.new_training(options)
         if {"learner", "training", "metrics"} - parts.keys() or not (settings.loop or "live" in parts["training"]):
-            raise ValueError(f"{self.directory.checkpoint} holds no training that can continue: train again")
+            raise Refusal(f"{self.directory.checkpoint} holds no training that can continue: train again")
         if not settings.loop:  # a run of fewer games than its batch has used a smaller batch, and keeps it
             batch = max(1, min(options.batch, parts["training"]["live"].size))
             options = dataclasses.replace(options, batch=batch)

@@ -22,6 +22,7 @@ from ttt_apps.train_options import Options, folder_name, options_from_values
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, trusted
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import make_subfolder, read_bounded, write_bytes
 from ttt_envs.core.packages import ROOT
 from ttt_envs.game.game import Game
@@ -129,7 +130,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
     for number, row in enumerate(rows):
         try:
             if ":" in str(row.get("learner", "")) and not trusted():
-                raise cli.UsageError(f"learner {row['learner']} is a class outside this package: add --trust to run it")
+                raise Refusal(f"learner {row['learner']} is a class outside this package: add --trust to run it")
             values = {name: value for name, value in row.items() if name != sweeps.AGENT}
             options, settings = options_from_values(values)
             if isinstance(game := options.game(), PhantomGame):
@@ -139,9 +140,9 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
                 continue
             config = new_run_config(options, settings, f"run {number + 1} of {path}: ")
         except (ValueError, TypeError, MemoryError) as problem:
-            raise cli.UsageError(f"run {number + 1} of {path}: {problem}") from None
+            raise Refusal(f"run {number + 1} of {path}: {problem}") from None
         except SystemExit:  # the parser has said why
-            raise cli.UsageError(f"run {number + 1} of {path} has options that train.py does not take") from None
+            raise Refusal(f"run {number + 1} of {path} has options that train.py does not take") from None
         del config["versions"], config["revision"]  # those of the sweep's start
         # in the run's config too, so that a run of an older class is refused, and not taken for one of this class
         own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
@@ -246,7 +247,7 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         run.write_config(config)
     stored, requested = run.read_config(), json.loads(json.dumps(config))
     if any(stored.get(name) != value for name, value in requested.items() if name != "no_report"):  # changes no result
-        raise ValueError(f"{run} has other settings, versions or code: choose another --out, or move it away")
+        raise Refusal(f"{run} has other settings, versions or code: choose another --out, or move it away")
     # a crash in machine code prints where it happened
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:
@@ -255,6 +256,6 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     except subprocess.CalledProcessError as problem:
         problem.cmd = f"train.py --resume {run}"
         last = (problem.output.strip() or "it printed nothing").splitlines()[-1]
-        raise ValueError(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
+        raise Refusal(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))

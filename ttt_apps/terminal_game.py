@@ -21,6 +21,7 @@ from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped, facts_table, installed_names, rows_table
 from ttt_apps.signals import stop_requests
 from ttt_envs.agents.policy import Policy, best_moves
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SeatChoice
@@ -229,17 +230,17 @@ class TerminalGame:
         if word.isascii() and word.isdecimal() and len(word) <= 3:
             action, last = int(word) - self.game.gravity, self.game.cells - 1  # people count columns from 1
             if self.game.gravity and not 0 <= action < self.game.columns:
-                raise ValueError(f"{word} is no column: choose 1 to {self.game.columns}, or its letter")
+                raise Refusal(f"{word} is no column: choose 1 to {self.game.columns}, or its letter")
             if action > last:
                 ways = f"0 to {last}, row by row, or coordinates such as {coordinate(last // 2, self.game)}"
-                raise ValueError(f"{word} is no cell: choose {ways}")
+                raise Refusal(f"{word} is no cell: choose {ways}")
         else:
             name = f"{word}1" if self.game.gravity and len(word) == 1 else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
             action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
         is_open = legal_actions(self.game, self.live.position.cells)
         if self.game.gravity and not is_open[action]:
             others = ", ".join(COLUMNS[column] for column in np.flatnonzero(is_open))
-            raise ValueError(f"column {COLUMNS[action]} is full: choose {others}")
+            raise Refusal(f"column {COLUMNS[action]} is full: choose {others}")
         return action_to_cell(self.game, self.live.position.cells, action)
 
     def _command(self, word: str) -> Callable[[TerminalGame], None] | None:
@@ -253,9 +254,9 @@ class TerminalGame:
         word = {"?": "help", "exit": "quit"}.get(word, word)
         names = [name for name in COMMANDS if name.startswith(word)]
         if len(names) > 1:
-            raise ValueError(f"{word} may be {' or '.join(names)}: type more of it")
+            raise Refusal(f"{word} may be {' or '.join(names)}: type more of it")
         if not names and word.isalpha() and len(word) > 2:
-            raise ValueError(f"{word[:20]!a} is no move and no command: type help for the commands")
+            raise Refusal(f"{word[:20]!a} is no move and no command: type help for the commands")
         return COMMANDS[names[0]] if names else None
 
     def _reply(self) -> None:
@@ -266,7 +267,7 @@ class TerminalGame:
         try:
             ply = self.live.move(action)
         except ValueError:
-            raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
+            raise Refusal(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
         self._print_move(ply, f"{self.name} plays")
 
     def _announce_search(self, status: Status) -> None:
@@ -293,7 +294,7 @@ class TerminalGame:
         """Take back your last move and all later ones; the same skips will follow."""
         plies = self.live.take_back(self.own)
         if not plies:
-            raise ValueError("you have not moved yet, and nothing can be taken back")
+            raise Refusal("you have not moved yet, and nothing can be taken back")
         self.say(f"Taken back: {', '.join(coordinate(ply.action, self.game) for ply in plies)}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
         if not isinstance(self.player, StatelessPlayer):  # a stateful player replays its earlier moves

@@ -17,6 +17,7 @@ from learners.checkpoint import TrainingConfig
 from learners.config import TEACHER, LearnerConfig, load_learner
 from learners.training import POOL, check_counts
 from ttt_apps import cli
+from ttt_envs.core.checks import Refusal
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -132,7 +133,7 @@ def parse_options(words: Sequence[str], prog: str, *, flags: bool = True) -> tup
     """
     if words and not words[0].startswith("-"):
         load_learner(words[0])  # names the nearest one, or all
-        raise cli.UsageError(f"{words[0]!r} has no option before it: write --learner {words[0]}")
+        raise Refusal(f"{words[0]!r} has no option before it: write --learner {words[0]}")
     choice = choose(words, prog)
     check_settings(words, choice.learner)
     default = default_options(
@@ -185,7 +186,7 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
 
 
 def check_settings(words: Sequence[str], learner: str) -> None:
-    """Raise UsageError for an option that is a setting of other learners only."""
+    """Raise Refusal for an option that is a setting of other learners only."""
     options = {field.name for kind in (Options, load_learner(learner)) for field in dataclasses.fields(kind)}
     for word in words:
         name = word.partition("=")[0].removeprefix("--").replace("-", "_")
@@ -198,7 +199,7 @@ def check_settings(words: Sequence[str], learner: str) -> None:
             if setting in {field.name for field in dataclasses.fields(load_learner(other))}
         ]
         if owners:
-            raise cli.UsageError(f"{learner} has no {word}, which is of {', '.join(owners)}: leave it out")
+            raise Refusal(f"{learner} has no {word}, which is of {', '.join(owners)}: leave it out")
 
 
 def default_options(
@@ -221,7 +222,7 @@ def default_options(
     games, settings = config.games, dict[str, Any]()
     if source:
         if config.report is None:
-            raise cli.UsageError(f"{learner} has no report whose settings it could have: leave --settings out")
+            raise Refusal(f"{learner} has no report whose settings it could have: leave --settings out")
         settings |= config.report
     elif opponent == SELF:
         games = config.self_play_games

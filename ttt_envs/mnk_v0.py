@@ -30,7 +30,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs.agents.observations import ObservationBuilder
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.config import BoardConfig, environment, takes
@@ -229,7 +229,7 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     def _was_dead_step(self, action: Any) -> None:
         """Remove the selected agent: like the base class, for two agents that end together."""
         if action is not None:
-            raise ValueError("when an agent is dead, the only valid action is None")
+            raise Refusal("when an agent is dead, the only valid action is None")
         agent = self.agent_selection
         for table in (self.terminations, self.truncations, self.rewards, self._cumulative_rewards):
             del table[agent]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
@@ -39,7 +40,7 @@ def load_game(game: Game) -> pyspiel.Game:
         ValueError: the game has skips, hidden stones, or other rules than gravity.
     """
     if game.skip_chance:
-        raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
+        raise Refusal(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
     check_variants("load_game", game, ("gravity",), reasons="mnk and connect_four of OpenSpiel have no such rule")
     import pyspiel
 
@@ -60,7 +61,7 @@ def to_game(other: pyspiel.Game) -> Game:
     if name == TIC_TAC_TOE:
         return Game(3, 3, 3)
     if name not in ("mnk", CONNECT_FOUR):
-        raise ValueError(
+        raise Refusal(
             f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE}, mnk(m=...,n=...,k=...) or {CONNECT_FOUR}"
         )
     defaults: dict[str, Any] = other.get_type().parameter_specification
@@ -79,7 +80,7 @@ def to_boards(states: Iterable[pyspiel.State]) -> Boards:
     states = list(states)
     shapes = {to_game(state.get_game()) for state in states}
     if len(shapes) != 1:
-        raise ValueError(f"states of {len(shapes)} games are no batch: choose states of one game")
+        raise Refusal(f"states of {len(shapes)} games are no batch: choose states of one game")
     digits = str.maketrans({stone: str(cell) for cell, stone in enumerate(STONES)})
     texts = [str(state).replace("\n", "").translate(digits) for state in states]
     cells = np.array([list(text) for text in texts], np.int8)
@@ -124,7 +125,7 @@ def _history(game: Game, position: Position) -> list[int]:
         wrong = "its stones cannot have fallen by turns"
         history = _take_back(game, cells, allowed, set())
     if history is None:
-        raise ValueError(f"{to_text(position, game)!r} is no position of OpenSpiel's: {wrong}")
+        raise Refusal(f"{to_text(position, game)!r} is no position of OpenSpiel's: {wrong}")
     return history
 
 

@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice
 from ttt_envs.core.packages import avoid_triton_crash, install_command
 from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv, parse_reset_options
@@ -66,10 +66,10 @@ def make_vec_env(
         ValueError: the id is of another package, or a setting is invalid.
     """
     if not isinstance(env_id, str):
-        raise TypeError(f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', n_envs=4)")
+        raise TypeRefusal(f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', n_envs=4)")
     name = env_id.rpartition(":")[2]  # a module may stand before the id
     if name not in PRESETS:
-        raise ValueError(
+        raise Refusal(
             f"{env_id} is no environment of ttt_envs: choose one of {', '.join(PRESETS)}, or take "
             f"stable_baselines3.common.env_util.make_vec_env"
         )
@@ -108,7 +108,7 @@ class MNKVecEnv(VecEnv):
 
     def __init__(self, env: MNKVectorEnv, monitor_file: str | os.PathLike[str] | None = None) -> None:
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(
+            raise Refusal(
                 f"autoreset_mode={env.autoreset_mode.name} does not fit Stable-Baselines3, whose environments begin "
                 f"the next game in the same step: choose AutoresetMode.SAME_STEP"
             )
@@ -202,7 +202,7 @@ class MNKVecEnv(VecEnv):
         Raises:
             ValueError: always.
         """
-        raise ValueError(f"{attr_name} cannot be set, for the games share it: make another environment")
+        raise Refusal(f"{attr_name} cannot be set, for the games share it: make another environment")
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any

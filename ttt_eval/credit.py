@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, PositionValues
 from ttt_envs.game.game import Game
 from ttt_envs.text import TextGame, Turn
@@ -168,7 +169,7 @@ class TurnReward:
             self._credits.append((self.regret, optimal_credit(self.game)))
         if self.advantage:
             if self.opponent is None:
-                raise ValueError(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
+                raise Refusal(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
             self._credits.append((self.advantage, opponent_credit(self.game, self.opponent)))
 
     def __call__(self, turns: Sequence[Turn], seat: int) -> float:

@@ -21,7 +21,7 @@ from msgspec import Meta, convert
 from learners.checkpoint import RunConfig, new_config
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.exact.strength import measure
@@ -124,7 +124,7 @@ def record(
     config = new_config(game, labels, learner=learner, seed=seed, opponent=opponent, seat=own_seat)
     convert(config, RunConfig)
     if run.exists() and run.read_config() != config:
-        raise ValueError(f"{run} holds another training, or other labels: choose another folder, or remove it")
+        raise Refusal(f"{run} holds another training, or other labels: choose another folder, or remove it")
     rows, key = run.read_metrics(), os.path.abspath(path)
     if games == 0 or key not in _cpu_starts:
         before = [0.0] if games == 0 else [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
@@ -160,7 +160,7 @@ def list_runs(paths: Iterable[Path]) -> list[Path]:
     """Return run directories, once each; arguments and errors as in :func:`read_curves`."""
     runs = list(dict.fromkeys(run for path in paths for run in _expand_path(path)))
     if not runs:
-        raise ValueError("there is nothing to read: name run directories, or a sweep's folder")
+        raise Refusal("there is nothing to read: name run directories, or a sweep's folder")
     return runs
 
 
@@ -241,7 +241,7 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     names = [name.replace("-", "_") for name in by]
     labels = dict.fromkeys(name for curve in curves for name in curve.labels)
     if unknown := [name for name in names if name not in labels]:
-        raise ValueError(f"no run has the setting {unknown[0]!r}: {closest_names(unknown[0], labels)}")
+        raise Refusal(f"no run has the setting {unknown[0]!r}: {closest_names(unknown[0], labels)}")
     by_learner, groups = dict[Label, list[Curve]](), dict[tuple[tuple[str, Label], ...], list[Curve]]()
     for curve in curves:
         by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
@@ -288,7 +288,7 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
             measured.append(points)
     if not measured:
         remedy = "train.py --exact-every N makes them, of the score with --opponent"
-        raise ValueError(f"{group.curves[0].name} has no measurements of {y} by {x}: {remedy}")
+        raise Refusal(f"{group.curves[0].name} has no measurements of {y} by {x}: {remedy}")
     grid, different = _common_grid(group, [xs for xs, _ in measured])
     if different:
         span = f"from {grid[0]:g} to {grid[-1]:g} {COLUMNS[x]}"
@@ -314,7 +314,7 @@ def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[
         except ValueError as problem:
             problems.append(str(problem))
     if not summaries:
-        raise ValueError(problems[0])
+        raise Refusal(problems[0])
     notes = []
     for name in ("game", "opponent") if y == "score" else ("game",):  # groups that cannot be compared
         values = list(dict.fromkeys(str(curve.labels.get(name)) for curve in curves))
@@ -339,7 +339,7 @@ def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Ar
         return marks[0][log_spaced(marks[0], MAX_POINTS)], False
     low, high = max(series[0] for series in marks), min(series[-1] for series in marks)
     if low > high:
-        raise ValueError(
+        raise Refusal(
             f"{group.name}: runs have no range in common, because one begins at {low:g} and another ends at {high:g}: "
             f"choose another x axis, or name fewer runs"
         )

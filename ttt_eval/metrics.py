@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, convert
 
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import open_to_read, parse_json, write_bytes
 
 MAX_LINE_BYTES = 1 << 16
@@ -87,7 +87,7 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
             with name_place(f"line {len(rows) + 1} of {path} cannot be read"):
                 row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, _Number])
                 if row.get(by, -1) < (rows[-1][by] if rows else 0):
-                    raise ValueError(f"its {by} are missing, or fewer than before")
+                    raise Refusal(f"its {by} are missing, or fewer than before")
             rows.append(row)
     return rows
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, play_moves, to_text
@@ -100,7 +101,7 @@ class Puzzle:
         tempting, *replies = (tuple(map(int, cells)) for cells in [data["tempting"], *data["replies"]])
         position, wrong = from_text(data["position"], game), {name: float(p) for name, p in data["wrong"].items()}
         if not len(values) == len(replies) == game.cells:
-            raise ValueError(f"a puzzle of {game} has no value or no replies for some of its cells")
+            raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
         return cls(game, position, values, tuple(replies), tempting, str(data["why"]), float(data["loss"]), wrong)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ttt_envs.core.checks import name_place, truncate
+from ttt_envs.core.checks import Refusal, name_place, truncate
 from ttt_envs.core.files import (
     delete_temporary_files,
     locked,
@@ -155,7 +155,7 @@ def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: st
     if str(name).endswith(".json"):
         return Path(name)
     if str(name) not in names:
-        raise ValueError(f"there is no {what} {str(name)!r}: choose {', '.join(names)}, or a .json file")
+        raise Refusal(f"there is no {what} {str(name)!r}: choose {', '.join(names)}, or a .json file")
     return folder / f"{name}.json"
 
 
@@ -178,9 +178,9 @@ def read_hashed_json(
     data = read_json(path, max_bytes)
     with name_place(f"{path} holds no {what}, make it again or reinstall ttt_envs"):
         if not isinstance(data, dict) or data.get("kind") != kind or data.get("format") != 1:
-            raise ValueError("it does not say that it is that, of format 1")
+            raise Refusal("it does not say that it is that, of format 1")
         if data.get("sha256") != hash_data(data):
-            raise ValueError("its content does not match its checksum")
+            raise Refusal("its content does not match its checksum")
         return parse(data)
 
 
@@ -203,10 +203,10 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
         head, *lines = text.splitlines()
         stored = dict(**parse_json(head)["provenance"])
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} does not begin with its provenance: choose another folder, or remove it") from None
+        raise Refusal(f"{path} does not begin with its provenance: choose another folder, or remove it") from None
     for key in {**stored, **provenance}:
         if (old := stored.get(key)) != (new := provenance.get(key)):
-            raise ValueError(
+            raise Refusal(
                 f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: choose another folder, "
                 f"or go back to that"
             )

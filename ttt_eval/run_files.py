@@ -29,7 +29,7 @@ from learners.checkpoint import (
 )
 from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import delete_temporary_files, locked, read_json, write_json
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.phantom import AnyGame, game_from_dict
@@ -149,7 +149,7 @@ class RunDirectory:
         """
         if is_recorded(self.path, self.read_config()):
             draw = f"evaluate.py plot {shlex.quote(str(self))} draws it"
-            raise ValueError(f"{self} is a recorded curve, without settings of a training: {draw}")
+            raise Refusal(f"{self} is a recorded curve, without settings of a training: {draw}")
         return read_config(self.path, TrainingConfig)
 
     def read_game(self) -> AnyGame:
@@ -251,5 +251,5 @@ class RunDirectory:
         if not state.is_trained():
             games, done = state.config["games"], state.progress
             far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
-            raise ValueError(f"{self} is not finished, {far}: continue with {self.resume_command}")
+            raise Refusal(f"{self} is not finished, {far}: continue with {self.resume_command}")
         return state

@@ -13,7 +13,7 @@ from typing import Any
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.packages import avoid_triton_crash
 from ttt_envs.game.phantom import AnyGame, refuse_hidden
@@ -90,7 +90,7 @@ class ExactEvalCallback(EventCallback):
     ) -> None:
         super().__init__(callback_after_eval, verbose=verbose)
         if eval_freq < 0:
-            raise ValueError(f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation")
+            raise Refusal(f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation")
         check_choice("seat", seat, (0, 1, None))
         self.game = game
         self.opponent = opponent
@@ -160,5 +160,5 @@ def _read(path: Path) -> list[dict[str, Any]]:
     """
     lines = read_rows(path, "timesteps")
     if (path.exists() and not lines) or not all("exploitability" in line for line in lines):
-        raise ValueError(f"{path} holds no evaluations of this callback: choose another log_path")
+        raise Refusal(f"{path} holds no evaluations of this callback: choose another log_path")
     return lines

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, convert, field, toml
 
-from ttt_envs.core.checks import closest_names, name_place
+from ttt_envs.core.checks import Refusal, closest_names, name_place
 from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -71,23 +71,21 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
         with name_place(f"{path} is no sweep (see train.py --sweep FILE --help)"):
             data: dict[str, Any] = toml.decode(read_bounded(path, MAX_FILE_BYTES))
             for name in data.keys() - set(_Parts.__struct_fields__):
-                raise ValueError(f"{name!r} is no part of one: {closest_names(name, _Parts.__struct_fields__)}")
+                raise Refusal(f"{name!r} is no part of one: {closest_names(name, _Parts.__struct_fields__)}")
             parts = convert(data, _Parts)
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}: train.py --sweep FILE --help describes one") from None
+        raise Refusal(f"there is no file {path}: train.py --sweep FILE --help describes one") from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
     count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
     if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):
-        raise ValueError(
-            f"{path} describes {count:,} runs: give options of grid values, seeds once, {MAX_RUNS:,} at most"
-        )
+        raise Refusal(f"{path} describes {count:,} runs: give options of grid values, seeds once, {MAX_RUNS:,} at most")
     rows: list[Row] = []
     for run in parts.runs:
         for chosen in itertools.product(*parts.grid.values()):
             options = {**parts.fixed, **dict(zip(parts.grid, chosen, strict=True)), **run}
             row = {name.replace("_", "-"): value for name, value in options.items()}
             if AGENT in row and "learner" in row:
-                raise ValueError(f"{path} has a run with an agent and a learner: write one of them")
+                raise Refusal(f"{path} has a run with an agent and a learner: write one of them")
             if AGENT in row:
                 row = {name: row[name] for name in AGENT_OPTIONS if name in row}
             if AGENT not in row or row not in rows:  # the options of learners do not distinguish agents
@@ -95,11 +93,11 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
     values = [value for row in rows for value in row.values()]
     for word in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
         if isinstance(word, str) and word.startswith("-"):  # a pattern in a union crashes Python at exit (msgspec 0.22)
-            raise ValueError(f"{path} has {word!r}, which would be an option: write a value that begins otherwise")
+            raise Refusal(f"{path} has {word!r}, which would be an option: write a value that begins otherwise")
     for name in {name for row in rows for name in row} & set(refused):
-        raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
+        raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(row in rows[:index] for index, row in enumerate(rows)):
-        raise ValueError(f"{path} describes the same run twice: leave one out, or give them other options")
+        raise Refusal(f"{path} describes the same run twice: leave one out, or give them other options")
     return rows, seeds
 
 

@@ -16,7 +16,7 @@ from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_ran
 from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
 from baselines.tables import Evaluation, Table, Terminal, check_source, is_policy, source_values, table_shape
 from ttt_envs.core.array_cache import load_or_compute
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -164,7 +164,7 @@ def _project(method: Method, grouping: Grouping, max_vectors: int, values: Float
     of_moves, halves = table_shape(grouping.game, values)
     if of_moves != grouping.of_moves:
         what = "a value for every move" if of_moves else "one value for every board"
-        raise ValueError(f"the table has {what}, and the grouping {grouping} is for the other kind")
+        raise Refusal(f"the table has {what}, and the grouping {grouping} is for the other kind")
     grouping, axes, shapes = _shapes(method, grouping, max_vectors)
     out = np.empty((halves, sum(map(math.prod, shapes))))
     for half, entries in zip(out, values.reshape(halves, -1), strict=True):
@@ -253,7 +253,7 @@ def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Gro
     of_moves, halves = table_shape(game, values)
     size = game.cells
     if of_moves or not 1 <= first < size or 3**size > singular_vectors.EXACT:
-        raise ValueError(
+        raise Refusal(
             f"all splits into {first} and {size - first} cells cannot be tried on {'moves of ' * of_moves}{game}: "
             f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first group"
         )

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
 
@@ -40,7 +40,7 @@ class Grouping:
 
     def __post_init__(self) -> None:
         if sorted(itertools.chain(*self.groups)) != list(range(self.game.cells + self.of_moves)):
-            raise ValueError(
+            raise Refusal(
                 f"the grouping {self} does not name each cell once: {describe_groupings(self.game, self.of_moves)}"
             )
 
@@ -69,7 +69,7 @@ class Grouping:
             return cls(game, (axes[: int(split)], axes[int(split) :]), of_moves)
         letters, parts = LETTERS[:size] + MOVE * of_moves, split.split("/")
         if len(parts) < 2 or not all(parts) or set(split) - {*letters, "/"}:
-            raise ValueError(f"split={split!r} is no grouping: {describe_groupings(game, of_moves)}")
+            raise Refusal(f"split={split!r} is no grouping: {describe_groupings(game, of_moves)}")
         return cls(game, tuple(tuple(map(letters.index, part)) for part in parts), of_moves)
 
     @property
@@ -138,11 +138,11 @@ def make_grouping(game: Game, method: Method, split: str | None = None, *, of_mo
         halves = str(game.cells if of_moves else max(1, game.cells // 2))
         split = halves if method == "svd" else "rows" if game.rows > 1 else "cells"
     if game.cells + of_moves < 2:
-        raise ValueError(f"{method} needs two groups of cells, and a board of 1 x 1 has one cell")
+        raise Refusal(f"{method} needs two groups of cells, and a board of 1 x 1 has one cell")
     grouping = Grouping.parse(game, split, of_moves=of_moves)
     if len(grouping.groups) < 2 or (method == "svd" and len(grouping.groups) > 2):
         rule = "exactly two groups" if method == "svd" else "two groups or more"
-        raise ValueError(
+        raise Refusal(
             f"{method} needs {rule}, and split={split} makes {len(grouping.groups)}: "
             f"{describe_groupings(game, of_moves)}"
         )

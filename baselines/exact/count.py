@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
@@ -69,7 +70,7 @@ def count_positions(game: Game) -> Counts:
         ValueError: the board is larger.
     """
     if game.cells > MAX_COUNTED_CELLS:
-        raise ValueError(f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} cells")
+        raise Refusal(f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} cells")
     numbering, skips = Numbering(game), game.skip_chance > 0
     # player_0 moves first and is never skipped, as if player_1 had made the empty board
     states = np.array([BY_SECOND], np.int8) if skips else np.ones(1, np.int64)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Values
@@ -52,7 +53,7 @@ class Folder:
         self._manifest = _load_manifest(self.path) or {**header, "stones": self.stones, "layers": {}}
         is_other = any(self._manifest.get(name) != value for name, value in header.items())
         if is_other or not 0 <= self._manifest["stones"] <= self.game.cells:
-            raise ValueError(
+            raise Refusal(
                 f"{self.path} holds a table of another game than {self.game}, or in another format: choose another "
                 f"folder, or remove this one"
             )
@@ -68,7 +69,7 @@ class Folder:
         """
         manifest = _load_manifest(path)
         if manifest is None:
-            raise ValueError(f"{path} has no database or table of layers: make one by evaluate.py database build")
+            raise Refusal(f"{path} has no database or table of layers: make one by evaluate.py database build")
         return cls(path, Game.from_dict(manifest["game"]), manifest["stones"])
 
     @property
@@ -149,8 +150,8 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as problem:
-        raise ValueError(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
+        raise Refusal(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
     types = {"format": int, "game": dict, "stones": int, "layers": dict}
     if not isinstance(data, dict) or any(type(data.get(name)) is not kind for name, kind in types.items()):
-        raise ValueError(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
+        raise Refusal(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
     return data

@@ -15,7 +15,7 @@ import psutil
 
 from baselines.exact.folder import Folder, dtype_of
 from baselines.exact.solution import LayeredSolution
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.work import DEFAULT_WORK, Work, count_threads
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Numbering, Values
@@ -68,7 +68,7 @@ def check_size(game: Game, stones: int = 0) -> None:
     """Raise ValueError for a board too large for layers from ``stones`` stones on, or another number of stones."""
     check_range("stones", stones, 0, game.cells, f"are not on a board of {game.cells} cells")
     if not is_layered(game, stones):
-        raise ValueError(
+        raise Refusal(
             f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up to "
             f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of {MAX_CELLS_LAST_LAYERS} cells."
             f" Without skips, evaluate.py solve may find the winner on a larger board"
@@ -205,10 +205,10 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     """
     store = Folder.open(folder)
     if game is not None and store.game != game:
-        raise ValueError(f"{folder} holds the layers of {store.game}, not of {game}: choose another folder")
+        raise Refusal(f"{folder} holds the layers of {store.game}, not of {game}: choose another folder")
     check_size(store.game, store.stones)
     if missing := store.missing():
-        raise ValueError(
+        raise Refusal(
             f"{folder} has no finished table of {store.game}: its layers of {', '.join(map(str, missing))} stones are "
             f"missing. Build it there again: finished layers are reused"
         )
@@ -218,7 +218,7 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     def read(stones: int) -> Values:
         values = store.read(stones, numbering.size(stones))
         if values is None:
-            raise ValueError(f"{store.file(stones)} is damaged: build again, which rebuilds only this file")
+            raise Refusal(f"{store.file(stones)} is damaged: build again, which rebuilds only this file")
         return values
 
     return LayeredSolution(numbering, store.stones, store.dtype, read)

@@ -13,6 +13,7 @@ from baselines.connect_four import Solver
 from baselines.connect_four import to_bits as to_column_bits
 from baselines.exact.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, inlined, int8, int64, kernel
 from ttt_envs.game.bits import count_bits, to_bits
 from ttt_envs.game.boards import Boards, to_text
@@ -128,7 +129,7 @@ class LayeredSolution(Solution):
     def _to_plies(self, boards: Boards, values: Float64Array) -> Int64Array:
         """Return the plies to the end by byte values [B, K], -1 for NaN; a draw fills the empty cells."""
         if self.game.skip_chance > 0:
-            raise ValueError(f"distance is a number of plies only without skips: solve {self.game} with skip_chance=0")
+            raise Refusal(f"distance is a number of plies only without skips: solve {self.game} with skip_chance=0")
         plies = np.where(values == 0, (boards.cells == 0).sum(axis=1, keepdims=True), WON + 1 - np.abs(values))
         return np.where(np.isnan(values), -1, plies).astype(np.int64)
 
@@ -145,7 +146,7 @@ class LayeredSolution(Solution):
             layer = number, sets, words, tuple(tables), self.layer(number)
             row = _look_up(cells, boards.mover, stones, self._rules, layer, out)
             if row >= 0:
-                raise ValueError(
+                raise Refusal(
                     f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at {self.stones} stones: "
                     f"choose a position of a game by these rules, build the layers from fewer stones, or solve the "
                     f"game with a skip chance, such as 0.25"

@@ -18,7 +18,7 @@ from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -134,7 +134,7 @@ class Optimal(Named):
             return solve(self.game)
         solution = open_layers(self.game, Path(self.database))
         if solution.stones > 0:
-            raise ValueError(
+            raise Refusal(
                 f"database={self.database} begins at {solution.stones} stones: build it from 0, or search with endgame="
             )
         return solution

@@ -14,7 +14,7 @@ from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, check_settings, turn_key, write_moves
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares, need_rng
 from ttt_envs.agents.specs import Named, make_values
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.game.boards import Boards
@@ -75,7 +75,7 @@ class Expectiminimax(Named):
         check_range("table", self.table, 0, MAX_TABLE_MIB, "is no size of a table", " MiB, 0 for none")
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
         if self.leaf is not None and (self.width is not None or self.endgame is not None):
-            raise ValueError(f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame")
+            raise Refusal(f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame")
         self._database  # noqa: B018  # raises errors early
         for name in ("symmetric", "colour_blind"):  # a search is, with a leaf policy that is, unless it draws moves
             object.__setattr__(self, name, self.pure and (self._leaf is None or getattr(self._leaf, name)))
@@ -120,7 +120,7 @@ class Expectiminimax(Named):
             ValueError: the position is over, or ``rng`` is missing where it is needed.
         """
         if winner(self.game, position.cells) is not None:
-            raise ValueError("the game is over in this position: analyse only positions of unfinished games")
+            raise Refusal("the game is over in this position: analyse only positions of unfinished games")
         boards, sign = Boards.from_positions([position]), 1 - 2 * int(position.mover)
         random_keys = self._random_keys(boards, rng)
         (values,), (nodes,) = self._search(boards, random_keys, self.depth, every_move=True)

@@ -37,7 +37,7 @@ from baselines.records import Records, records
 from baselines.search.canonical import INVERSE, MAX_WORDS, PERMUTATION, Planes, mark, write_key
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.core.checks import check_choice, check_range
+from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards
@@ -470,7 +470,7 @@ class Search:
         check_settings(1, width, heuristic, pruning)
         check_range("memory", memory, 0, problem="is no size of a table", hint=" bytes, 0 for no table")
         if width is not None and random_keys is None:
-            raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
+            raise Refusal(f"width={width} draws moves at random: give a 64-bit key for each position")
         kind = typing.get_args(Pruning).index(pruning)
         count, planes = len(boards.mover), Planes.empty(game)
         self.depth, self._stops, self._memory = 0, 0, 0 if kind == NO_PRUNING else memory

@@ -35,7 +35,7 @@ import numpy as np
 from baselines.gomocup.program import Program
 from baselines.timed.clock import ClockedPlayer, ClockedPolicy
 from ttt_envs.agents.policy import Forfeit
-from ttt_envs.core.checks import check_range, truncate
+from ttt_envs.core.checks import Refusal, check_range, truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -55,7 +55,7 @@ NO_LIMIT = 2**31 - 1
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
     if game.win_length != WIN_LENGTH or game.skip_chance or min(game.rows, game.columns) < MIN_EDGE:
-        raise ValueError(
+        raise Refusal(
             f"engines of the Gomocup protocol do not play {game}: choose {WIN_LENGTH} in a row without skips on a "
             f"board with edges of {MIN_EDGE} to {MAX_EDGE}"
         )
@@ -136,11 +136,11 @@ class Gomocup(ClockedPolicy):
         """The program and its arguments."""
         program = None if "\0" in self.path else shutil.which(self.path)
         if program is None:
-            raise ValueError(f"there is no program {self.path}: give the path of an engine that may be run")
+            raise Refusal(f"there is no program {self.path}: give the path of an engine that may be run")
         try:
             return [program, *shlex.split(self.arguments)]
         except ValueError as problem:
-            raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
+            raise Refusal(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
 
     @cached_property
     def _player(self) -> GomocupPlayer:
@@ -248,7 +248,7 @@ class GomocupPlayer(ClockedPlayer):
             if not self._has_ok(answer := self._ask([start], self.policy.start)):
                 raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
         except Forfeit as problem:
-            raise ValueError(str(problem)) from None
+            raise Refusal(str(problem)) from None
 
     def _has_ok(self, answer: str) -> bool:
         """Return whether an answer is ``OK``, which a comment may follow: the board is empty."""

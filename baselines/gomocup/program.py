@@ -17,6 +17,8 @@ from typing import IO
 
 import psutil
 
+from ttt_envs.core.checks import Refusal
+
 MAX_LINE_LENGTH = 8000
 """Maximum length of a line in bytes; the rest is cut, as by piskvork's buffer of that size."""
 MAX_UNREAD_LINES = 10_000
@@ -60,7 +62,7 @@ class Program:
             child = psutil.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)
         except OSError as problem:
             self._errors.close()
-            raise ValueError(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
+            raise Refusal(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
         self._stdin = child.stdin.fileno()
         with contextlib.suppress(OSError, AttributeError):  # not on every system
             os.set_blocking(self._stdin, False)

@@ -12,7 +12,7 @@ from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.select import SelectionParams, scan_children
 from baselines.mcts.tree import Tree, is_solved
 from ttt_envs.agents.policy import Evaluator, best_shares, normalise
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import TypeRefusal, check_range
 from ttt_envs.core.jit import Float64Array, int64, kernel
 from ttt_envs.core.work import Threads
 from ttt_envs.game.boards import Boards
@@ -81,7 +81,7 @@ def gumbel_search(
         ValueError: a number is out of range.
     """
     if not isinstance(evaluator, Evaluator):
-        raise TypeError(
+        raise TypeRefusal(
             f"{evaluator!r} gives no priors: choose an Evaluator, whose evaluate(boards) returns logits too"
         )
     check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)

@@ -13,7 +13,7 @@ from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats
 from baselines.records import Records, records
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import find, grow, num_visits, store, worth_of
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.game import Game, Position
@@ -302,12 +302,12 @@ def check_provable(game: Game) -> None:
         instead="evaluate.py solve",
     )
     if game.skip_chance > 0:
-        raise ValueError(
+        raise Refusal(
             f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either player may win: "
             f"choose skip_chance=0, or get the exact values with evaluate.py solve"
         )
     if game.cells > MAX_PROOF_CELLS:
-        raise ValueError(
+        raise Refusal(
             f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at most {MAX_PROOF_CELLS}"
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player, need_rng
 from ttt_envs.agents.specs import Named
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -41,7 +42,7 @@ class Clock(NamedTuple):
         match = re.fullmatch(rf"{number}(?:\+{number})?", text.strip())
         clock = cls(0) if match is None else cls(float(match[1]), float(match[2] or 0))
         if not 0 < clock.seconds <= MAX_SECONDS or clock.increment > MAX_SECONDS:
-            raise ValueError(
+            raise Refusal(
                 f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as 10+0.1, up to "
                 f"{MAX_SECONDS:,.0f} seconds"
             )

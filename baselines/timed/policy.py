@@ -19,7 +19,7 @@ from baselines.timed.clock import MAX_SECONDS, ClockedPlayer, ClockedPolicy, Now
 from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, Pondering, TimedSearch
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, sample
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Int64Array, compile_at_once
 from ttt_envs.core.random import draw_keys, splitmix64
 from ttt_envs.game.boards import Boards
@@ -82,7 +82,7 @@ class Timed(ClockedPolicy):
         policy = make_policy(self.search, self.game)
         if isinstance(policy, Expectiminimax | MCTS):
             return policy
-        raise ValueError(f"search={self.search} has no search that could be stopped: choose expectiminimax or mcts")
+        raise Refusal(f"search={self.search} has no search that could be stopped: choose expectiminimax or mcts")
 
     def plan(self, stones: int, left_s: float, increment: float = 0.0, lag_s: float = 0.0) -> tuple[float, float]:
         """Return the seconds planned for a move, and those after which its search is interrupted.

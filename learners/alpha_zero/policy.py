@@ -15,6 +15,7 @@ from learners.alpha_zero.net import AlphaZero, gumbel_options
 from learners.checkpoint import RunPolicy
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator
 from ttt_envs.agents.specs import Named
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import Threads, count_threads
 from ttt_envs.game.boards import Boards
@@ -66,7 +67,7 @@ class AlphaZeroSearch(Named):
         if isinstance(policy.learner, AlphaZero) and self.symmetrize:
             return policy.learner.mean
         if policy.evaluate is None:
-            raise ValueError(f"{policy} has no policy to guide a search: choose a run of train.py --learner alpha-zero")
+            raise Refusal(f"{policy} has no policy to guide a search: choose a run of train.py --learner alpha-zero")
         return cast("Evaluator", policy)
 
     def search(self, boards: Boards) -> GumbelResult:

@@ -17,6 +17,7 @@ from ttt_apps import cli, evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import interrupt_on_signals, stop_requests
 from ttt_envs import Game
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.version import __version__
 from ttt_eval.reports.formats import game_options
@@ -45,7 +46,7 @@ def test_a_game_by_name_or_by_default(words, game):
 @pytest.mark.parametrize("text", ["many", "", "2.5", "1,00", "1e", "9" * 100, "1e999999999", "nan", "0", "3"])
 def test_even_numbers(text):
     assert cli.parse_count("1.5e3", 2, 2) == cli.parse_count("1,500", 2, 2) == 1_500
-    with pytest.raises(cli.UsageError):
+    with pytest.raises(Refusal):
         cli.parse_count(text, 2, 2)
 
 

@@ -11,6 +11,7 @@ import pytest
 from commands import error_of
 
 from ttt_apps import cli, evaluate, play, train
+from ttt_envs.core.checks import Refusal
 
 SWEEPS = {"option": "fixed = {epsilom = 0.1}", "out": "fixed = {out = 'x'}", "no": "fixed = {epsilom = false}"}
 """Files of sweeps, by what is wrong in them."""
@@ -95,8 +96,8 @@ def test_a_file_that_is_not_text_is_quoted_shortly_before_the_remedy(command, op
         (OSError(errno.EIO, "Input/output error", "a.json"), "a.json cannot be used (Input/output error)"),
         (OSError(errno.ENOSPC, "No space left", "a.json"), "a.json cannot be used (No space left): make room"),
         (OSError(errno.ENOSPC, "No space left"), "the output cannot be written (No space left): make room"),
-        (cli.UsageError("x" * 9000), "x" * 3997 + "...\n"),
-        (cli.UsageError("a\nb\x1b[2J\udcff.json is no run"), "a\\nb\\x1b[2J\\udcff.json is no run\n"),
+        (Refusal("x" * 9000), "x" * 3997 + "...\n"),
+        (Refusal("a\nb\x1b[2J\udcff.json is no run"), "a\\nb\\x1b[2J\\udcff.json is no run\n"),
     ],
 )
 def test_problems_name_the_file_on_one_line(problem, message, capsys):
@@ -109,9 +110,21 @@ def test_problems_name_the_file_on_one_line(problem, message, capsys):
     assert capsys.readouterr().err.startswith(f"error: {message}")
 
 
+def fail_an_invariant():
+    exec("raise ValueError('an invariant')", {"__name__": "ttt_eval.exact"})
+
+
 @pytest.mark.parametrize(
-    "bug", [lambda: np.ones(3) + np.ones(4), lambda: {}["key"], lambda: int("three")], ids=["shapes", "key", "number"]
+    "bug",
+    [lambda: np.ones(3) + np.ones(4), lambda: {}["key"], lambda: int("three"), fail_an_invariant],
+    ids=["shapes", "key", "number", "invariant"],
 )
 def test_a_bug_keeps_its_traceback(bug):
     with pytest.raises((ValueError, KeyError)):
         cli.run_command(bug)
+
+
+def test_a_refusal_shows_its_traceback_if_asked(monkeypatch):
+    monkeypatch.setenv(cli.TRACEBACK, "1")
+    with pytest.raises(Refusal, match="not a board"):
+        cli.run_command(lambda: cli.parse_size("30x30"))

@@ -28,6 +28,7 @@ from ttt_apps.train_options import Options, default_folder, parse_options
 from ttt_envs import Boards, Game, Named
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import load_object
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import coordinate, to_text
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval import exact
@@ -420,7 +421,7 @@ def test_values_are_formatted_for_people(value, text):
 
 def test_the_largest_count_is_accepted_and_a_larger_one_refused():
     assert cli.parse_count(str(cli.MAX_NUMBER)) == cli.MAX_NUMBER
-    with pytest.raises(cli.UsageError, match="is no whole number"):
+    with pytest.raises(Refusal, match="is no whole number"):
         cli.parse_count(str(cli.MAX_NUMBER + 1))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import tyro
 
-from ttt_apps.cli import GLOBAL, UsageError, command_words, installed_names, parse, run_command
+from ttt_apps.cli import GLOBAL, command_words, installed_names, parse, run_command
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import Refusal, closest_names
 
 __all__ = ["COMMANDS", "main"]
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(words: Sequence[str], commands: Commands, prog: str, about: str) -> None:
     """Run the command that the first word names; in a group of commands, the second word names it."""
     if words and not words[0].startswith("-") and words[0] not in commands:
-        raise UsageError(f"there is no command {words[0]!r} (see {prog} --help): {closest_names(words[0], commands)}")
+        raise Refusal(f"there is no command {words[0]!r} (see {prog} --help): {closest_names(words[0], commands)}")
     if not words or words[0] not in commands:  # help: the parser needs no command's own options
         stubs: dict[str, Any] = {
             name: dataclasses.make_dataclass("Stub", [], namespace={"__doc__": what})

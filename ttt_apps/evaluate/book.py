@@ -14,6 +14,7 @@ from baselines.opening_book import Book, read_book
 from ttt_apps import cli
 from ttt_apps.board import parse_position
 from ttt_apps.versions import make_provenance
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, coordinate, to_text
 from ttt_eval.matches.books import book_from_games, book_from_search
 from ttt_eval.policy_identity import policy_identity
@@ -50,7 +51,7 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
             Stopped: an interrupt of a search; completed work is stored.
         """
         if bool(self.logs) == (self.search is not None):
-            raise cli.UsageError("a book is made of logs of games, or by a --search: name either")
+            raise Refusal("a book is made of logs of games, or by a --search: name either")
         self.check_new_file(self.out)
         if self.search is None:
             cli.check_no_effect(self, "with logs, whose game it is", *cli.GAME_FIELDS, "trust", "jobs", "cluster")
@@ -59,7 +60,7 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
                     self.logs, plies=self.plies, minimum=self.minimum, player=self.player, tell=cli.warn
                 )
             if not len(book.cells):
-                raise cli.UsageError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum")
+                raise Refusal(f"no move was made in {self.minimum:,} games: choose a smaller --minimum")
             book.write(self.out)
         else:
             cli.check_no_effect(self, "with --search", "minimum", "player")

@@ -15,6 +15,7 @@ from baselines.exact.folder import Folder
 from baselines.exact.verify import check_entries, describe_entry
 from ttt_apps import cli
 from ttt_apps.board import parse_position, values_json, values_text
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.parallel import map_blocks
 from ttt_envs.game.boards import Boards
 
@@ -82,9 +83,7 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
         for stones in range(game.cells, store.stones - 1, -1):
             entries = range(numbering.size(stones))
             if store.read(stones, len(entries)) is None:
-                raise cli.UsageError(
-                    f"{store.file(stones)} is missing or damaged: build again, which makes this file alone"
-                )
+                raise Refusal(f"{store.file(stones)} is missing or damaged: build again, which makes this file alone")
             starts = entries[::BLOCK_SIZE]
             blocks += [(self.folder.absolute(), stones, entries[start : start + BLOCK_SIZE]) for start in starts]
         checked, largest, total = 0, 0.0, sum(len(entries) for _, _, entries in blocks)
@@ -93,7 +92,7 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
                 _, stones, entries = blocks[number]
                 if wrong >= 0:
                     position = describe_entry(game, stones, wrong)
-                    raise cli.UsageError(
+                    raise Refusal(
                         f"{store.file(stones)} is wrong in entry {wrong:,}, of the position {position!r}: it "
                         f"contradicts the next layer. Remove the file and build again"
                     )

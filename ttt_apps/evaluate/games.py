@@ -13,6 +13,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.replay import find_game
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_eval.matches.account import describe_account, make_account
@@ -66,9 +67,9 @@ class Games(cli.JsonOptions, cli.OutputOptions):
         played = find_game(self.file, number, "--explain", cli.warn)
         correction = make_correction(self.luck_correction or EXACT, played.game)
         if correction is None:
-            raise cli.UsageError("--luck-correction off leaves no values to explain a game with: leave it out")
+            raise Refusal("--luck-correction off leaves no values to explain a game with: leave it out")
         if played.result is None:
-            raise cli.UsageError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
+            raise Refusal(f"--explain {number} is an unfinished game, without a result: choose a finished one")
         account = make_account(played, correction)
         rows = [
             {

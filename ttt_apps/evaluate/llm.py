@@ -19,7 +19,7 @@ from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import parse_json, read_bounded, write_json
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
@@ -97,7 +97,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
             fields = convert(parse_json(self.fields), dict[str, Any])
         if not 0 <= self.temperature < math.inf:
-            raise cli.UsageError(f"--temperature {self.temperature} is none: choose 0 or more")
+            raise Refusal(f"--temperature {self.temperature} is none: choose 0 or more")
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}

@@ -17,6 +17,7 @@ from ttt_apps import cli
 from ttt_apps.train_options import changed_values, folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_json
 from ttt_envs.game.game import Game
 from ttt_eval.exact.strength import differences_within
@@ -92,7 +93,7 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             Stopped: an interrupt of a test or tournament; completed work is stored.
         """
         if len(self.players) < 2:
-            raise cli.UsageError(f"match {self.players[0]} has one player: name two or more")
+            raise Refusal(f"match {self.players[0]} has one player: name two or more")
         if len(self.players) > 2:
             cli.check_no_effect(self, "with three players or more", "sprt", "alpha", "beta", "clock", "log")
             self._play_tournament()

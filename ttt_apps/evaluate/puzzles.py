@@ -12,6 +12,7 @@ import tyro
 from rich.table import Table
 
 from ttt_apps import cli
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import coordinate, to_text
 from ttt_eval.matches.games import read_games
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles, write_puzzles
@@ -47,7 +48,7 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
             ValueError: contradicting options, an unknown policy, a damaged log.
         """
         if self.policy and self.log is not None:
-            raise cli.UsageError("puzzles come from one source: give a POLICY, or --log FILE")
+            raise Refusal("puzzles come from one source: give a POLICY, or --log FILE")
         if not self.policy:
             cli.check_no_effect(self, "without a POLICY", "opponent", "trust", *cli.GAME_FIELDS)
         if self.log is None:

@@ -12,7 +12,7 @@ import tyro
 from ttt_apps import cli
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.checks import find_named
+from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
 
@@ -68,7 +68,7 @@ def load_studies() -> dict[str, str]:
         ValueError: the package is installed without a checkout.
     """
     if not (CHECKOUT / "studies" / "frame.py").is_file():
-        raise cli.UsageError(
+        raise Refusal(
             "the studies are not installed: run `python evaluate.py reproduce` in a checkout of the project, or in its "
             "unpacked source distribution"
         )

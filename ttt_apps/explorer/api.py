@@ -23,6 +23,7 @@ from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import MoveRequest, PuzzlesRequest, ReviewRequest, ValuesRequest
 from ttt_apps.explorer.solutions import Solutions, first_stones
 from ttt_envs.agents.policy import act
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import Game
 from ttt_envs.version import __version__
@@ -99,7 +100,7 @@ class ExplorerApi:
         """Return the cell that a policy plays; its random numbers are those of the seed and the number of moves."""
         played = to_played_game(request)
         if played.result is not None:
-            raise ValueError("the game is over: begin another, or go back")
+            raise Refusal("the game is over: begin another, or go back")
         policy, lock = self._panels.policy(request.policy, played.game)
         rng = LiveGame(played.game, np.uint64(request.seed), 0).generator(len(played.moves))
         with lock:
@@ -128,7 +129,7 @@ class ExplorerApi:
     def puzzles(self, request: PuzzlesRequest) -> dict[str, Any]:
         """Return the puzzles of a game, of a run, or the built-in ones."""
         if request.line is not None and request.run is not None:
-            raise ValueError("puzzles are of a line or of a run: leave out 'line' or 'run'")
+            raise Refusal("puzzles are of a line or of a run: leave out 'line' or 'run'")
         if request.line is not None:
             played = to_played_game(request.line)
             policies.check_table(played.game, "practice with the mistakes of a game")
@@ -142,10 +143,10 @@ class ExplorerApi:
     def _run_puzzles(self, name: str) -> list[Puzzle]:
         game = self.root.run(name).read_game()
         if not isinstance(game, Game):
-            raise ValueError(f"the run {name} learned {game}, which is not played here: choose another run")
+            raise Refusal(f"the run {name} learned {game}, which is not played here: choose another run")
         policies.check_table(game, "practice with the mistakes of a run")
         policy, lock = self._panels.policy(policy_name(name), game)
         with lock:
             if not policy.pure or not affordable(game, policy):
-                raise ValueError(f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it")
+                raise Refusal(f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it")
             return [dataclasses.replace(puzzle, why=name) for puzzle in from_policy(game, policy)]

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.panels import REFUSALS, to_sentence
 from ttt_apps.explorer.schemas import ValuesRequest
+from ttt_envs.core.checks import Refusal
 
 MAX_BYTES = 16 << 10
 """Maximum size of a request's body in bytes."""
@@ -70,7 +71,7 @@ def make_app(api: ExplorerApi, port: int) -> Guard:
             first = problem.errors()[0]
             where = ".".join(map(str, first["loc"][1:])) or "the request"
             reason = first.get("ctx", {}).get("error", first["msg"][0].lower() + first["msg"][1:])
-            problem = ValueError(f"{where[:60]!a} cannot be taken: {reason}")
+            problem = Refusal(f"{where[:60]!a} cannot be taken: {reason}")
         if isinstance(problem, HTTPException):  # no such page or method, or a body that is no JSON
             return _error(problem.status_code, problem.detail)
         return _error(400 if isinstance(problem, REFUSALS) else 500, to_sentence(problem))

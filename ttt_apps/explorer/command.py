@@ -29,6 +29,7 @@ from ttt_apps.cli import (
     parse,
     print_output,
 )
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.packages import install_command
 
 PACKAGES = ("fastapi", "uvicorn")
@@ -67,18 +68,18 @@ class Web(GameOptions):
         )
 
         if any(importlib.util.find_spec(name) is None for name in PACKAGES):
-            raise ValueError(f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}")
+            raise Refusal(f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}")
         if self.open:
             check_no_effect(self, "with --open, whose game it is", *GAME_FIELDS)
         game = self.game_for()
         if not is_within_limits(game):
-            raise ValueError(
+            raise Refusal(
                 f"{game} is not in the explorer: choose edges of up to {MAX_EXPLORER_EDGE} and a skip chance of up to "
                 f"{MAX_EXPLORER_SKIP}"
             )
         link = self.open or explorer_link(game)
         if not 0 <= self.port < 1 << 16:
-            raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
+            raise Refusal(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         from ttt_apps.explorer.api import ExplorerApi
         from ttt_apps.explorer.app import make_app

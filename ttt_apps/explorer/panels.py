@@ -24,6 +24,7 @@ from ttt_apps.explorer.schemas import PanelRequest
 from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first_stones, why_no_values
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -31,7 +32,7 @@ from ttt_eval.exact.strength import choice_in
 from ttt_eval.result_store import json_numbers
 from ttt_eval.run_files import RunDirectory, run_folder
 
-REFUSALS = ValueError, TypeError, OSError, MemoryError
+REFUSALS = Refusal, OSError, MemoryError
 """Errors of what is asked for; all others are those of the server."""
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
@@ -125,7 +126,7 @@ class Panels:
         solution = self._solutions.get(game)
         first, stones = first_stones(solution), int(np.count_nonzero(boards.cells))
         if stones + 1 < first:
-            raise ValueError(f"the database has the positions from {first - 1} stones on, and this has {stones}")
+            raise Refusal(f"the database has the positions from {first - 1} stones on, and this has {stones}")
         values = solution.action_values(boards)[0]
         best = f"{np.nanmax(values) + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")  # as wide as the plus
         return panel_json(values, [f"The value of best play is {best} for the mover."], tie=solution.tie)
@@ -133,7 +134,7 @@ class Panels:
     def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
         condition = why_not_proved(game)
         if condition is not None:
-            raise ValueError(f"there are no proofs for {game}: choose {condition}")
+            raise Refusal(f"there are no proofs for {game}: choose {condition}")
         nodes, position = request.nodes, boards.position(0)
         if game.gravity:
             nodes *= CONNECT_FOUR_NODES
@@ -199,7 +200,7 @@ class Panels:
             nodes = int(search.nodes[0])
             check(nodes)
             if nodes >= MAX_NODES:
-                raise ValueError(f"{depth} plies take more than {MAX_NODES:,} positions here: look ahead fewer")
+                raise Refusal(f"{depth} plies take more than {MAX_NODES:,} positions here: look ahead fewer")
         notes = [f"{int(search.nodes[0]):,} positions looked at.", HORIZON]
         return panel_json(search.move_values[0], notes, "score", largest_depth=max_depth(game))
 

@@ -10,7 +10,7 @@ from typing import get_args
 from baselines.exact import MAX_SOLVER_CELLS
 from ttt_apps.explorer.root import Root
 from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.game.game import Game
 
 MAX_TABLE_CELLS = 12
@@ -63,7 +63,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     """
     name, unkeyed, given = parse_spec(spec)
     if name not in OFFERED_POLICIES:
-        raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}")
+        raise Refusal(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}")
     if name in TABLE_POLICIES:
         check_table(game, name, max_cells(name))
     settings = settings_of(name)
@@ -77,12 +77,12 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     for key, text in given.items():
         if key not in settings:
             hint = closest_names(key[:40], settings) if settings else f"write {usage}"
-            raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
+            raise Refusal(f"{name} has no setting {key[:40]!a} here: {hint}")
         setting = settings[key]
         high = max_depth(game) if key == "depth" else setting.high
         value = convert_value(name, key, text, int if setting.whole else float)
         if not setting.low <= value <= high:
-            raise ValueError(f"{name}: {key}={value} is not offered on {game}: choose {setting.low:g} to {high:g}")
+            raise Refusal(f"{name}: {key}={value} is not offered on {game}: choose {setting.low:g} to {high:g}")
     return FromFile(spec)
 
 
@@ -102,4 +102,4 @@ def max_cells(name: str) -> int:
 def check_table(game: Game, what: str, cells: int = MAX_TABLE_CELLS) -> None:
     """Raise ValueError for a board of more than ``cells`` cells, on which a table is not computed in a moment."""
     if game.cells > cells:
-        raise ValueError(f"{what} is not offered on {game}: choose up to {cells} cells, or a search")
+        raise Refusal(f"{what} is not offered on {game}: choose up to {cells} cells, or a search")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from learners.registry import CONFIG
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.game.game import Game
 from ttt_eval.run_files import RunDirectory
 
@@ -32,7 +32,7 @@ class Root:
 
     def __post_init__(self) -> None:
         if self.folder is not None and not self.folder.is_dir():
-            raise ValueError(f"--runs {self.folder} is no folder: choose one that holds runs")
+            raise Refusal(f"--runs {self.folder} is no folder: choose one that holds runs")
 
     def runs(self) -> list[str]:
         """Return the names of the runs, which are their paths below the root."""
@@ -67,5 +67,5 @@ class Root:
         names = self.runs()
         if self.folder is None or name not in names:
             way = closest_names(name[:60], names) if names else "start the explorer with --runs FOLDER"
-            raise ValueError(f"there is no run {name[:60]!a}: {way}")
+            raise Refusal(f"there is no run {name[:60]!a}: {way}")
         return RunDirectory(self.folder / name)

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from baselines.compression import Method
 from ttt_apps.explorer.policies import MAX_SIMULATIONS
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import Game
 from ttt_eval.reports.formats import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP, is_within_limits
 
@@ -18,7 +19,7 @@ MAX_PROOF_NODES = 1_000_000
 def _check_limits(game: Game) -> Game:
     if not is_within_limits(game):
         limits = f"edges up to {MAX_EXPLORER_EDGE} and a skip chance up to {MAX_EXPLORER_SKIP:g}"
-        raise ValueError(f"{game} is not offered here: choose {limits}")
+        raise Refusal(f"{game} is not offered here: choose {limits}")
     return game
 
 

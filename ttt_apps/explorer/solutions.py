@@ -17,6 +17,7 @@ from baselines.exact import MAX_SOLVER_CELLS, LayeredSolution, SearchedSolution,
 from baselines.exact.layers import MAX_CELLS_LAST_LAYERS, MAX_LAYERED_CELLS, bound_colourings, is_finished
 from baselines.exact.solve import is_stored
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import Game
 from ttt_eval.reports.formats import command, game_options
 
@@ -103,10 +104,8 @@ class Solutions:
             return open_layers(game, folder)
         if _may_have_table(game):
             advice = command("evaluate.py", "solve", *game_options(game))
-            raise ValueError(f"no table of {game} is stored: run this once, which says what it takes: {advice}")
-        raise ValueError(
-            f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search"
-        )
+            raise Refusal(f"no table of {game} is stored: run this once, which says what it takes: {advice}")
+        raise Refusal(f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search")
 
     def _database(self, game: Game) -> Path | None:
         if self._databases is None or game.cells > MAX_CELLS_LAST_LAYERS:

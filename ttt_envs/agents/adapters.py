@@ -18,7 +18,7 @@ import numpy as np
 
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder, map_parts
 from ttt_envs.agents.policy import Policy, to_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.game.actions import num_actions, spread_over_cells
 from ttt_envs.game.boards import Boards
@@ -87,7 +87,7 @@ class CallableAgent(Policy):
             return output.astype(np.float64), legal
         wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
         if wrong.any():
-            raise ValueError(
+            raise Refusal(
                 f"{self.name} chose the illegal action {output[wrong][0]}: obey the mask, or return values or logits "
                 f"of all actions and set returns="
             )
@@ -105,7 +105,7 @@ class CallableAgent(Policy):
         total = weights.sum(axis=1, keepdims=True)
         if not ((weights >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
             rule = "0 or more, with a sum above 0" if self.returns == "probabilities" else "finite, or -inf for some"
-            raise ValueError(f"{self.name} returned {self.returns} that are invalid for legal actions: return {rule}")
+            raise Refusal(f"{self.name} returned {self.returns} that are invalid for legal actions: return {rule}")
         return np.asarray(weights / total)
 
 
@@ -151,7 +151,7 @@ def as_policy(
     """
     check_choice("returns", returns, get_args(Returns))
     if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
-        raise TypeError("as_policy takes the function first and the game second: write as_policy(function, game)")
+        raise TypeRefusal("as_policy takes the function first and the game second: write as_policy(function, game)")
     if hasattr(function, "probabilities"):
         return to_policy(function)
     name = _name(function)
@@ -159,7 +159,9 @@ def as_policy(
     call = _adapt_net(function, name, "actions" if returns in ("actions", "values") else "logits")
     if call is None:
         if not callable(function):
-            raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model that is known here")
+            raise TypeRefusal(
+                f"{function!r} is neither a function of (observation, mask) nor a model that is known here"
+            )
         takes_mask = _takes_mask(function, name, star=True)
         call = function if takes_mask else lambda observations, masks: function(observations)
         return CallableAgent(game, call, builder, returns, batch, name)
@@ -199,7 +201,9 @@ def as_value_function(
         builder = _make_observation_builder(critic, name, game, observation, dtype, observe_skip_chance)
         function = partial(_observe_and_call, net, builder)
     if not callable(function):
-        raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
+        raise TypeRefusal(
+            f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)"
+        )
     return partial(_values_of_boards, name, function)
 
 
@@ -231,9 +235,9 @@ def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) 
         array = np.asarray(None)
     if array.dtype.kind not in ("iu" if returns == "actions" else "biuf"):
         kind, thing = "integers" if returns == "actions" else "numbers", f"{type(output).__name__} of {array.dtype}"
-        raise TypeError(f"{name} returned a {thing}, no {returns}: return {kind}, or set returns=")
+        raise TypeRefusal(f"{name} returned a {thing}, no {returns}: return {kind}, or set returns=")
     if array.shape not in (shape, (*shape, 1)):
-        raise ValueError(f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns= or batch=")
+        raise Refusal(f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns= or batch=")
     return array.reshape(shape)
 
 
@@ -255,7 +259,7 @@ def _make_observation_builder(
     shape = map_parts(shape_of, space)
     fitting = [builder for builder in builders if map_parts(shape_of, builder.observation_space) == shape]
     if len(fitting) != 1 or actions != num_actions(game):
-        raise ValueError(
+        raise Refusal(
             f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds "
             f"of observations of {game} have this shape: choose the game of its training, and its observation="
         )
@@ -270,7 +274,7 @@ def _adapt_net(net: Any, name: str, returns: Literal["actions", "logits", "state
     """Return the adapter of a net, a model of Stable-Baselines3 or one with ``predict``, None for anything else."""
     if (policy := _sb3_policy(net, name)) is not None:
         if returns == "logits" and not hasattr(policy, "get_distribution"):
-            raise ValueError(f"{name} has values and no distribution: write returns='actions'")
+            raise Refusal(f"{name} has values and no distribution: write returns='actions'")
         return partial(_call_sb3, net, policy, returns)
     owner = getattr(net, "__self__", net)
     if _is_a(owner, "torch.nn", "Module"):
@@ -295,7 +299,7 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     places = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)][:2]
     if not places or len(required) > 2 or any(p not in places for p in required):
-        raise TypeError(f"{name} cannot be called: give a function of (observation, mask) or of (observation)")
+        raise TypeRefusal(f"{name} cannot be called: give a function of (observation, mask) or of (observation)")
     last = places[-1]
     if last.kind is last.VAR_POSITIONAL:
         return star
@@ -349,7 +353,7 @@ def _sb3_policy(model: Any, name: str) -> Any:
     if not is_sb3 or not (hasattr(policy, "q_net_target") or hasattr(policy, "get_distribution")):
         return None
     if hasattr(policy, "lstm_actor"):
-        raise ValueError(f"{name} has a memory: its moves depend on more than the board, so it is no policy")
+        raise Refusal(f"{name} has a memory: its moves depend on more than the board, so it is no policy")
     return policy
 
 

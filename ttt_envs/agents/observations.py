@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.actions import legal_actions, num_actions
 from ttt_envs.game.boards import Boards
@@ -43,7 +43,7 @@ class ObservationBuilder:
         self.observe_skip_chance = observe_skip_chance
         self._appends = observe_skip_chance and observation != "dict"  # to the stones, as further numbers
         if self._appends and dtype == "int8":
-            raise ValueError("observe_skip_chance is no whole number: write dtype='float32' or observation='dict'")
+            raise Refusal("observe_skip_chance is no whole number: write dtype='float32' or observation='dict'")
         board, num_planes = (game.rows, game.columns), 2 + self._appends
         shapes = {"flat": (2 * game.cells + self._appends,), "channels": (num_planes, *board)}
         self.action_space = spaces.Discrete(num_actions(game))

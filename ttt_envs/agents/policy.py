@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import Refusal, TypeRefusal, truncate
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
@@ -134,7 +134,7 @@ def to_policy(policy: Any) -> Policy:
         return policy
     if hasattr(policy, "pure") and hasattr(policy, "probabilities"):
         return PolicyWrapper(policy)
-    raise TypeError(f"{policy} is no policy, it needs pure and probabilities: or use as_policy(function, game)")
+    raise TypeRefusal(f"{policy} is no policy, it needs pure and probabilities: or use as_policy(function, game)")
 
 
 @runtime_checkable
@@ -164,7 +164,7 @@ class Evaluator(Protocol):
         ...
 
 
-class Forfeit(ValueError):  # noqa: N818  # the end of a game, which a match counts instead of failing
+class Forfeit(Refusal):  # the end of a game, which a match counts instead of failing
     """The mover forfeits a game, for example because its engine has exited. A match counts the loss and continues.
 
     Players raise it from ``act``, and so do policies that are not pure, which matches query one position at a time.
@@ -272,7 +272,7 @@ def need_rng(policy: Policy, rng: np.random.Generator | None) -> np.random.Gener
         ValueError: there is none.
     """
     if rng is None:
-        raise ValueError(f"{policy} draws random numbers: give it rng=np.random.default_rng(seed)")
+        raise Refusal(f"{policy} draws random numbers: give it rng=np.random.default_rng(seed)")
     return rng
 
 
@@ -293,7 +293,7 @@ class EpisodeStreams(NamedTuple):
             ValueError: ``size`` is not B.
         """
         if size != len(self.plies):
-            raise ValueError(f"act must draw one uniform number per position: {len(self.plies)}, not {size}")
+            raise Refusal(f"act must draw one uniform number per position: {len(self.plies)}, not {size}")
         return uniforms(self.episode_keys, STREAM_OPPONENT, self.plies)
 
     def __getattr__(self, name: str) -> Any:
@@ -317,7 +317,7 @@ def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, p
         try:
             actions = policy.act(boards, cast(np.random.Generator, EpisodeStreams(episode_keys, plies)))
         except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
-            raise ValueError(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
+            raise Refusal(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
     else:
         actions = np.empty(len(plies), np.int64)
         for b in range(len(plies)):  # a separate generator per row: draws must not depend on the batch

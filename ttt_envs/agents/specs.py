@@ -25,7 +25,7 @@ import types
 from typing import Any, ClassVar, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from ttt_envs.agents.policy import Policy, Values, check_game, to_policy
-from ttt_envs.core.checks import closest_names, quote, truncate
+from ttt_envs.core.checks import Refusal, TypeRefusal, closest_names, name_place, quote, truncate
 from ttt_envs.core.packages import find_conflict
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, visible
@@ -117,9 +117,9 @@ def parse_spec(spec: str) -> Spec:
         ValueError: the string is not a spec.
     """
     if not isinstance(spec, str):
-        raise TypeError(f"{spec!r} is no spec string: {GRAMMAR}")
+        raise TypeRefusal(f"{spec!r} is no spec string: {GRAMMAR}")
     if len(spec) > MAX_SPEC_LENGTH:  # before expressions search it
-        raise ValueError(f"{truncate(repr(spec))} is no policy: it has more than {MAX_SPEC_LENGTH} characters")
+        raise Refusal(f"{truncate(repr(spec))} is no policy: it has more than {MAX_SPEC_LENGTH} characters")
     name, colon, text = spec.partition(":")
     head, next_colon, tail = text.partition(":")
     if colon and ("." in name or (name and name not in POLICIES and head.isidentifier())):
@@ -137,7 +137,7 @@ def parse_spec(spec: str) -> Spec:
     }
     for problem, is_found in problems.items():
         if is_found:
-            raise ValueError(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
+            raise Refusal(f"{truncate(repr(spec))} is no policy, {problem}: {GRAMMAR}")
     values = {key: _WRAPPED.sub(r"\1", value) for key, value in pairs}
     fields: list[Any] = [name, values.pop(None, None), values]
     return Spec(*from_file(fields)) if isinstance(spec, FromFile) else Spec(*fields)
@@ -152,17 +152,17 @@ def load_object(path: str) -> Any:
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
     if not package:
-        raise ValueError(f"{path!r} names no module: write package.module:name, without a dot before it")
+        raise Refusal(f"{path!r} names no module: write package.module:name, without a dot before it")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as problem:
         if (problem.name or "").split(".")[0] != package:
             raise  # the module exists, and one of its own imports is missing
         hint = find_conflict() or "is it installed, or in this folder?"
-        raise ValueError(f"no module {problem.name!r} for {path!r}: {hint}") from None
+        raise Refusal(f"no module {problem.name!r} for {path!r}: {hint}") from None
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
-        raise ValueError(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
+        raise Refusal(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
     return getattr(module, name)
 
 
@@ -190,7 +190,7 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
         except ValueError:
             pass
         rules.append(f"known, {closest_names(value, words)}" if is_literal else _KINDS[arm])
-    raise ValueError(f"{name}: {key}={quote(value)} is not {' or '.join(rules)}")
+    raise Refusal(f"{name}: {key}={quote(value)} is not {' or '.join(rules)}")
 
 
 def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
@@ -214,7 +214,7 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     try:
         return _build(parsed, kind, game)
     except (TypeError, AttributeError, NameError) as problem:  # it is no class of policies, or does not fit the game
-        raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
+        raise Refusal(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
 
 
 def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
@@ -225,7 +225,7 @@ def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
     """
     policy = make_policy(spec, game)
     if policy.action_values is None:
-        raise ValueError(f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH")
+        raise Refusal(f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH")
     return cast("Values", policy)
 
 
@@ -238,23 +238,23 @@ def _resolve(spec: Spec) -> Any:
     module = spec.name.partition(":")[0]
     untrusted = isinstance(spec.name, FromFile) and not trusted()
     if untrusted and ":" in spec.name:
-        raise ValueError(_distrust(spec.name, "which may name built-in policies only, because others can run code"))
+        raise Refusal(_distrust(spec.name, "which may name built-in policies only, because others can run code"))
     if untrusted and spec.keyed.get("trust", "false").lower() != "false":
-        raise ValueError(_distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted"))
+        raise Refusal(_distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted"))
     if spec.name in POLICIES:
         kind = load_object(POLICIES[spec.name])
         if untrusted and kind.runs_program:
-            raise ValueError(_distrust(spec.name, "which may not name what runs a program"))
+            raise Refusal(_distrust(spec.name, "which may not name what runs a program"))
         return kind
     path = f"{spec.name}:{spec.unkeyed}" if len(spec.name) == 1 and spec.unkeyed else spec.name  # drive or not
     if {"/", "\\"} & set(path) or os.path.isdir(path):
-        raise ValueError(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
+        raise Refusal(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
     # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
     if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
         return load_object(spec.name)
     missing = f"there is no policy and no module {module!r}" if ":" in spec.name else f"there is no policy {module!r}"
     names = [*POLICIES, module.replace(" ", ":", 1)] if module.partition(" ")[0] in POLICIES else POLICIES
-    raise ValueError(f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}")
+    raise Refusal(f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}")
 
 
 def _distrust(value: str, rule: str) -> str:
@@ -275,7 +275,8 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
     Raises:
         ValueError: it does not take these arguments.
     """
-    signature = inspect.signature(function, eval_str=True)
+    with name_place(spec.name, (ValueError,)):  # a class of another language has no signature
+        signature = inspect.signature(function, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
         first = visible(first)
@@ -292,7 +293,7 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
             else f"write {spec.name}:{','.join(f'{key}=...' for key in needed)}"
         )
         hint = hint if keys else "write its name alone"
-        raise ValueError(f"{spec.name} does not take these arguments, {problem}: {hint}") from None
+        raise Refusal(f"{spec.name} does not take these arguments, {problem}: {hint}") from None
     for p in parameters[1:]:
         if p.name in arguments.arguments:
             key, value = p.name.replace("_", "-"), arguments.arguments[p.name]

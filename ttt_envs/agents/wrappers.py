@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, best_shares
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -28,7 +29,7 @@ class SymmetrizedPolicy(Policy):
 
     def __init__(self, policy: Policy, game: Game) -> None:
         if not policy.pure or policy.action_values is None:
-            raise ValueError(f"{policy} has no values of moves to average: choose a pure policy that has them")
+            raise Refusal(f"{policy} has no values of moves to average: choose a pure policy that has them")
         self.policy, self.colour_blind = policy, policy.colour_blind
         self._action_values = policy.action_values
         self._permutations = symmetries(game)
@@ -91,4 +92,4 @@ def _check_same(policy: Policy, game: Game, boards: Boards, others: Boards, perm
     difference = np.abs(policy.probabilities(others) - policy.probabilities(boards)[:, permutation]).max(axis=1)
     for row in np.flatnonzero(~(difference <= SHARE_TOLERANCE))[:1]:
         texts = [repr(to_text(positions.position(int(row)), game)) for positions in (boards, others)]
-        raise ValueError(f"{policy} answers {' and '.join(texts)} differently, by {difference[row]:.2g}")
+        raise Refusal(f"{policy} answers {' and '.join(texts)} differently, by {difference[row]:.2g}")

@@ -16,6 +16,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import FolderLockedError, locked, write_atomically
 
 CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
@@ -81,7 +82,7 @@ def max_cache_bytes() -> int:
     """
     text = os.environ.get(CACHE_BYTES_VARIABLE, str(DEFAULT_MAX_BYTES))
     if not text.isdecimal():
-        raise ValueError(f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write {DEFAULT_MAX_BYTES}")
+        raise Refusal(f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write {DEFAULT_MAX_BYTES}")
     return int(text)
 
 

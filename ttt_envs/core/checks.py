@@ -16,10 +16,18 @@ MAX_PROBLEM = 400
 """Maximum number of characters of a message about a file, and of a position that a message quotes."""
 
 
+class Refusal(ValueError):  # noqa: N818  # says what happened
+    """A caller's mistake: the message is one sentence with value, rule and remedy, which commands print alone."""
+
+
+class TypeRefusal(Refusal, TypeError):  # noqa: N818  # as above
+    """An argument of the wrong type."""
+
+
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise ValueError unless ``value`` is one of the choices."""
     if value not in choices:
-        raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
+        raise Refusal(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
 def is_whole(value: object) -> bool:
@@ -30,7 +38,7 @@ def is_whole(value: object) -> bool:
 def check_whole(name: str, value: object, example: int) -> None:
     """Raise TypeError unless ``value`` is a whole number; ``example`` is one for the message."""
     if not is_whole(value):
-        raise TypeError(f"{name}={value!r} is not a whole number: write for example {name}={example}")
+        raise TypeRefusal(f"{name}={value!r} is not a whole number: write for example {name}={example}")
 
 
 def check_range(
@@ -60,7 +68,7 @@ def check_range(
         choices = f"a number above {low:,}"
     elif high < math.inf:
         choices = f"{low:,} to {high:,}"
-    raise ValueError(f"{name}={value} {problem}: choose {choices}{hint}")
+    raise Refusal(f"{name}={value} {problem}: choose {choices}{hint}")
 
 
 def truncate(value: object, max_length: int = 80) -> str:
@@ -85,7 +93,7 @@ def name_place(name: str, problems: tuple[type[Exception], ...] = DATA_PROBLEMS)
         yield
     except problems as problem:
         why = f"it has no {problem}" if isinstance(problem, KeyError) else str(problem).partition("\n")[0]
-        raise ValueError(f"{name}: {truncate(why or type(problem).__name__, MAX_PROBLEM)}") from None
+        raise Refusal(f"{name}: {truncate(why or type(problem).__name__, MAX_PROBLEM)}") from None
 
 
 def closest_names(name: str, names: Iterable[str]) -> str:
@@ -109,5 +117,5 @@ def find_named(kind: str, name: str, objects: Mapping[str, Found]) -> Found:
         ValueError: there is none; the message gives the closest name.
     """
     if name not in objects:
-        raise ValueError(f"there is no {kind} {name[:80]!r}: {closest_names(name[:80], objects)}")
+        raise Refusal(f"there is no {kind} {name[:80]!r}: {closest_names(name[:80], objects)}")
     return objects[name]

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 
 MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a file that is read, in bytes."""
@@ -86,7 +86,7 @@ def make_subfolder(folder: Path, name: str) -> Path:
             path.mkdir()
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             kind = "a link" if path.is_symlink() else "no folder"
-            raise ValueError(f"{path} is {kind}, and files are written to folders within {folder} only: move it away")
+            raise Refusal(f"{path} is {kind}, and files are written to folders within {folder} only: move it away")
     return path
 
 
@@ -100,7 +100,7 @@ def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:
             path.unlink(missing_ok=True)
 
 
-class FolderLockedError(ValueError):  # not an error
+class FolderLockedError(Refusal):  # not an error
     """Another process writes in a folder."""
 
 
@@ -212,9 +212,9 @@ def _open_regular_file(path: Path, flags: int, max_bytes: int) -> int:
         if not stat.S_ISREG(status.st_mode):
             kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
             kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
-            raise ValueError(f"{path} is {kind}, not a regular file: name a regular file")
+            raise Refusal(f"{path} is {kind}, not a regular file: name a regular file")
         if status.st_size > max_bytes:
-            raise ValueError(f"{path} has {status.st_size:,} bytes, and at most {max_bytes:,} are read")
+            raise Refusal(f"{path} has {status.st_size:,} bytes, and at most {max_bytes:,} are read")
     # what has replaced it since is no link and blocks nobody
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
@@ -246,10 +246,10 @@ def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
         ValueError: the text is too long, or no JSON that Python can read.
     """
     if len(text) > max_length:
-        raise ValueError(f"it has more than {max_length:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
+        raise Refusal(f"it has more than {max_length:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
     try:
         return msgspec.json.decode(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise Refusal("it is nested too deeply") from None
     except ValueError as problem:
-        raise ValueError(f"it is not JSON: {problem}") from None
+        raise Refusal(f"it is not JSON: {problem}") from None

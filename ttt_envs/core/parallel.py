@@ -23,6 +23,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.packages import end_with_process, environment_variables, install_command
 from ttt_envs.core.work import count_threads
 
@@ -46,7 +47,7 @@ installed on each of them, in the same version"""
 def check_jobs(jobs: Jobs) -> None:
     """Raise ValueError for an invalid number of processes."""
     if isinstance(jobs, int) and not (jobs == -1 or 1 <= jobs <= MAX_JOBS):
-        raise ValueError(f"jobs={jobs} is no number of processes: choose 1 to {MAX_JOBS}, or -1 for one per core")
+        raise Refusal(f"jobs={jobs} is no number of processes: choose 1 to {MAX_JOBS}, or -1 for one per core")
 
 
 def map_blocks(
@@ -121,9 +122,9 @@ def _on_cores(
         except BrokenProcessPool:
             deaths += 1
             if deaths == MAX_ATTEMPTS:
-                raise ValueError("workers died, killed or out of memory: choose fewer jobs, or more memory") from None
+                raise Refusal("workers died, killed or out of memory: choose fewer jobs, or more memory") from None
         except PicklingError as problem:  # its cause is a traceback as text, whose last line says why
-            raise ValueError(_NOT_PICKLABLE % str(problem.__cause__).strip('"\n ').rpartition("\n")[2]) from None
+            raise Refusal(_NOT_PICKLABLE % str(problem.__cause__).strip('"\n ').rpartition("\n")[2]) from None
 
 
 def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
@@ -175,7 +176,7 @@ def connect(address: str) -> Any:
         os.environ.update(RAY_DEDUP_LOGS="1", RAY_DEDUP_LOGS_SKIP_REGEX="^")
         import ray
     except ImportError:
-        raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
+        raise Refusal(f"a cluster needs Ray: {install_command('cluster')}") from None
     try:
         if not ray.is_initialized():
             host, _, port = address.rpartition(":")
@@ -183,7 +184,7 @@ def connect(address: str) -> Any:
                 socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would retry for minutes
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
-        raise ValueError(
+        raise Refusal(
             f"there is no Ray cluster at {address!r} ({type(problem).__name__}): start one here with "
             f'"ray start --head", or write the address of its head, host:port'
         ) from None
@@ -209,11 +210,11 @@ def _on_cluster(
             yield ray.get(done)
     except ray.exceptions.RayError as problem:
         cause = getattr(problem, "cause", None)  # the function's own exception
-        raise cause or ValueError(
+        raise cause or Refusal(
             f"the cluster at {address!r} failed ({type(problem).__name__}): give each task more memory"
         ) from None
     except TypeError as problem:  # of Ray, whose cause is that of pickle
-        raise ValueError(_NOT_PICKLABLE % problem.__cause__) from None
+        raise Refusal(_NOT_PICKLABLE % problem.__cause__) from None
     finally:
         for future in under_way:
             ray.cancel(future, force=True)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple, TypeVar
 
+from ttt_envs.core.checks import Refusal
+
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 Threads = int | Literal["auto"]
@@ -60,7 +62,7 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
 
         return 1 if jobs == -1 else max(1, int(joblib.cpu_count()) // jobs)
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
-        raise ValueError(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
+        raise Refusal(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
     return threads
 
 

@@ -18,7 +18,7 @@ from ttt_envs.agents.adapters import Opponent, as_policy
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice, closest_names
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice, closest_names
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import VARIANTS, Game, Position
@@ -73,7 +73,7 @@ class GameConfig:
         rules = {name: getattr(self, name) for name in VARIANTS}
         games = tuple(Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances)
         if chances is self.skip_chance and (len(games) < 2 or len(set(games)) < len(games)):
-            raise ValueError(
+            raise Refusal(
                 f"skip_chance={self.skip_chance!r} must have two or more different values, all of them drawn equally "
                 f"often: write skip_chance=(0, 0.5), or a number"
             )
@@ -124,16 +124,16 @@ class BoardConfig(GameConfig):
         """The positions that episodes begin with; None for the empty board with player_0 to move."""
         if self.first_player == "random":
             if self.openings is not None:
-                raise ValueError(
+                raise Refusal(
                     "first_player='random' is for the empty board, and openings name their mover: omit one of them"
                 )
             return Boards(np.zeros((2, self.game.cells), np.int8), np.array([0, 1], np.int8))
         if self.openings is None:
             return None
         if isinstance(self.openings, str) or not isinstance(self.openings, Sequence):
-            raise TypeError(f"openings={self.openings!r} is no list of positions: write openings=['o../.../... x']")
+            raise TypeRefusal(f"openings={self.openings!r} is no list of positions: write openings=['o../.../... x']")
         if not self.openings:
-            raise ValueError("openings=[] leaves nothing to begin with: name one or more positions, or None for none")
+            raise Refusal("openings=[] leaves nothing to begin with: name one or more positions, or None for none")
         return Boards.from_positions([self.to_position(text, f"the opening {text!r}") for text in self.openings])
 
     def to_position(self, text: object, name: str) -> Position:
@@ -143,7 +143,7 @@ class BoardConfig(GameConfig):
             TypeError, ValueError: it is no text, or no position of an unfinished game.
         """
         if not isinstance(text, str):
-            raise TypeError(f"{name} is no text: write rows and mover, as in 'x.o/.../..o x'")
+            raise TypeRefusal(f"{name} is no text: write rows and mover, as in 'x.o/.../..o x'")
         position = from_text(text, self.game)
         for game in self.games:
             check_opening(game, position, name)
@@ -208,12 +208,14 @@ class EnvConfig(BoardConfig):
         example = "write for example opponent=[('random', 0), ('win-or-block', 20000)]"
         for pair in self.opponent:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2 or type(pair[1]) is not int:
-                raise TypeError(f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}")
+                raise TypeRefusal(
+                    f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}"
+                )
             if isinstance(pair[0], str) and pair[0] == SELF:
-                raise ValueError("a schedule of opponents cannot hold 'self': self-play is opponent='self' alone")
+                raise Refusal("a schedule of opponents cannot hold 'self': self-play is opponent='self' alone")
         starts = [start for _, start in self.opponent]
         if starts != sorted({0, *starts}):
-            raise ValueError(f"the starts {starts} of a schedule of opponents must increase from 0: {example}")
+            raise Refusal(f"the starts {starts} of a schedule of opponents must increase from 0: {example}")
         return [(opponent, start) for opponent, start in self.opponent]
 
     @functools.cached_property
@@ -263,7 +265,9 @@ def takes(
         def initialize(self: Instance, /, *args: Keywords.args, **kwargs: Keywords.kwargs) -> None:
             for name in kwargs.keys() - signature.parameters.keys():
                 hint = closest_names({"rows": "size", "columns": "size"}.get(name, name), signature.parameters)
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}: {hint}")
+                raise TypeRefusal(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}: {hint}"
+                )
             init(self, config(*args, **kwargs))
 
         functools.update_wrapper(initialize, init)

@@ -14,6 +14,7 @@ from gymnasium.utils import seeding
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.simple import Random
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, splitmix64, uniforms
 from ttt_envs.envs import kernels
@@ -308,7 +309,7 @@ class GameBatch(HasViews):
         else:
             cells = self.to_caller_view(row, self._read(np.array([row]), views=True).cells[0])
             message = illegal_action_message(self.game, cells, action)
-        raise ValueError(f"game {row}: {message}" if self._count > 1 else message)
+        raise Refusal(f"game {row}: {message}" if self._count > 1 else message)
 
     def _reply(self) -> None:
         """Let the opponents move, until the caller is to move in every game."""
@@ -328,7 +329,7 @@ class GameBatch(HasViews):
             plies = np.count_nonzero(boards.cells, axis=1)
         actions = opponent.act_in_games(boards, self.column("episode", rows), keys, plies)
         if kernels.play_replies(rows, actions, self._memory, self._lines, self._boards) >= 0:
-            raise ValueError(f"the opponent {opponent} moved to a cell that is illegal: choose another, or correct it")
+            raise Refusal(f"the opponent {opponent} moved to a cell that is illegal: choose another, or correct it")
 
     def _skip_chance_index(self, rows: Int64Array) -> Int64Array:
         """Return the index into ``config.games`` int64[R] of the games ``rows``."""
@@ -377,18 +378,18 @@ class GameBatch(HasViews):
         """
         if state["games"] != self.config.games:
             games = " or ".join(map(str, state["games"]))
-            raise ValueError(f"a state of the game {games} cannot be restored in the game {self.game}: make that first")
+            raise Refusal(f"a state of the game {games} cannot be restored in the game {self.game}: make that first")
         for name, count in self.setting.items():
             if state[name] != count:
-                raise ValueError(
+                raise Refusal(
                     f"a state with {state[name]} {name} cannot be restored where there are {count}: make an "
                     f"environment with the same symmetry and the same schedule of opponents first"
                 )
         if len(state["cells"]) != self._count:
-            raise ValueError(f"a state of {len(state['cells'])} games does not fit {self._count}: make as many first")
+            raise Refusal(f"a state of {len(state['cells'])} games does not fit {self._count}: make as many first")
         has_keys = "key" in state
         if not has_keys and keys is None:
-            raise ValueError(
+            raise Refusal(
                 "this state was cloned without its generator: use restore_state(state, seed=...), or "
                 "clone_state(include_rng=True), which copies the generator"
             )

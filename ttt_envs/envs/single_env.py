@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs.agents.observations import map_parts
-from ttt_envs.core.checks import check_choice, is_whole
+from ttt_envs.core.checks import Refusal, check_choice, is_whole
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
@@ -230,13 +230,13 @@ def parse_reset_options(config: EnvConfig, options: Mapping[str, Any] | None) ->
         return None, None
     for name in options:
         if name not in ("position", "seat"):
-            raise ValueError(f"options[{name!r}] is not known: choose 'position' or 'seat'")
+            raise Refusal(f"options[{name!r}] is not known: choose 'position' or 'seat'")
     seat, text = options.get("seat"), options.get("position")
     if seat is not None:
         if not is_whole(seat) or seat not in (0, 1):
-            raise ValueError(f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)")
+            raise Refusal(f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)")
         if not config.opponents:
-            raise ValueError("options['seat'] makes no sense with opponent='self': you move for both")
+            raise Refusal("options['seat'] makes no sense with opponent='self': you move for both")
     position = None if text is None else config.to_position(text, f"options['position']={text!r}")
     return position, None if seat is None else int(seat)
 

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs.agents.observations import map_parts
-from ttt_envs.core.checks import check_choice, check_range, check_whole
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice, check_range, check_whole
 from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_keys
 from ttt_envs.envs import render
@@ -62,7 +62,7 @@ class BatchConfig:
             AutoresetMode(self.autoreset_mode)
         except ValueError:
             modes = ", ".join(mode.name for mode in AutoresetMode)
-            raise ValueError(
+            raise Refusal(
                 f"autoreset_mode={self.autoreset_mode!r} is not known: choose AutoresetMode {modes}"
             ) from None
 
@@ -243,24 +243,24 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             return array  # the common case
         if array.dtype.kind not in "iu":
             what = "a column" if self.game.gravity else "the index of a cell"
-            raise TypeError(
+            raise TypeRefusal(
                 f"actions of type {array.dtype} are no whole numbers: an action is {what}, "
                 f"0 to {self._games.num_actions - 1}"
             )
         if array.shape != (self.num_envs,):
-            raise ValueError(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
+            raise Refusal(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
         return np.array(array, np.int64, order="C")  # kernels would be compiled again for a read-only array
 
     def _checked_mask(self, mask: Any) -> BoolArray:
         if mask is None:
             return self._every.copy()
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise TypeError(
+            raise TypeRefusal(
                 f"options['reset_mask'] must be bool[{self.num_envs}], True for each game to reset, "
                 f"but is {getattr(mask, 'dtype', type(mask).__name__)}{list(np.shape(mask))}"
             )
         if not mask.any():
-            raise ValueError("options['reset_mask'] names no game: set at least one entry to True")
+            raise Refusal("options['reset_mask'] names no game: set at least one entry to True")
         if not self._seeded and not mask.all():
             raise ResetNeeded("no game has begun: call reset() for all games before resetting some")
         return mask.copy()
@@ -269,9 +269,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if seed is None or isinstance(seed, (int, np.integer)):
             return [None if seed is None else int(seed) + index for index in range(self.num_envs)]
         if len(seed) != self.num_envs:
-            raise ValueError(
-                f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game"
-            )
+            raise Refusal(f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game")
         return seed
 
     def action_masks(self) -> BoolArray:

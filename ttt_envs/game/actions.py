@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import action_index, illegal_message, legal
@@ -53,7 +54,7 @@ def action_to_cell(game: AnyGame, cells: Int8Array, action: object) -> int:
     checked = check_action(game, action)
     cell = int(actions_to_cells(game, cells[None], np.array([checked]))[0])
     if cell < 0:
-        raise ValueError(illegal_action_message(game, cells, checked))
+        raise Refusal(illegal_action_message(game, cells, checked))
     return cell
 
 

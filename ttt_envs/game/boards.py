@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import MAX_PROBLEM, name_place, quote, truncate
+from ttt_envs.core.checks import MAX_PROBLEM, Refusal, name_place, quote, truncate
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.game import Game, Position
@@ -48,7 +48,7 @@ class Boards(NamedTuple):
             ValueError: there are none, so that the size of the board is unknown.
         """
         if not (positions := list(positions)):
-            raise ValueError("no positions make no batch: give one or more, or write Boards.start(game, 0)")
+            raise Refusal("no positions make no batch: give one or more, or write Boards.start(game, 0)")
         cells, movers = zip(*positions, strict=True)
         return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))
 
@@ -279,19 +279,19 @@ def from_text(text: str, game: AnyGame | None = None) -> Position:
     quoted = truncate(repr(text), MAX_PROBLEM)
     parts = text.split(" ") if isinstance(text, str) else []
     if len(parts) != 2:
-        raise ValueError(f"{quoted} is not a position: {example}")
+        raise Refusal(f"{quoted} is not a position: {example}")
     board, mover = parts
     if mover not in ("o", "x"):
-        raise ValueError(f"{quoted} has the mover {quote(mover)}: write o (player_0) or x (player_1) at the end")
+        raise Refusal(f"{quoted} has the mover {quote(mover)}: write o (player_0) or x (player_1) at the end")
     rows = board.split("/")
     for row in rows:
         for stone in row:
             if stone not in STONES:
-                raise ValueError(f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
+                raise Refusal(f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
         if len(row) != len(rows[0]) or not row:
-            raise ValueError(f"{quoted} has rows of different or no length: {example}")
+            raise Refusal(f"{quoted} has rows of different or no length: {example}")
     if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
-        raise ValueError(
+        raise Refusal(
             f"{quoted} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
         )
     cells = np.array([STONES.index(stone) for row in rows for stone in row], np.int8)
@@ -306,17 +306,17 @@ def check_opening(game: AnyGame, position: Position, name: str) -> None:
     with name_place(f"{name} is no position of this game"):
         check_cells(game, position.cells)
     if winner(visible(game), position.cells) is not None:
-        raise ValueError(f"{name} is over: choose a position of an unfinished game")
+        raise Refusal(f"{name} is over: choose a position of an unfinished game")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
     if game.skip_chance == 0:
         if o - x not in (0, 1) or position.mover != o - x:
             turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "no player could be"
-            raise ValueError(
+            raise Refusal(
                 f"{name} comes from no game without skips, with {o} o and {x} x {turn} to move: "
                 f"choose another, or a skip chance, such as 0.25"
             )
     elif o == 0 and (x or position.mover):
-        raise ValueError(f"{name} comes from no game: o moves first")
+        raise Refusal(f"{name} comes from no game: o moves first")
 
 
 def to_text(position: Position, game: AnyGame | None = None) -> str:
@@ -331,7 +331,7 @@ def to_text(position: Position, game: AnyGame | None = None) -> str:
     if game is None:
         edge = round(len(position.cells) ** 0.5)
         if edge * edge != len(position.cells):
-            raise ValueError(
+            raise Refusal(
                 f"a board of {len(position.cells)} cells is not square: say which it is, to_text(position, game)"
             )
         columns = edge
@@ -365,7 +365,7 @@ def cell_at(text: str, game: AnyGame) -> int:
         if row < game.rows and column < game.columns:
             return row * game.columns + column
     middle = coordinate(game.rows // 2 * game.columns + game.columns // 2, game)
-    raise ValueError(
+    raise Refusal(
         f"{text[:20]!a} is no cell of a board of {game.rows} x {game.columns}: write its column, "
         f"a to {COLUMNS[game.columns - 1]}, and its row from the top, 1 to {game.rows}, as in {middle}"
     )

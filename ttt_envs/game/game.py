@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import check_range, check_whole, closest_names, is_whole, truncate
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_range, check_whole, closest_names, is_whole, truncate
 from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.lines import Line, line_masks, list_lines
@@ -66,10 +66,10 @@ class Game:
         check_range("win_length", self.win_length, 1, max(self.rows, self.columns), misfit)
         skip = self.skip_chance
         if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
-            raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
+            raise TypeRefusal(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
         if not 0 <= skip < 1:  # also rejects NaN
             percent = f"; {skip:g}% is {skip / 100:g}" if 1 < skip < 100 else ""
-            raise ValueError(
+            raise Refusal(
                 f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
                 f"up to, but not including, 1 (the other player would never move){percent}"
             )
@@ -77,7 +77,7 @@ class Game:
         for name in VARIANTS:
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
+                raise TypeRefusal(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
             object.__setattr__(self, name, bool(value))
 
     @classmethod
@@ -97,12 +97,12 @@ class Game:
         """
         if isinstance(size, (tuple, list)):
             if len(size) != 2:
-                raise ValueError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+                raise Refusal(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
             rows, columns = size
         else:
             rows = columns = size
         if not (is_whole(rows) and is_whole(columns)):
-            raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+            raise TypeRefusal(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
         return cls(rows, columns, win_length, skip_chance, **rules)
@@ -173,20 +173,20 @@ class Game:
             ValueError: it is no mapping, the format is newer, or a field is unknown to this version or is invalid.
         """
         if not isinstance(data, Mapping):
-            raise ValueError(f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields")
+            raise Refusal(f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields")
         fields = dict(data)
         version = fields.pop("format", FORMAT)
         if version != FORMAT:
-            raise ValueError(
+            raise Refusal(
                 f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
             )
         names = [field.name for field in dataclasses.fields(cls)]
         for name in [name for name in fields if name not in names]:
-            raise ValueError(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, names)}")
+            raise Refusal(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, names)}")
         try:
             return cls(**fields)
         except TypeError as problem:
-            raise ValueError(str(problem)) from None
+            raise Refusal(str(problem)) from None
 
     def __str__(self) -> str:
         count = f"{self.win_length}" if self.overlines else f"exactly {self.win_length}"

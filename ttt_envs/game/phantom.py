@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.parameters import Parameters
 
@@ -48,7 +48,7 @@ class PhantomGame:
     def __post_init__(self) -> None:
         check_choice("phantom", self.kind, KINDS)
         if self.game.gravity:
-            raise ValueError("gravity shows where hidden stones are: choose gravity=False, or no phantom game")
+            raise Refusal("gravity shows where hidden stones are: choose gravity=False, or no phantom game")
         for name in ("rows", "columns", "cells", "win_length", "skip_chance", "variants"):
             object.__setattr__(self, name, getattr(self.game, name))
 
@@ -90,7 +90,7 @@ def refuse_hidden(game: AnyGame) -> Game:
         ValueError: a phantom game.
     """
     if isinstance(game, PhantomGame):
-        raise ValueError(
+        raise Refusal(
             f"{game}: the opponent's stones are hidden, and what was called needs to see them: choose its visible "
             f"game, PhantomGame.game, or what docs/rules.md lists, such as evaluate.py exact and exploitability"
         )
@@ -149,4 +149,4 @@ def check_variants(
         advice = f"it supports {', '.join(available)}" if available else "it supports the standard rules only"
         advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
     reason = "; ".join(dict.fromkeys(why))
-    raise ValueError(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")
+    raise Refusal(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")

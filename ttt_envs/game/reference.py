@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import Game
 
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
@@ -62,7 +63,7 @@ def play(game: Game, state: State, cell: int, u: float) -> State:
     mover, (first, second) = state.mover, state.stones
     legal = [] if state.winner is not None else legal_cells(game, first | second)
     if cell not in legal:
-        raise ValueError(f"cell {cell} is illegal here: choose one of {legal}")
+        raise Refusal(f"cell {cell} is illegal here: choose one of {legal}")
     stones = (first | {cell}, second) if mover == 0 else (first, second | {cell})
     if has_line(game, stones[mover]):
         return State(stones, mover, 1 - mover if game.misere else mover)

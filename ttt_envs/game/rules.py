@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, count_bits, to_bits
@@ -291,14 +292,14 @@ def begin_rows(
 def check_cells(game: AnyGame, cells: Int8Array) -> None:
     """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2, none in the air."""
     if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
-        raise ValueError(
+        raise Refusal(
             f"cells must be int8[{game.cells}] for a board of {game.rows} x {game.columns}, row by row, "
             f"but got {getattr(cells, 'dtype', type(cells).__name__)}{list(np.shape(cells))}"
         )
     if ((cells < 0) | (cells > 2)).any():
-        raise ValueError(f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1")
+        raise Refusal(f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1")
     if game.gravity and ((cells[: -game.columns] != 0) & (cells[game.columns :] == 0)).any():
-        raise ValueError("cells holds a stone above an empty cell: with gravity, stones fall to the lowest one")
+        raise Refusal("cells holds a stone above an empty cell: with gravity, stones fall to the lowest one")
 
 
 def action_index(game: AnyGame, action: object, kind: Literal["cell", "column"] = "cell") -> int:
@@ -318,7 +319,7 @@ def action_index(game: AnyGame, action: object, kind: Literal["cell", "column"] 
             f"action {action!r} is not a whole number: an action is the index of a {kind}, 0 to {count - 1}"
         ) from None
     if not 0 <= index < count:
-        raise ValueError(
+        raise Refusal(
             f"action {index} is no {kind} of a board of {game.rows} x {game.columns}: choose 0 to {count - 1}"
         )
     return index
@@ -374,14 +375,14 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
     """
     check_cells(game, position.cells)
     if position.mover not in (0, 1):
-        raise ValueError(f"mover={position.mover!r} is no player: use 0 (player_0, o) or 1 (player_1, x)")
+        raise Refusal(f"mover={position.mover!r} is no player: use 0 (player_0, o) or 1 (player_1, x)")
     if winner(game, position.cells) is not None:
-        raise ValueError("the game is over in this position: no action leads on from it")
+        raise Refusal("the game is over in this position: no action leads on from it")
     cell = action_index(game, action)
     mover, cells = int(position.mover), position.cells.copy()
     outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
     if outcome == ILLEGAL:
-        raise ValueError(illegal_message(game, cells, cell))
+        raise Refusal(illegal_message(game, cells, cell))
     if outcome != NOT_OVER:
         return [ChanceOutcome(1.0, Position(cells, mover), outcome)]
     turn = ChanceOutcome(1.0 - game.skip_chance, Position(cells, 1 - mover), None)

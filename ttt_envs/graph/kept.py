@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, distinct_boards, position_keys
 from ttt_envs.game.game import Game
@@ -122,7 +123,7 @@ class KeptGraph:
         self.play(policy)
         hidden = isinstance(self.game, PhantomGame)
         if responder is not None and hidden:
-            raise ValueError("best policies over views cannot be found by dynamic programming")
+            raise Refusal("best policies over views cannot be found by dynamic programming")
         results, visits = self._visits()
         paid = None
         if costs is not None:

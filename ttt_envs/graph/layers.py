@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.checks import check_range
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import (
     BoolArray,
@@ -226,7 +226,7 @@ class Traversal:
         if num_edges < 0:
             assert boards is not None
             row = -1 - num_edges
-            raise ValueError(
+            raise Refusal(
                 f"{policy} gave no distribution over legal moves in {to_text(boards.position(row), visible(game))!r}: "
                 f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere negative, and sum to 1"
             )
@@ -279,7 +279,7 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
     """
     answer = np.ascontiguousarray(policy.probabilities(boards), np.float64)
     if answer.shape != boards.cells.shape:
-        raise ValueError(
+        raise Refusal(
             f"{policy} gave probabilities of shape {list(answer.shape)} for {len(boards.mover)} positions: "
             f"they must be {list(boards.cells.shape)}, one for each cell"
         )

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.work import map_threads
 from ttt_envs.game.bits import count_bits
@@ -161,7 +162,7 @@ class Numbering:
         counts = count_bits(index)
         ends = np.cumsum(counts)
         if len(ends) and ends[-1] >= MAX_ENTRIES:
-            raise ValueError(
+            raise Refusal(
                 f"{self.game} has {ends[-1]:,} positions of {stones} stones, and {MAX_ENTRIES:,} are numbered: "
                 f"choose a smaller board"
             )

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
@@ -125,18 +125,18 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
     check_variants("a text game", game, RULES, reasons=reasons)
     if isinstance(presentation, Presentation):
         if presentation.game != game:
-            raise ValueError(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")
+            raise Refusal(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")
         return presentation
     if presentation not in PRESENTATIONS:
-        raise ValueError(f"{presentation!r} is no presentation: {closest_names(str(presentation), PRESENTATIONS)}")
+        raise Refusal(f"{presentation!r} is no presentation: {closest_names(str(presentation), PRESENTATIONS)}")
     row = _TABLE[presentation]
     if "names" in row and ((game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants):
-        raise ValueError(
+        raise Refusal(
             f"presentation {presentation} is of 3 x 3 with 3 to win, not of {game}: only its lines are what wins "
             f"there. Choose grid, coordinates, numbers or shuffled"
         )
     if game.gravity and presentation not in COORDINATES:
-        raise ValueError(
+        raise Refusal(
             f"presentation {presentation} names cells, and with gravity a move is a column: choose grid or coordinates"
         )
     numbers = np.random.default_rng(seed).permutation(game.cells) if presentation == "shuffled" else range(game.cells)

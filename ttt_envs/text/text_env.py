@@ -9,7 +9,7 @@ import gymnasium
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Text
 
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.envs.config import GameConfig, environment, takes
 from ttt_envs.game.phantom import visible
 from ttt_envs.text.answers import Problem
@@ -43,7 +43,7 @@ class TextConfig(GameConfig, TextOptions):
         check_choice("seat", self.seat, ("first", "second", "alternate"))
         check_choice("render_mode", self.render_mode, (None, "ansi"))
         if len(self.games) > 1:
-            raise ValueError(f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance")
+            raise Refusal(f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance")
         self.make_game()  # raises errors early
 
     def make_game(self, **start: Any) -> TextGame:
@@ -97,7 +97,7 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         super().reset(seed=seed)
         if options:
-            raise ValueError(f"options={options!r} are not known: ttt/Text-v0 has none")
+            raise Refusal(f"options={options!r} are not known: ttt/Text-v0 has none")
         self._episode = 0 if seed is not None else self._episode + 1
         seat = self._episode % 2 if self.config.seat == "alternate" else int(self.config.seat == "second")
         self._text = self.config.make_game(seat=seat, seed=self.np_random_seed, episode=self._episode)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice, check_range
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_choice, check_range
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.config import SELF as SELF
 from ttt_envs.envs.config import environment, takes
@@ -104,7 +104,7 @@ class TextGameConfig(TextOptions):
 
     def __post_init__(self) -> None:
         if not isinstance(self.game, AnyGame):
-            raise TypeError(f"{self.game!r} is no game: write for example TextGame(Game(), opponent='random')")
+            raise TypeRefusal(f"{self.game!r} is no game: write for example TextGame(Game(), opponent='random')")
         check_choice("illegal", self.illegal, get_args(Illegal))
         check_choice("seat", self.seat, (0, 1))
         for name in ("max_asks", "seed", "episode"):
@@ -232,7 +232,7 @@ class TextGame:
         stones = int(np.count_nonzero(cells))
         outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
         if outcome == ILLEGAL:
-            raise ValueError(f"the opponent {self.opponent} moved to an illegal cell: choose another, or correct it")
+            raise Refusal(f"the opponent {self.opponent} moved to an illegal cell: choose another, or correct it")
         next_mover = int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover
         self._end_turn(action, Position(cells, next_mover), outcome, by)
         self._remarks[1 - mover].append(f"The other player chose {self.presentation.move_name(action)}.")

@@ -15,7 +15,7 @@ import numpy as np
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
@@ -66,11 +66,11 @@ class AuditSettings:
     def __post_init__(self) -> None:
         check_choice("seat", self.seat, (0, 1))
         if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount={self.discount!r} is no discount: choose 0 to 1")
+            raise Refusal(f"discount={self.discount!r} is no discount: choose 0 to 1")
         if self.max_steps is not None and self.max_steps < 1:
-            raise ValueError(f"max_steps={self.max_steps} leaves no decision: choose 1 or more")
+            raise Refusal(f"max_steps={self.max_steps} leaves no decision: choose 1 or more")
         if not 2 <= self.group_size <= 10_000:
-            raise ValueError(f"group_size={self.group_size} is no group: choose 2 to 10,000 episodes")
+            raise Refusal(f"group_size={self.group_size} is no group: choose 2 to 10,000 episodes")
 
 
 class Audit(NamedTuple):
@@ -172,7 +172,7 @@ class Auditor:
         self._boards = Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
         self._values, self._probabilities, self._action_values = _look_up(evaluation, self._boards)
         if (lost := self._first(np.isnan(self._values))) is not None:
-            raise ValueError(
+            raise Refusal(
                 f"{policy} never reaches {lost!r} against {opponent}, so it has no exact value there: "
                 f"choose a policy, a behaviour and a position that the audited policy can reach"
             )
@@ -207,7 +207,7 @@ class Auditor:
             return enumerate_groups(episodes, size)
         whole = len(episodes.weights) // size * size
         if not whole:
-            raise ValueError(f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more")
+            raise Refusal(f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more")
         return episodes.take(np.arange(whole), episodes.weights[:whole])
 
     def _first(self, rows: BoolArray) -> str | None:
@@ -227,7 +227,7 @@ class Auditor:
             return np.ones(audited.shape)
         behaviour = np.asarray(self._players.behaviour.probabilities(self._boards), np.float64)
         if (text := self._first(((behaviour == 0) & (audited > 0)).any(axis=1))) is not None:
-            raise ValueError(
+            raise Refusal(
                 f"the behaviour {self.settings.behaviour} never plays some moves of {self._target} in {text!r}: "
                 f"choose one that plays them all, such as random"
             )
@@ -246,7 +246,7 @@ class Auditor:
             if critic in (EXACT, ZERO):
                 return self._values if critic == EXACT else np.zeros(len(boards.mover))
             if (function := make_policy(critic, self.game).values) is None:
-                raise ValueError(
+                raise Refusal(
                     f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}N or a policy such as run:PATH"
                 )
             critic = function
@@ -256,7 +256,7 @@ class Auditor:
         """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
         count = critic.removeprefix(LEARNED)
         if not count.isdecimal():
-            raise ValueError(f"critic {critic} has no number of episodes: write for example learned:1000")
+            raise Refusal(f"critic {critic} has no number of episodes: write for example learned:1000")
         players = self._players._replace(behaviour=self._target, max_steps=None)
         training = sample_episodes(players, int(count), self.settings.seed + TRAINING_SEED)
         returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))

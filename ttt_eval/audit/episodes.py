@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy, act_in_episodes
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.random import draw_key, splitmix64
 from ttt_envs.game.boards import Boards, from_keys, keys, play_moves
@@ -35,7 +36,7 @@ game that is not over.
 """
 
 
-class TooManyGroups(ValueError):  # noqa: N818  # a limit of one kind of estimators, which callers may leave out
+class TooManyGroups(Refusal):  # a limit of one kind of estimators, which callers may leave out
     """Episodes make too many groups to enumerate."""
 
 
@@ -121,7 +122,7 @@ def _play(players: Players, games: Games, move: Callable[[Games], tuple[Games, I
         parts += [games[cut], moved[over]]
         games = moved[~over]
         if sum(map(len, parts)) + len(games) > limit:
-            raise ValueError(
+            raise Refusal(
                 f"more than {limit:,} episodes can occur from the start: sample them, or begin in a later position"
             )
     return np.concatenate(parts)
@@ -167,7 +168,7 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
         ValueError: an invalid count.
     """
     if not 1 <= count <= MAX_EPISODES:
-        raise ValueError(f"episodes={count} cannot be sampled: choose 1 to {MAX_EPISODES:,}")
+        raise Refusal(f"episodes={count} cannot be sampled: choose 1 to {MAX_EPISODES:,}")
     game, key = players.game, draw_key(np.random.default_rng(seed))
     streams = np.array([splitmix64(key, number) for number in range(count)], np.uint64)
 

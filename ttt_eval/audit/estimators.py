@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.agents.specs import FromFile, bind_arguments, load_object, parse_spec, trusted
-from ttt_envs.core.checks import find_named
+from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import BoolArray, Float64Array
 
 EPSILON = 1e-6
@@ -77,7 +77,7 @@ class Batch(NamedTuple):
             ValueError: a group of one episode.
         """
         if self.group_size < 2:
-            raise ValueError(f"group_size={self.group_size} leaves nothing to compare with: choose 2 or more episodes")
+            raise Refusal(f"group_size={self.group_size} leaves nothing to compare with: choose 2 or more episodes")
         return array.reshape(-1, self.group_size, *array.shape[1:])
 
     def centred(self, array: Float64Array) -> Float64Array:
@@ -125,7 +125,7 @@ def n_step(batch: Batch, n: int = 3) -> Float64Array:
         ValueError: n is below 1.
     """
     if n < 1:
-        raise ValueError(f"n={n} is no number of steps: choose 1 or more")
+        raise Refusal(f"n={n} is no number of steps: choose 1 or more")
     out = errors = batch.td_errors()
     for _ in range(min(n, errors.shape[1]) - 1):
         out = errors + batch.discount * batch.continues * _next_column(out)
@@ -175,7 +175,7 @@ def gae_finite(batch: Batch, lam: float = 0.95) -> Float64Array:
 
 def _check_lambda(lam: float) -> None:
     if not 0 <= lam <= 1:
-        raise ValueError(f"lam={lam:g} is no weight of longer returns: choose 0 to 1")
+        raise Refusal(f"lam={lam:g} is no weight of longer returns: choose 0 to 1")
 
 
 def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:
@@ -292,7 +292,7 @@ class Estimator(NamedTuple):
         few = min(MAX_COMPARED, len(estimates) // 2)
         alone = self._call(batch.first(few)) if few and not self.uses_groups else estimates[:few]
         if not np.allclose(alone, estimates[:few], rtol=TOLERANCE, atol=TOLERANCE):
-            raise ValueError(
+            raise Refusal(
                 f"{self.name} gives an episode other estimates beside other episodes: give the function an attribute "
                 f"uses_groups = True, so that the audit knows that it compares the episodes of a group"
             )
@@ -304,9 +304,9 @@ class Estimator(NamedTuple):
             answer = np.asarray(self.function(batch.first(len(batch.mask))))
         except Exception as problem:
             kind = "" if isinstance(problem, ValueError) else f", {type(problem).__name__}"
-            raise ValueError(f"{self.name} failed{kind}: {problem}") from problem
+            raise Refusal(f"{self.name} failed{kind}: {problem}") from problem
         if answer.shape != shape or answer.dtype.kind not in "fiu" or not np.isfinite(answer[batch.mask]).all():
-            raise ValueError(
+            raise Refusal(
                 f"{self.name} returned {answer.dtype}{list(answer.shape)} for {shape[0]} episodes of up to {shape[1]} "
                 f"decisions: it must return numbers {list(shape)}, finite ones wherever mask is true"
             )
@@ -343,14 +343,14 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     try:
         parsed = parse_spec(spec)
     except ValueError:
-        raise ValueError(f"{spec[:80]!r} is no estimator: {GRAMMAR}") from None
+        raise Refusal(f"{spec[:80]!r} is no estimator: {GRAMMAR}") from None
     name = parsed.name
     if ":" in name:
         if isinstance(spec, FromFile) and not trusted():
-            raise ValueError(f"{name[:80]!r} was read from a file, which may name built-in estimators only")
+            raise Refusal(f"{name[:80]!r} was read from a file, which may name built-in estimators only")
         function = load_object(name)
         if not callable(function) or parsed.unkeyed or parsed.keyed:
-            raise ValueError(f"{spec[:80]!r} is no function: write module:function, without settings")
+            raise Refusal(f"{spec[:80]!r} is no function: write module:function, without settings")
         return Estimator.from_function(spec, function)
     builtin = find_named("estimator", name, ESTIMATORS)
     settings = bind_arguments(parsed, builtin.function, None).arguments

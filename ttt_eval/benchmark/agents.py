@@ -21,7 +21,7 @@ from learners.training import Decisions, make_initial_rng, make_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import Policy, PolicyWrapper
 from ttt_envs.agents.specs import load_object, make_policy
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import Refusal, closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
@@ -79,12 +79,12 @@ def load_agent(name: str) -> MakeAgent:
         return AGENTS[name]
     if ":" not in name:
         near = closest_names(name[:80], AGENTS)
-        raise ValueError(f"there is no agent {name[:80]!r}, and module:make names one of your own: {near}")
+        raise Refusal(f"there is no agent {name[:80]!r}, and module:make names one of your own: {near}")
     make: MakeAgent = load_object(name)
     try:
         inspect.signature(make).bind(None, None)
-    except TypeError:
-        raise ValueError(
+    except (TypeError, ValueError):
+        raise Refusal(
             f"{name} is no function of a task and a seed: write make(task, seed), which returns an agent"
         ) from None
     return make
@@ -215,7 +215,7 @@ class LearnerAgent(GameAgent):
         kind = load_learner(name)
         config = kind(**{**(kind.self_play if task.opponent == SELF else {}), **settings})
         if config.loop:
-            raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
+            raise Refusal(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
         self.learners = {game.skip_chance: config.build(game, make_initial_rng(seed)) for game in self._games}
         rng = make_rng(seed, 1)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, to_builtins
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.benchmark.scores import SubmissionScores
 from ttt_eval.benchmark.tasks import TASKS, Axis, find_task, find_tasks
@@ -75,9 +76,9 @@ def compare_submissions(
     """
     names = [submission.name for submission in submissions]
     if not names:
-        raise ValueError("no submission")
+        raise Refusal("no submission")
     if len(set(names)) < len(names):
-        raise ValueError(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
+        raise Refusal(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
     chosen = _choose_tasks(submissions, tasks)
     scores = {submission.name: _scores_of_runs(submission, chosen) for submission in submissions}
     entries = [_make_entry(submission, chosen, scores[submission.name], seed) for submission in submissions]
@@ -104,13 +105,13 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
     for submission in submissions:
         for run in submission.runs:
             if run.steps != steps.setdefault(run.task, run.steps):  # more steps alone would give a better rank
-                raise ValueError(
+                raise Refusal(
                     f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and "
                     f"{steps[run.task]:,} in others: compare runs of the same length only, such as quick ones"
                 )
     common = set.intersection(*({run.task for run in submission.runs} for submission in submissions))
     if not common and not names:
-        raise ValueError("the submissions have no task in common: run each of them on the same tasks, or choose some")
+        raise Refusal("the submissions have no task in common: run each of them on the same tasks, or choose some")
     return [task.name for task in find_tasks(names or sorted(common))]
 
 
@@ -124,7 +125,7 @@ def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float
     columns = [{run.seed: run.score for run in submission.runs if run.task == task} for task in tasks]
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
-        raise ValueError(
+        raise Refusal(
             f"{submission.name} has no seed in all of the tasks {', '.join(tasks)}: choose fewer, or leave it out"
         )
     return np.array([[column[seed] for column in columns] for seed in seeds])

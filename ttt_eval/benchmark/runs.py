@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import Refusal, TypeRefusal
 from ttt_envs.core.files import make_subfolder, write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
@@ -36,7 +37,7 @@ def list_runs(tasks: Sequence[str] = (), seeds: int = len(SEEDS)) -> list[Unit]:
         ValueError: there is no such task, or no such number of seeds.
     """
     if not 1 <= seeds <= MAX_SEEDS:
-        raise ValueError(f"{seeds} is no number of seeds: choose 1 to {MAX_SEEDS}")
+        raise Refusal(f"{seeds} is no number of seeds: choose 1 to {MAX_SEEDS}")
     names = {task.uses_runs_of or task.name for task in find_tasks(tasks)}
     return [{"task": task.name, "seed": seed} for task in TASKS if task.name in names for seed in range(seeds)]
 
@@ -56,7 +57,7 @@ def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str
         TypeError, ValueError: the agent has no ``learn``, or is no argument of ``as_policy``.
     """
     if not isinstance(agent, Agent):
-        raise TypeError(f"{type(agent).__name__} is no agent: it has no method learn(env, steps)")
+        raise TypeRefusal(f"{type(agent).__name__} is no agent: it has no method learn(env, steps)")
     arrays: dict[str, NDArray[Any]] = {}
     run, meter = Run(task, seed, task.checkpoints[::-every][::-1]), Meter()
 
@@ -115,7 +116,7 @@ def run_benchmark(
             the agent fails to be one.
     """
     if submission.steps and submission.steps < MIN_STEPS:
-        raise ValueError(f"{submission.steps} is no number of steps of a run: choose {MIN_STEPS} or more")
+        raise Refusal(f"{submission.steps} is no number of steps of a run: choose {MIN_STEPS} or more")
     encode_record(submission)  # refuses what cannot be read again before the first run
 
     def file_of(unit: Unit) -> Path:
@@ -140,5 +141,5 @@ def run_benchmark(
         postprocess=write,
     )
     if missing := [path for path in files if not path.exists()]:
-        raise ValueError(f"{missing[0]} is missing: remove {folder} and run again")
+        raise Refusal(f"{missing[0]} is missing: remove {folder} and run again")
     join_runs(folder / FILE, submission, sorted(folder.glob("*/seed-*.npz")))

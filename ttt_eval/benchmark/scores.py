@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, json, to_builtins
 from msgspec.structs import asdict
 
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_eval.benchmark.scoring import combine_scores, score_policies
 from ttt_eval.benchmark.submission import Cost, Count, Run, Submission, SubmissionFile, open_submission
@@ -66,7 +66,7 @@ class SubmissionScores(Submission, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len({(run.task, run.seed) for run in self.runs}) < len(self.runs):
-            raise ValueError(f"{self.name} has two scores of the same run")
+            raise Refusal(f"{self.name} has two scores of the same run")
 
     @property
     def cpu_s(self) -> float | None:

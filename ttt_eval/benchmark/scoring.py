@@ -18,6 +18,7 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import load_or_compute
+from ttt_envs.core.checks import Refusal, TypeRefusal
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
@@ -65,7 +66,7 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
             has no values.
     """
     if len(policies) != len(task.games):
-        raise ValueError(f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each")
+        raise Refusal(f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each")
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
     stage = task.stage(task.steps if steps is None else steps)
@@ -164,7 +165,7 @@ def _opening_regret(game: Game, policy: Policy) -> float:
 def _score_critic(task: Task, policy: Policy) -> TaskScore:
     """Return the score of a policy's values; values that are all 0 score 0."""
     if policy.values is None:
-        raise TypeError(f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)")
+        raise TypeRefusal(f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)")
     [game] = task.games
     error = critic_error(game, policy, task.stages[0][0], policy)
     of_zeros = replace(error, predicted=np.zeros(len(error.predicted)))

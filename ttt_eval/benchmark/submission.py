@@ -30,7 +30,7 @@ from msgspec import Meta, Struct, json
 from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy, normalise
-from ttt_envs.core.checks import name_place, quote
+from ttt_envs.core.checks import Refusal, name_place, quote
 from ttt_envs.core.files import open_to_read, write_atomically
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
@@ -141,13 +141,13 @@ class PolicyTable(Policy):
         positions = list_positions(game, seats)
         self.codes, count = keys(positions.own_first()), len(positions.mover)
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
-            raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
+            raise Refusal(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
         for start in range(0, count, ROWS_PER_CHECK):
             rows = slice(start, start + ROWS_PER_CHECK)
             _check_rows(probabilities[rows], positions.cells[rows] == 0 if masked else True)
         if values is not None:
             if values.shape != (count,) or values.dtype.kind != "f" or not (np.abs(values) <= 1).all():
-                raise ValueError(f"a table of {count:,} positions needs values float[{count}] from -1 to 1")
+                raise Refusal(f"a table of {count:,} positions needs values float[{count}] from -1 to 1")
             stored = values.astype(np.float64)
             self.values = lambda boards: stored[self._rows(boards)]  # an attribute of tables with values alone
 
@@ -167,7 +167,7 @@ class PolicyTable(Policy):
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             text = to_text(boards.position(int(missing[0])), self.game)
-            raise ValueError(f"the table lacks the position {text!r}, which its policy can meet")
+            raise Refusal(f"the table lacks the position {text!r}, which its policy can meet")
         return rows
 
 
@@ -176,9 +176,9 @@ def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
     total = weights.astype(np.float64).sum(axis=1)
     sums = np.abs(total - 1) <= SUM_TOLERANCE if weights.dtype.kind == "f" else total > 0
     if not ((weights >= 0).all() and sums.all()):  # also rejects NaN and infinity
-        raise ValueError("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
+        raise Refusal("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
     if ((weights > 0) & np.logical_not(allowed)).any():
-        raise ValueError("a table has probabilities of illegal moves: they must be 0 on occupied cells")
+        raise Refusal("a table has probabilities of illegal moves: they must be 0 on occupied cells")
 
 
 @cache
@@ -267,10 +267,10 @@ class SubmissionFile:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         entries = archive.infolist()
         if len(entries) > MAX_ARRAYS:
-            raise ValueError(f"it has more than {MAX_ARRAYS:,} arrays: a submission has fewer")
+            raise Refusal(f"it has more than {MAX_ARRAYS:,} arrays: a submission has fewer")
         self._archive, self._entries = archive, {entry.filename.removesuffix(".npy"): entry for entry in entries}
         if len(self._entries) < len(entries):
-            raise ValueError("it has two arrays of the same name: remove one")
+            raise Refusal("it has two arrays of the same name: remove one")
         self.submission = self._read_record(HEAD, Head).submission
         steps: dict[tuple[str, int], set[int]] = {}
         for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
@@ -278,10 +278,10 @@ class SubmissionFile:
         runs = [Run(find_task(task), seed, tuple(sorted(marks))) for (task, seed), marks in steps.items()]
         self.runs = sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
         if not runs:
-            raise ValueError("it has no run: evaluate.py bench run makes some")
+            raise Refusal("it has no run: evaluate.py bench run makes some")
         names = set().union(*map(self._check_run, runs), {HEAD})
         if others := self._entries.keys() - names:
-            raise ValueError(f"it has {quote(min(others))}, which is no array of a submission: remove it")
+            raise Refusal(f"it has {quote(min(others))}, which is no array of a submission: remove it")
 
     def _check_run(self, run: Run) -> set[str]:
         """Return the names of arrays that a run may have.
@@ -291,18 +291,16 @@ class SubmissionFile:
         """
         task, marks = run.task, run.checkpoints
         if task.uses_runs_of is not None:
-            raise ValueError(
-                f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: remove them"
-            )
+            raise Refusal(f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: remove them")
         if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
-            raise ValueError(
+            raise Refusal(
                 f"it has {len(marks)} checkpoints of {run.record}, and the task has {len(task.checkpoints)} within "
                 f"{task.steps:,} steps: store policies at those"
             )
         tables = [name for steps in marks for name in run.tables(steps)]
         for name in tables:
             if f"{name}/probabilities" not in self._entries:
-                raise ValueError(f"it lacks {name}/probabilities: add it")
+                raise Refusal(f"it lacks {name}/probabilities: add it")
         return {run.record, *(f"{name}/{part}" for name in tables for part in PARTS)}
 
     def read_cost(self, run: Run) -> Cost | None:
@@ -325,7 +323,7 @@ class SubmissionFile:
 
     def _read_record(self, name: str, kind: type[Record]) -> Record:
         if name not in self._entries:
-            raise ValueError(f"it has no array {name}: add it")
+            raise Refusal(f"it has no array {name}: add it")
         return json.decode(self._read_array(name, MAX_TEXT_BYTES).tobytes(), type=kind)
 
     def _read_array(self, name: str, max_bytes: int) -> NDArray[Any]:
@@ -336,7 +334,7 @@ class SubmissionFile:
         """
         entry = self._entries[name]
         if entry.file_size > max_bytes + MAX_TEXT_BYTES:
-            raise ValueError(f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read")
+            raise Refusal(f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read")
         with name_place(f"{name} cannot be read", (Exception,)), self._archive.open(entry) as part:
             array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
         return array
@@ -351,7 +349,7 @@ def open_submission(path: Path) -> Iterator[SubmissionFile]:
         ValueError: there is none, it is a link or too large, or something in it is invalid.
     """
     if path.is_dir() and not (path / FILE).exists():
-        raise ValueError(f"{path} is no submission: it has no {FILE}, which evaluate.py bench run writes")
+        raise Refusal(f"{path} is no submission: it has no {FILE}, which evaluate.py bench run writes")
     with _open_archive(path / FILE if path.is_dir() else path) as archive:
         yield SubmissionFile(archive)
 
@@ -379,7 +377,7 @@ def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
         text = json.encode(content, enc_hook=str)
         json.decode(text, type=type(content))
     if len(text) > MAX_TEXT_BYTES:
-        raise ValueError(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
+        raise Refusal(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
     return np.frombuffer(text, np.uint8)
 
 

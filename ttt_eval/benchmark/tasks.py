@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from learners.base import discounts
-from ttt_envs.core.checks import find_named
+from ttt_envs.core.checks import Refusal, TypeRefusal, find_named
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
@@ -138,7 +138,7 @@ class Task:
         """
         for name in choices:
             if name not in AGENT_CHOICES or (self.hides_masks and name == "illegal_action"):
-                raise TypeError(
+                raise TypeRefusal(
                     f"the task {self.name} determines {name}: an agent chooses {', '.join(AGENT_CHOICES)} alone"
                 )
         arguments: dict[str, Any] = {"illegal_action": "lose", **self.settings, **choices}
@@ -186,7 +186,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             ValueError: ``options`` are given, and there are none.
         """
         if options:
-            raise ValueError("an agent has no options of reset: the task determines how episodes begin")
+            raise Refusal("an agent has no options of reset: the task determines how episodes begin")
         observation, info = self.env.reset()
         return observation, self._with_mask(info)
 

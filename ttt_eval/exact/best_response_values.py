@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -71,7 +71,7 @@ class BestResponseValues:
         """Raise ValueError, naming a position, if the two players cannot reach all positions."""
         lost = np.flatnonzero(np.isnan(self.values(boards)))
         if len(lost):
-            raise ValueError(
+            raise Refusal(
                 f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against {self.policy}: the game "
                 f"was played against another opponent, or from another start"
             )

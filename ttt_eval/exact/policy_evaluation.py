@@ -22,7 +22,7 @@ import numpy as np
 
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.hash_index import distinct_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -111,7 +111,7 @@ class PolicyEvaluation:
             ValueError: symmetries are merged, so that a row is no single position.
         """
         if self.merged:
-            raise ValueError("rows of merged symmetries cannot be looked up: evaluate with merge_symmetries=False")
+            raise Refusal("rows of merged symmetries cannot be looked up: evaluate with merge_symmetries=False")
         return self._index.find(boards)
 
 
@@ -160,13 +160,13 @@ def evaluate_policy(
     """
     check_choice("seat", seat, (0, 1, None))
     if not 0 <= discount <= 1 or (discount < 1 and isinstance(game, PhantomGame)):
-        raise ValueError(
+        raise Refusal(
             f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, in a phantom game 1"
         )
     own = make_pure(policy, game)
     other = own if opponent is None else make_pure(opponent, game)
     if merge_symmetries and not (own.symmetric and other.symmetric and isinstance(game, Game)):
-        raise ValueError(
+        raise Refusal(
             f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, in a game "
             f"with visible stones"
         )
@@ -195,12 +195,12 @@ def query_values(value_function: Critic, boards: Boards) -> Float64Array:
     """
     answer = np.asarray(value_function(boards), np.float64)
     if answer.shape != boards.mover.shape:
-        raise ValueError(
+        raise Refusal(
             f"the value function gave values of shape {list(answer.shape)} for {len(boards.mover)} positions: "
             f"it must give one value for each position"
         )
     if not np.isfinite(answer).all():
-        raise ValueError("the value function gave values that are NaN or infinite: they must be finite")
+        raise Refusal("the value function gave values that are NaN or infinite: they must be finite")
     return answer
 
 

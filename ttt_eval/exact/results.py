@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.phantom import AnyGame
 
 Player = TypeVar("Player")
@@ -77,7 +78,7 @@ def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
     """
     policy = make_policy(spec, game)
     if not policy.pure:
-        raise ValueError(
+        raise Refusal(
             f"{policy} is not pure: its moves depend on more than the board, so it has no exact result. "
             f"Sample it with evaluate.py match"
         )

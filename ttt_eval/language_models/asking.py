@@ -20,7 +20,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.core.files import locked, open_to_write, parse_json
 from ttt_envs.core.packages import install_command
 from ttt_envs.text import MAX_ANSWER_LENGTH, TextGame, present
@@ -144,7 +144,7 @@ def read_completion(data: object) -> Answer:
     match data:
         case {"choices": [{"message": dict(message)} as choice, *_], **rest}:
             return _make_answer(message.get("content"), rest.get("usage"), choice.get("finish_reason") == "length")
-    raise ValueError("its reply is no chat completion")
+    raise Refusal("its reply is no chat completion")
 
 
 def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
@@ -178,22 +178,22 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
     try:
         import openai
     except ImportError:
-        raise ValueError(f"a language model needs openai: {install_command('llm')}") from None
+        raise Refusal(f"a language model needs openai: {install_command('llm')}") from None
     http: Any = sys.modules[str(openai.DefaultHttpxClient.__base__.__module__)]  # httpx, or its successor httpx2
     if not re.fullmatch(r"(?i)https?://[^/?#@]+(/[^?#]*)?", url):
         public = re.split("[?#]", url.rpartition("@")[2])[0]  # no user, and no query, which may be secret
-        raise ValueError(
+        raise Refusal(
             f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, with http:// or "
             "https://, without a user or a query, and put a key into the environment variable OPENAI_API_KEY"
         )
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
     if not re.fullmatch("[!-~]+", key):  # in a header it would fail late, with a message that quotes it
-        raise ValueError("the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters")
+        raise Refusal("the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters")
     with suppress(http.HTTPError):  # of another kind
         try:
             http.head(url, timeout=10)
         except (http.ConnectError, http.InvalidURL) as problem:  # the client would repeat its requests
-            raise ValueError(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
+            raise Refusal(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
 
     def read_reply(response: Any) -> None:
         """Read a reply within the limits of size and time; one beyond the former becomes a refusal."""
@@ -251,7 +251,7 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
         with ThreadPool(concurrency) as pool:
             yield from filter(None, pool.imap_unordered(complete, requests.items()))
         if failures:
-            raise ValueError(failures[0])
+            raise Refusal(failures[0])
 
     weakref.finalize(ask, client.close)
     return ask

@@ -13,6 +13,7 @@ from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -125,7 +126,7 @@ def reachable_positions(game: Game) -> Boards:
     few = sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS  # else they are not even counted
     if few and len((boards := all_positions(game)).mover) <= MAX_POSITIONS:
         return boards
-    raise ValueError(
+    raise Refusal(
         f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller board"
     )
 

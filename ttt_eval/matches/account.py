@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import DRAW, winner
@@ -78,9 +79,7 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     """
     game = played.game
     if game != correction.game:
-        raise ValueError(
-            f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
-        )
+        raise Refusal(f"a game of {game} is not explained by values of {correction.game}: choose values of that game")
     steps = list(played.positions())
     start = last = float(correction.values(Boards.from_positions([played.start()]))[0])
     moves: tuple[MoveAccount, ...] = ()

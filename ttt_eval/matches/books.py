@@ -12,6 +12,7 @@ import numpy as np
 
 from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
 from ttt_envs.agents.specs import make_values
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game, Position
@@ -55,11 +56,11 @@ def book_from_games(
     games = _finished_games(logs, tell)
     first = next(games, None)
     if first is None:
-        raise ValueError("there is no finished game in these logs: name others")
+        raise Refusal("there is no finished game in these logs: name others")
     moves = _played_moves(itertools.chain([first], games), plies, player)
     book = make_book(first.game, moves, plies=plies, minimum=minimum)
     if not book.games:
-        raise ValueError(f"there is no finished game in which {player} moves in these logs: name others")
+        raise Refusal(f"there is no finished game in which {player} moves in these logs: name others")
     return book
 
 
@@ -70,7 +71,7 @@ def _finished_games(logs: Sequence[str | Path], tell: Callable[[str], object]) -
         for played in read_games(log, tell=tell):
             game = game or played.game
             if played.game != game:
-                raise ValueError(f"{log} has a game of {played.game}, and others are of {game}: make a book for each")
+                raise Refusal(f"{log} has a game of {played.game}, and others are of {game}: make a book for each")
             if played.result is not None and played.forfeit is None:
                 yield played
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval, two_sided_quantile
@@ -79,7 +80,7 @@ def pair_probabilities(win: float, draw: float) -> Float64Array:
     """
     lose = 1 - win - draw
     if min(win, draw, lose) < -1e-12:
-        raise ValueError(
+        raise Refusal(
             f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at most 1 in all"
         )
     return np.convolve([lose, draw, win], [win, draw, lose])
@@ -112,7 +113,7 @@ def pairs_needed(
         ValueError: a difference out of range.
     """
     if not 0 < difference <= 0.5:
-        raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
+        raise Refusal(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
     quantile = two_sided_quantile(confidence) + NORMAL.inv_cdf(power)
     return math.ceil((quantile * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
-from ttt_envs.core.checks import name_place, quote
+from ttt_envs.core.checks import Refusal, name_place, quote
 from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
@@ -85,7 +85,7 @@ class _Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
     def __post_init__(self) -> None:
         for text in (*self.players, self.forfeit or "none"):
             if not text.isprintable():
-                raise ValueError(f"{quote(text)} names nothing: write words that can be printed, on one line")
+                raise Refusal(f"{quote(text)} names nothing: write words that can be printed, on one line")
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,19 @@ class PlayedGame:
         object.__setattr__(self, "moves", moves)
         if self.result is not None:
             if self.result not in range(len(RESULTS)):
-                raise ValueError(f"result={quote(self.result)} is not known: use 0, 1, 2 for a draw, or None")
+                raise Refusal(f"result={quote(self.result)} is not known: use 0, 1, 2 for a draw, or None")
             object.__setattr__(self, "result", Outcome(self.result))
         convert(self.to_dict(), _Record)
         object.__setattr__(self, "players", tuple(self.players))
         if winner(self.game, self.start().cells) is not None:
-            raise ValueError(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
+            raise Refusal(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
         reached = [None, *(result for *_, result in self._turns())][-1]
         if self.forfeit is not None:
             if reached is not None or self.result is None or self.result.winner < 0:
-                raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
+                raise Refusal("a game that is forfeited has a winner, and a board on which it is not over")
         elif reached != self.result:
             names = ["none yet" if result is None else RESULTS[result] for result in (self.result, reached)]
-            raise ValueError(f"its result is {names[0]}, and its moves end with {names[1]}")
+            raise Refusal(f"its result is {names[0]}, and its moves end with {names[1]}")
 
     def start(self) -> Position:
         """Return the first position."""
@@ -151,15 +151,15 @@ class PlayedGame:
         for number, move in enumerate(self.moves, 1):
             (cell, skipped), cells, mover = move, position.cells.copy(), position.mover
             if is_over:
-                raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
+                raise Refusal(f"there is a move {number} and the game is over with move {number - 1}")
             outcome = Outcome(place(cells, mover, cell, stones + number - 1, self.game.parameters))
             is_over = outcome != Outcome.NOT_OVER
             if outcome == Outcome.ILLEGAL:
                 why = "the cell holds a stone" if cells[cell] else "stones fall to the lowest empty cell of a column"
-                raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
+                raise Refusal(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
             if skipped and (self.game.skip_chance == 0 or is_over):
                 why = "the game is over then" if is_over else "turns are never skipped in this game"
-                raise ValueError(f"a turn is skipped after move {number}, and {why}")
+                raise Refusal(f"a turn is skipped after move {number}, and {why}")
             following = Position(cells, mover if skipped or is_over else 1 - mover)
             yield position, move, following, outcome if is_over else None
             position = following
@@ -268,7 +268,7 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
             file.seek(max(0, size - MAX_LINE_LENGTH))
             _, end, last = file.read().rpartition(b"\n")
             if not end and head.endswith(b"\n"):
-                raise ValueError(f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file")
+                raise Refusal(f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file")
         _replace_tail(file, path, size - len(last), lines if end else _HEAD_LINE + lines)
 
 
@@ -308,7 +308,7 @@ def new_games(path: str | Path) -> None:
     """
     path = Path(path)
     if path.exists() and (not path.is_file() or path.stat().st_size > len(_HEAD_LINE)):
-        raise ValueError(f"{path} is there already: name another file, or remove that one")
+        raise Refusal(f"{path} is there already: name another file, or remove that one")
     append_games(path, [])
 
 
@@ -322,7 +322,7 @@ def _encode(played: PlayedGame) -> bytes:
 def _check_head(line: bytes) -> None:
     """Raise ValueError unless a line is the header, or the part of it that an interrupted writer left."""
     if not _HEAD_LINE.startswith(line) and parse_json(line, MAX_LINE_LENGTH) != json.loads(_HEAD_LINE):
-        raise ValueError(f"it is no file of games of this version, which begins with {_HEAD_LINE.decode().strip()}")
+        raise Refusal(f"it is no file of games of this version, which begins with {_HEAD_LINE.decode().strip()}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def from_notation(text: str) -> list[PlayedGame]:
     """
     games, (head, *parts) = list[PlayedGame](), re.split(r"^(?=\[game )", text, flags=re.MULTILINE)
     if head.strip() or not parts:
-        raise ValueError(f"{quote(head)} is no game: begin each with [game ...]")
+        raise Refusal(f"{quote(head)} is no game: begin each with [game ...]")
     for number, part in enumerate(parts, 1):
         tags, words = dict[str, Any](), list[str]()
         with name_place(f"game {number}"):

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct, convert, to_builtins
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
@@ -90,7 +91,7 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         if not self.exact and not any(self.pentanomial or ()):
-            raise ValueError("a result has no games: it is exact, or has one pair or more")
+            raise Refusal("a result has no games: it is exact, or has one pair or more")
         self.weights()
 
     def _played(self) -> Score:
@@ -115,7 +116,7 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
 def check_games(games: int, least: int) -> None:
     """Raise ValueError for an odd number of games, or one not from ``least`` to :data:`MAX_GAMES`."""
     if games % 2 or not least <= games <= MAX_GAMES:
-        raise ValueError(
+        raise Refusal(
             f"games={games} makes no pairs, two games with the seats swapped: "
             f"choose an even number from {least} to {MAX_GAMES:,}"
         )
@@ -218,9 +219,9 @@ def _parse(data: dict[str, Any], source: str) -> Ladder:
     rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
     pairings = set(map(frozenset, combinations(range(len(rungs)), 2)))
     if {frozenset((result.a, result.b)) for result in results} != pairings:
-        raise ValueError("it lacks results")
+        raise Refusal("it lacks results")
     if ANCHOR not in [rung["spec"] for rung in rungs]:
-        raise ValueError(f"it lacks {ANCHOR}")
+        raise Refusal(f"it lacks {ANCHOR}")
     return Ladder(data["name"], Game.from_dict(data["game"]), rungs, data, source)
 
 
@@ -232,7 +233,7 @@ def ladder_name(game: Game) -> str:
     """
     names = [name for name, standard in LADDERS.items() if standard == game]
     if not names:
-        raise ValueError(
+        raise Refusal(
             f"there is no ladder of {game}: choose one of another game, {', '.join(LADDERS)}, or sample it here with "
             f"evaluate.py match"
         )

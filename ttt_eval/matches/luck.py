@@ -17,6 +17,7 @@ import numpy as np
 from baselines.exact import Optimal
 from baselines.exact.layers import MAX_LAYERED_CELLS
 from ttt_envs.agents.policy import Policy
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import Boards, PositionValues, base_3
 from ttt_envs.game.game import Game
@@ -72,14 +73,14 @@ def _make_correction(spec: str, game: Game) -> LuckCorrection | None:
         return None
     if spec == EXACT:
         if game.cells > MAX_LAYERED_CELLS:
-            raise ValueError(
+            raise Refusal(
                 f"{game} has {game.cells} cells, and exact values are known up to {MAX_LAYERED_CELLS}: correct luck "
                 f"with the values of a policy, such as run:PATH, or choose off"
             )
         return LuckCorrection(game, Optimal(game))
     policy = make_policy_once(game, spec)
     if policy.values is None:
-        raise ValueError(
+        raise Refusal(
             f"{spec} has no values of positions to correct luck with: choose exact, a run with values such as one of "
             f"value-net or alpha-zero, or off"
         )

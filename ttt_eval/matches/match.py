@@ -18,6 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
@@ -167,7 +168,7 @@ def play_blocks(
     """
     for name, value in (("pairs", pairs), ("block", block)):
         if value is not None and value < 1:
-            raise ValueError(f"{name}={value} leaves nothing to play: choose 1 or more pairs")
+            raise Refusal(f"{name}={value} leaves nothing to play: choose 1 or more pairs")
     call = Call(match)
     stateful = any(policy.player is not None for policy in _prepare(call).policies)  # reports a wrong name at once
     if block is None:
@@ -427,7 +428,7 @@ class _Block:
                 count, total = len(self.forfeits) + len(forfeits), len(self.outcome)
                 gives_up = start == len(forfeits) == MAX_FORFEITS or count == total >= MAX_FORFEITS
                 if gives_up and not isinstance(problem, OutOfTimeError):
-                    raise ValueError(
+                    raise Refusal(
                         f"{self.policies[who]} forfeited {count} games in a row, so the match is aborted: {problem}"
                     ) from None
         return actions, forfeits
@@ -447,7 +448,7 @@ class _Block:
         parameters = self.match.game.parameters
         play_rows(self.cells, mover, self.stones, self.skip_keys, rows, actions, parameters, outcome)
         if outcome.min() == ILLEGAL:
-            raise ValueError(
+            raise Refusal(
                 f"{self.policies[who]} moved to a cell that is not empty: choose another policy, or correct this one"
             )
         if self.moves is not None:
@@ -534,7 +535,7 @@ def play_matches(
         ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
     """
     if not 1 <= pairs <= MAX_GAMES // 2:
-        raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
+        raise Refusal(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
     settings, identities = match.to_dict(), match.identities()
     settings["correction_identity"] = policy_identity(str(match.luck_correction))
     firsts = range(0, pairs, block := settings["block"])

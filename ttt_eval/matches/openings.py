@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import name_place
+from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
@@ -55,7 +55,7 @@ class Openings(NamedTuple):
         plies = int(match[2])
         if not 1 <= plies < game.cells:
             fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
-            raise ValueError(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
+            raise Refusal(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
         return cls(text, 0, _all_positions(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
 
     def for_pairs(self, numbers: range, game: Game, keys: UInt64Array) -> Boards:
@@ -81,7 +81,7 @@ def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
     """
     boards = Boards.start(game, len(episode_keys))
     if _draw(boards.cells, boards.mover, episode_keys, plies, game.parameters) >= 0:
-        raise ValueError(
+        raise Refusal(
             f"{TRIES} times {plies} random plies of {game} led to where every move ends the game: "
             f"choose openings of fewer plies"
         )
@@ -122,7 +122,7 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
     """Return every position after ``plies`` plies without skips in which the game is not over, by their keys."""
     bound = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
     if bound * game.cells > MAX_SIZE:
-        raise ValueError(
+        raise Refusal(
             f"openings={text!r} are up to {bound:,} positions, and at most {MAX_SIZE // game.cells:,} are held: "
             f"choose fewer plies, or random:{plies}"
         )
@@ -130,7 +130,7 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
     for _ in range(plies):
         boards = unfinished_successors(game, boards)
         if not len(boards.mover):
-            raise ValueError(f"openings={text!r} are not in this game: {game} is over by then, choose fewer plies")
+            raise Refusal(f"openings={text!r} are not in this game: {game} is over by then, choose fewer plies")
         _, first = np.unique(keys(boards.cells), axis=0, return_index=True)
         boards = boards.take(first)
     return boards
@@ -148,7 +148,7 @@ def _from_file(text: str, game: Game) -> Boards:
     """Return the distinct positions of a file."""
     path = Path(text)
     if not path.exists():
-        raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
+        raise Refusal(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
     positions: dict[str, Position] = {}
     for number, line in enumerate(read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1):
         if not line.strip() or line.strip().startswith("#"):
@@ -159,5 +159,5 @@ def _from_file(text: str, game: Game) -> Boards:
             check_opening(game, position, repr(name))
         positions[name] = position
     if not positions:
-        raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
+        raise Refusal(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
     return Boards.from_positions(positions.values())

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
@@ -82,10 +83,10 @@ class SPRT:
 
     def __post_init__(self) -> None:
         if not -MAX_ELO <= self.elo0 < self.elo1 <= MAX_ELO:
-            raise ValueError(f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo of 0")
+            raise Refusal(f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo of 0")
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
+                raise Refusal(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
 
     @property
     def bounds(self) -> tuple[float, float]:

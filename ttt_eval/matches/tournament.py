@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
@@ -66,7 +67,7 @@ def bradley_terry(
         ValueError: a player not connected with the rest by games; an anchor beside fixed ratings.
     """
     if anchor is not None and fixed is not None:
-        raise ValueError(f"anchor={anchor} would move ratings that are fixed: choose one of anchor and fixed")
+        raise Refusal(f"anchor={anchor} would move ratings that are fixed: choose one of anchor and fixed")
     ordered = {(min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x) for (i, j), (pairs, x) in pairings.items()}
     first, second = np.array(sorted(ordered)).T
     weights = np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR  # float64[pairings, 5]
@@ -78,7 +79,7 @@ def bradley_terry(
     signs = np.zeros((len(first), players))  # of the ratings in the difference of each pairing
     signs[np.arange(len(first)), first], signs[np.arange(len(first)), second] = 1, -1
     if len(free) and np.linalg.matrix_rank(signs[:, free]) < len(free):
-        raise ValueError("games do not connect all players: ratings need some between all, by others too")
+        raise Refusal("games do not connect all players: ratings need some between all, by others too")
     known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
 
     def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
@@ -213,9 +214,9 @@ def run_tournament(
     """
     players = [str(player) for player in match.players]
     if len(set(players)) < max(2, len(players)):
-        raise ValueError(f"{', '.join(players)} make no tournament: name two or more, and each player once")
+        raise Refusal(f"{', '.join(players)} make no tournament: name two or more, and each player once")
     if anchor is not None and anchor not in players:
-        raise ValueError(f"anchor={anchor!r} does not play: choose one of {', '.join(players)}")
+        raise Refusal(f"anchor={anchor!r} does not play: choose one of {', '.join(players)}")
     pairings = list(combinations(range(len(players)), 2))
     # sorted, so that stored games are found in any order of the names
     names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.matches.score import Score
 from ttt_eval.reports import formats, page, parts
@@ -52,7 +53,7 @@ def language_model_report(result: LanguageModelResult) -> Report:
         ]
         counts.append(_illegal_tile("positions", positions))
     if not verdicts:
-        raise ValueError("there are neither games nor exact results")
+        raise Refusal("there are neither games nor exact results")
     sections["Cost"] = [parts.table("usage", [[result.usage[key] for key in USAGE]])]
     sections["Reproduction"] = _reproduction(result)
     return Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import STONES, coordinate, from_text
 from ttt_envs.game.game import Position
@@ -156,7 +157,7 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
         ValueError: more groups than readers can tell apart.
     """
     if len(summaries) > MAX_GROUPS:
-        raise ValueError(
+        raise Refusal(
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
             f"them by fewer settings"
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ttt_envs.core.checks import Refusal
 from ttt_envs.core.files import write_bytes
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.packages import install_command
@@ -80,7 +81,7 @@ class Line(NamedTuple):
 def check_pictures() -> None:
     """Raise ValueError if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
-        raise ValueError(f"pictures need matplotlib: {install_command('report')}")
+        raise Refusal(f"pictures need matplotlib: {install_command('report')}")
 
 
 def render(draw: Draw, form: str, size: tuple[float, float], settings: Mapping[Any, Any]) -> bytes:
@@ -133,7 +134,7 @@ def save_figure(path: Path, draw: Draw, size: tuple[float, float], settings: Map
     """
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        raise ValueError(f"{path} has no format of figures: end its name in .{', .'.join(FORMATS)}")
+        raise Refusal(f"{path} has no format of figures: end its name in .{', .'.join(FORMATS)}")
     content = render(draw, form, size, settings)
     if form == "svg":  # texts have no colour of their own
         ink = f"@media screen and (prefers-color-scheme: dark) {{svg{{fill:{_DARK['#000000']}}}}}"

@@ -21,7 +21,7 @@ from learners import CONFIG
 from learners.checkpoint import COST, METRICS, RunPolicy, build_config, is_recorded
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.envs.config import SELF
 from ttt_envs.game import boards as game_boards
 from ttt_envs.game.boards import STONES, coordinate
@@ -198,7 +198,7 @@ def read_common_game(paths: Sequence[Path]) -> AnyGame:
     games = {path: RunDirectory(path).read_game() for path in list_runs(paths)}
     if len(set(games.values())) > 1:
         listed = "; ".join(f"{path}: {game}" for path, game in games.items())
-        raise ValueError(f"runs of different games cannot be compared ({listed}): name runs of one game")
+        raise Refusal(f"runs of different games cannot be compared ({listed}): name runs of one game")
     return next(iter(games.values()))
 
 

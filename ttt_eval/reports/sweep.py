@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ttt_envs.core.checks import truncate
+from ttt_envs.core.checks import Refusal, truncate
 from ttt_envs.core.files import write_bytes
 from ttt_eval.curves import Group, read_curves
 from ttt_eval.metrics import Metric, metric
@@ -53,7 +53,7 @@ def read_settings(result: SweepResult) -> list[Setting]:
         labels, name = {name: _text(rows[number].get(name)) for name in options}, setting_name(rows[number], options)
         settings.append(Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number]))
     if not any(setting.numbers for setting in settings):
-        raise ValueError("the table has no numbers")
+        raise Refusal("the table has no numbers")
     first = _metrics(settings)[0]
     sign = 1 if first.better == "lower" else -1
     return sorted(
@@ -80,7 +80,7 @@ def write_table(folder: Path) -> list[list[str]]:
     """
     result = read_result(folder)
     if not isinstance(result, SweepResult):
-        raise ValueError(f"{folder} holds no sweep: train.py --sweep FILE writes one")
+        raise Refusal(f"{folder} holds no sweep: train.py --sweep FILE writes one")
     table = _settings_table(read_settings(result), folder)
     lines = [f"# {result.source}", "", *page.markdown(table), "", page.words("table of the sweep")]
     write_bytes(folder / TABLE, ("\n".join(lines) + "\n").encode())
