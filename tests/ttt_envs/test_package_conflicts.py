@@ -53,7 +53,7 @@ def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, m
     check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path)
     package = name.partition("/")[0].removesuffix(".py")
     load = f"from ttt_envs.agents.specs import load_object; load_object('{package}.exact:name')"
-    assert f"ValueError: no module '{package}.exact' for '{package}.exact:name': {path}" in run(tmp_path, load).stderr
+    assert f"Refusal: no module '{package}.exact' for '{package}.exact:name': {path}" in run(tmp_path, load).stderr
 
 
 def test_a_package_that_others_have_overwritten_is_refused(tmp_path):
