@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import cache_root
-from ttt_envs.core.checks import Refusal, name_place
+from ttt_envs.core.checks import check_range, name_place
 from ttt_envs.core.files import parse_json, read_bounded, write_json
 from ttt_envs.text.text_game import TextGameConfig
 from ttt_eval.language_models.asking import TIMEOUT_S, Interview, Sampling, make_ask, open_answers
@@ -96,8 +95,7 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         games = self.games or (0 if every else DEFAULT_GAMES)
         with name_place(f"--fields {self.fields} is no JSON object such as '{{\"top_p\": 1}}'"):
             fields = convert(parse_json(self.fields), dict[str, Any])
-        if not 0 <= self.temperature < math.inf:
-            raise Refusal(f"--temperature {self.temperature} is none: choose 0 or more")
+        check_range("--temperature", self.temperature, 0)
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
         options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}

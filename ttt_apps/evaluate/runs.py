@@ -10,7 +10,7 @@ import tyro
 
 from ttt_apps import cli
 from ttt_apps.runs import report_run
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import check_range
 from ttt_eval.curves import COLUMNS, Summary, XAxis, group_curves, read_curves, summarize_groups, write_summaries
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.page import write_report
@@ -112,8 +112,7 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
         Raises:
             ValueError: damaged runs, or none with the measurements asked for.
         """
-        if not MIN_WIDTH <= self.width <= MAX_WIDTH:
-            raise Refusal(f"--width {self.width:g} is no width: choose {MIN_WIDTH:g} to {MAX_WIDTH:g}")
+        check_range("--width", self.width, MIN_WIDTH, MAX_WIDTH)
         self.check_new_file(self.out, self.csv)
         groups = group_curves(read_curves(self.runs), self.by.replace(",", " ").split())
         summaries, notes = summarize_groups(groups, self.x, self.y)

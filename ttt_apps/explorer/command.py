@@ -29,11 +29,12 @@ from ttt_apps.cli import (
     parse,
     print_output,
 )
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.packages import install_command
 
 PACKAGES = ("fastapi", "uvicorn")
 HOST = "127.0.0.1"
+MAX_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,7 @@ class Web(GameOptions):
                 f"{MAX_EXPLORER_SKIP}"
             )
         link = self.open or explorer_link(game)
-        if not 0 <= self.port < 1 << 16:
-            raise Refusal(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
+        check_range("--port", self.port, 0, MAX_PORT, hint=", where 0 stands for a free one")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         from ttt_apps.explorer.api import ExplorerApi
         from ttt_apps.explorer.app import make_app

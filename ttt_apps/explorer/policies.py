@@ -10,7 +10,7 @@ from typing import get_args
 from baselines.exact import MAX_SOLVER_CELLS
 from ttt_apps.explorer.root import Root
 from ttt_envs.agents.specs import POLICIES, FromFile, convert_value, load_object, parse_spec
-from ttt_envs.core.checks import Refusal, closest_names
+from ttt_envs.core.checks import Refusal, check_range, closest_names
 from ttt_envs.game.game import Game
 
 MAX_TABLE_CELLS = 12
@@ -81,8 +81,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
         setting = settings[key]
         high = max_depth(game) if key == "depth" else setting.high
         value = convert_value(name, key, text, int if setting.whole else float)
-        if not setting.low <= value <= high:
-            raise Refusal(f"{name}: {key}={value} is not offered on {game}: choose {setting.low:g} to {high:g}")
+        check_range(f"{name}: {key}", value, setting.low, high, f"is not offered on {game}")
     return FromFile(spec)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal, check_choice
+from ttt_envs.core.checks import Refusal, check_choice, check_range
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
@@ -65,12 +65,9 @@ class AuditSettings:
 
     def __post_init__(self) -> None:
         check_choice("seat", self.seat, (0, 1))
-        if not 0 <= self.discount <= 1:
-            raise Refusal(f"discount={self.discount!r} is no discount: choose 0 to 1")
-        if self.max_steps is not None and self.max_steps < 1:
-            raise Refusal(f"max_steps={self.max_steps} leaves no decision: choose 1 or more")
-        if not 2 <= self.group_size <= 10_000:
-            raise Refusal(f"group_size={self.group_size} is no group: choose 2 to 10,000 episodes")
+        check_range("discount", self.discount, 0, 1)
+        check_range("max_steps", self.max_steps, 1, problem="leaves no decision")
+        check_range("group_size", self.group_size, 2, 10_000, hint=" episodes")
 
 
 class Audit(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy, act_in_episodes
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.random import draw_key, splitmix64
 from ttt_envs.game.boards import Boards, from_keys, keys, play_moves
@@ -167,8 +167,7 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
     Raises:
         ValueError: an invalid count.
     """
-    if not 1 <= count <= MAX_EPISODES:
-        raise Refusal(f"episodes={count} cannot be sampled: choose 1 to {MAX_EPISODES:,}")
+    check_range("episodes", count, 1, MAX_EPISODES, "cannot be sampled")
     game, key = players.game, draw_key(np.random.default_rng(seed))
     streams = np.array([splitmix64(key, number) for number in range(count)], np.uint64)
 

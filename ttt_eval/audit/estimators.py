@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.agents.specs import FromFile, bind_arguments, load_object, parse_spec, trusted
-from ttt_envs.core.checks import Refusal, find_named
+from ttt_envs.core.checks import Refusal, check_range, find_named
 from ttt_envs.core.jit import BoolArray, Float64Array
 
 EPSILON = 1e-6
@@ -124,8 +124,7 @@ def n_step(batch: Batch, n: int = 3) -> Float64Array:
     Raises:
         ValueError: n is below 1.
     """
-    if n < 1:
-        raise Refusal(f"n={n} is no number of steps: choose 1 or more")
+    check_range("n", n, 1, problem="is no number of steps")
     out = errors = batch.td_errors()
     for _ in range(min(n, errors.shape[1]) - 1):
         out = errors + batch.discount * batch.continues * _next_column(out)
@@ -174,8 +173,7 @@ def gae_finite(batch: Batch, lam: float = 0.95) -> Float64Array:
 
 
 def _check_lambda(lam: float) -> None:
-    if not 0 <= lam <= 1:
-        raise Refusal(f"lam={lam:g} is no weight of longer returns: choose 0 to 1")
+    check_range("lam", lam, 0, 1, "is no weight of longer returns")
 
 
 def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import Refusal, TypeRefusal
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.files import make_subfolder, write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
@@ -36,8 +36,7 @@ def list_runs(tasks: Sequence[str] = (), seeds: int = len(SEEDS)) -> list[Unit]:
     Raises:
         ValueError: there is no such task, or no such number of seeds.
     """
-    if not 1 <= seeds <= MAX_SEEDS:
-        raise Refusal(f"{seeds} is no number of seeds: choose 1 to {MAX_SEEDS}")
+    check_range("seeds", seeds, 1, MAX_SEEDS)
     names = {task.uses_runs_of or task.name for task in find_tasks(tasks)}
     return [{"task": task.name, "seed": seed} for task in TASKS if task.name in names for seed in range(seeds)]
 

@@ -10,7 +10,7 @@ import numpy as np
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_moves
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, from_keys, keys, to_text
@@ -206,8 +206,7 @@ def training_callback(
     Raises:
         ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
     """
-    if every < 1:
-        raise Refusal(f"every={every} is no number of games between two measurements: choose 1 or more")
+    check_range("every", every, 1, problem="is no number of games between two measurements")
     other = None if opponent is None else make_pure(opponent, game)
     due = start // every * every + every
 

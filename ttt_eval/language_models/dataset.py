@@ -14,7 +14,7 @@ import numpy as np
 
 from baselines.exact import solve
 from ttt_envs.agents.policy import best_moves
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import check_range
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game
 from ttt_envs.text import make_presentation, present
@@ -43,8 +43,7 @@ def make_rows(
     Raises:
         ValueError: an invalid share, too many positions, or a game that is too large to solve.
     """
-    if not 0 <= held_out <= 1:
-        raise Refusal(f"held_out={held_out:g} is no share of the classes: choose from 0 to 1")
+    check_range("held_out", held_out, 0, 1, "is no share of the classes")
     form, boards = make_presentation(presentation, game, seed), reachable_positions(game)
     texts = [f"{game.slug} {key.hex()}" for key in class_keys(game, boards)]
     classes = np.array([hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts])

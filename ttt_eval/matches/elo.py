@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array
 from ttt_eval.matches.score import Score
 from ttt_eval.statistics import NORMAL, Interval, two_sided_quantile
@@ -112,8 +112,7 @@ def pairs_needed(
     Raises:
         ValueError: a difference out of range.
     """
-    if not 0 < difference <= 0.5:
-        raise Refusal(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
+    check_range("difference", difference, 0, 0.5, "is no advantage per game", ", up to 0.5", above=True)
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
     quantile = two_sided_quantile(confidence) + NORMAL.inv_cdf(power)
     return math.ceil((quantile * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game

@@ -18,7 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
@@ -167,8 +167,7 @@ def play_blocks(
         ValueError: as there, or ``block`` is not positive.
     """
     for name, value in (("pairs", pairs), ("block", block)):
-        if value is not None and value < 1:
-            raise Refusal(f"{name}={value} leaves nothing to play: choose 1 or more pairs")
+        check_range(name, value, 1, problem="leaves nothing to play", hint=" pairs")
     call = Call(match)
     stateful = any(policy.player is not None for policy in _prepare(call).policies)  # reports a wrong name at once
     if block is None:
@@ -534,8 +533,7 @@ def play_matches(
     Raises:
         ValueError: an invalid number of pairs, an unknown policy, another process that works in the folder.
     """
-    if not 1 <= pairs <= MAX_GAMES // 2:
-        raise Refusal(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
+    check_range("pairs", pairs, 1, MAX_GAMES // 2, "makes no match")
     settings, identities = match.to_dict(), match.identities()
     settings["correction_identity"] = policy_identity(str(match.luck_correction))
     firsts = range(0, pairs, block := settings["block"])
