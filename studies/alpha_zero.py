@@ -18,7 +18,7 @@ from learners import CONFIG
 from learners.base import Checkpointable
 from learners.checkpoint import build_config, new_config, save_checkpoint
 from learners.training import TrainingLoop
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, read_data
 from studies.verdicts import holds_for_all, is_smaller
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
@@ -291,28 +291,8 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
 # Ablation: each part removed, or set otherwise, with all else as by default
 
 DEFAULT = "as by default"
-PARTS = {
-    "PUCT": "the Gumbel search",
-    "cells alone": "line inputs of the network",
-    "no symmetries": "symmetries",
-    "no random moves": "random moves",
-    "no chance nodes": "chance nodes",
-    "trace 0": "TD(lambda) value targets",
-}
-"""Parts that are claimed to be useful, by the variant without them."""
-VARIANTS: Mapping[str, dict[str, Any]] = {
-    DEFAULT: {},
-    "PUCT": {"search": "puct"},
-    "cells alone": {"lines": False},
-    "no symmetries": {"symmetries": "none"},
-    "no random moves": {"opening": 0, "epsilon": 0.0},
-    "no chance nodes": {"chance_nodes": False},
-    "trace 0": {"td_lambda": 0.0},
-    "trace 0.5": {"td_lambda": 0.5},
-    "trace 1": {"td_lambda": 1.0},
-    **{f"{number} simulations": {"simulations": number} for number in (8, 16, 64)},
-}
-"""Changed settings of each variant."""
+ABLATION = read_data("alpha_zero")
+"""``parts`` that are claimed to be useful, by the variant without them, and changed settings of all ``variants``."""
 ABLATION_GAMES = 8_192
 
 
@@ -328,15 +308,15 @@ class Ablation(TrainingStudy):
         return [
             {**training_unit(NAME, game, ABLATION_GAMES, **changes), "variant": variant}
             for game in (Game(), SKIPS, FOUR)
-            for variant, changes in VARIANTS.items()
+            for variant, changes in ABLATION["variants"].items()
             if game.skip_chance > 0 or variant != "no chance nodes"
-            if game.cells == Game().cells or variant in (DEFAULT, *PARTS)
+            if game.cells == Game().cells or variant in (DEFAULT, *ABLATION["parts"])
         ]
 
     def report(self, rows: Sequence[Row], curves: Curves) -> Report:
         """Return the report with the claims, and the CPU seconds to near-perfect play."""
         claims = []
-        for variant, part in PARTS.items():
+        for variant, part in ABLATION["parts"].items():
             boards = {game: runs for game, runs in curves.items() if variant in runs}
             verdicts = {game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()}
             numbers = {

@@ -203,7 +203,7 @@ def test_parts_are_claimed_where_every_seed_is_sooner_with_them():
         results.append((unit, {"games": [1], "cpu_s": [1 + start], "exploitability": [0.0], "searched": None}))
     holds = claims_of_curves(study, results)
     sooner = ("the Gumbel search", "chance nodes")
-    assert len(holds) == len(alpha_zero.PARTS)
+    assert len(holds) == len(alpha_zero.ABLATION["parts"])
     assert all(verdict is (True if any(part in words for part in sooner) else None) for words, verdict in holds.items())
 
 
