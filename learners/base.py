@@ -21,6 +21,8 @@ Batch = TypeVar("Batch", bound=tuple[Any, ...])
 """A named tuple of arrays of the same length."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 """Arrays by name, as they are stored."""
+Limits = Mapping[str, tuple[Any, ...]]
+"""Arguments of :meth:`ArraySpec.within`, by the name of a stored array or of the attribute that holds several."""
 MAX_COUNT = 1 << 53
 """Maximum of a stored number of games, moves or updates."""
 MAX_NUMBER = 1e9
@@ -69,10 +71,15 @@ class ArraySpec(NamedTuple):
     maximum: Any = None
 
     @classmethod
-    def like(cls, array: Any, minimum: Any = None, maximum: Any = None, *, length: str = "") -> ArraySpec:
-        """Return the spec of arrays as this one; with a ``length``, the name of a free first length."""
+    def like(cls, array: Any) -> ArraySpec:
+        """Return the spec of arrays as this one, with any values."""
         array = np.asarray(array)
-        return cls(array.dtype, (length, *array.shape[1:]) if length else array.shape, minimum, maximum)
+        return cls(array.dtype, array.shape)
+
+    def within(self, minimum: Any, maximum: Any, length: str = "") -> ArraySpec:
+        """Return the spec with limits; with a ``length``, the name of a free first length."""
+        shape = (length, *self.shape[1:]) if length else self.shape
+        return ArraySpec(self.dtype, shape, minimum, maximum)
 
 
 class Stored:
@@ -99,8 +106,12 @@ class Stored:
         with name_place(f"arrays of {self.name} are damaged"):
             self.from_arrays({name: arrays[name].copy() for name in specs})
 
+    def limits(self) -> Limits:
+        """Return the limits of arrays, see :meth:`array_specs`; of all others every value fits."""
+        return {}
+
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
-        """Return what each array of ``state`` must be: by default as at present, with any values.
+        """Return what each array of ``state`` must be: as at present, within the :meth:`limits`.
 
         Kernels and others rely on what is declared here: they check no index. ``arrays`` are those to be restored,
         for objects that have other names of arrays each time.
@@ -112,9 +123,13 @@ class Stored:
                 own = value.array_specs(with_prefix(f"{name}.", arrays))
                 specs |= {f"{name}.{part}": spec for part, spec in own.items()}
             else:
-                length = name if isinstance(value, np.random.Generator) else ""
-                parts = _to_arrays(name, value)
-                specs |= {part: ArraySpec.like(array, length=length) for part, array in parts.items()}
+                specs |= {part: ArraySpec.like(array) for part, array in _to_arrays(name, value).items()}
+                if isinstance(value, np.random.Generator):
+                    specs[name] = specs[name].within(None, None, name)
+        for place, limits in self.limits().items():
+            for part in specs:
+                if part == place or part.startswith(f"{place}."):
+                    specs[part] = specs[part].within(*limits)
         return specs
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -219,9 +234,9 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
         self.config, self.name, self.game, self.backup = config, config.name, game, backup
         self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`Stored`."""
-        return {**super().array_specs(arrays), "epsilon": ArraySpec.like(self.epsilon, 0, 1)}
+        return {"epsilon": (0, 1)}
 
     def values_to_explore(self, boards: Boards, is_random: BoolArray) -> Float64Array:
         """Return action values float64[B, cells] in training, NaN where illegal; 0 where a move ``is_random``."""

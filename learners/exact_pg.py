@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from learners.base import Arrays, ArraySpec, Checkpointable
+from learners.base import Checkpointable, Limits
 from learners.config import LearnerConfig, NonNegative, Positive, PositiveInt
 from learners.training import Progress, TrainingLoop
 from ttt_envs.agents.specs import make_policy
@@ -112,9 +112,9 @@ class ExactPG(Checkpointable):
         initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
         self.index, self.logits = PositionIndex(game, self.graph.boards), log_softmax(initial, self.graph.legal)
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        return {"logits": ArraySpec.like(self.logits, -MAX_LOGIT, 0)}
+        return {"logits": (-MAX_LOGIT, 0)}
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
@@ -166,14 +166,10 @@ class ExactTraining(TrainingLoop):
         self.updated = np.isin(boards.mover, self._seats)
         self.totals, self.q_tm1, self.reference = np.zeros(3), np.zeros(learner.logits.shape), learner.logits
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        own = {
-            "totals": ArraySpec.like(self.totals, 0, self.games),
-            "q_tm1": ArraySpec.like(self.q_tm1, -2, 2),
-            "reference": ArraySpec.like(self.reference, -MAX_LOGIT, 0),
-        }
-        return {**super().array_specs(arrays), **own}
+        own = {"totals": (0, self.games), "q_tm1": (-2, 2), "reference": (-MAX_LOGIT, 0)}
+        return {**super().limits(), **own}
 
     def step(self) -> None:
         """Make a batch of updates."""

@@ -54,9 +54,9 @@ def glorot(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> d
     return {name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def net_specs(weights: Mapping[str, Any], prefix: str = "", limit: float = MAX_NUMBER) -> dict[str, ArraySpec]:
-    """Return the specs of the arrays of a net of numbers up to a limit, with a prefix before their names."""
-    return {f"{prefix}{name}": ArraySpec.like(array, -limit, limit) for name, array in weights.items()}
+def net_specs(weights: Mapping[str, Any], limit: float = MAX_NUMBER) -> dict[str, ArraySpec]:
+    """Return the specs of the arrays of a net of numbers up to a limit."""
+    return {name: ArraySpec.like(array).within(-limit, limit) for name, array in weights.items()}
 
 
 def planes(obs: Int8Array, count: int = 3) -> Float32Array:
@@ -345,7 +345,7 @@ class TFNet(Stored):
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
         moments = net_specs(self._moments, limit=float(np.finfo(np.float32).max))
-        return {**net_specs(self.weights), **moments, "updates": ArraySpec.like([self.updates], 0, MAX_COUNT)}
+        return {**net_specs(self.weights), **moments, "updates": ArraySpec.like([self.updates]).within(0, MAX_COUNT)}
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Set them."""

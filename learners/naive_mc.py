@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, ArraySpec, Transition
+from learners.base import Arrays, Limits, Transition
 from learners.config import Fraction
 from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, set_key
 from ttt_envs.core.hash_index import extend_rows
@@ -55,11 +55,10 @@ class NaiveMC(TabularLearner):
         self.waiting = np.zeros((0, 2, game.cells, len(self.table.memory.words)), np.uint64)
         self.lengths = np.zeros((0, 2), np.int64)
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        waiting = ArraySpec.like(self.waiting, length="games")
-        lengths = ArraySpec.like(self.lengths, 0, self.game.cells, length="games")
-        return {**super().array_specs(arrays), "waiting": waiting, "lengths": lengths}
+        own = {"waiting": (None, None, "games"), "lengths": (0, self.game.cells, "games")}
+        return {**super().limits(), **own}
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :class:`~learners.base.Stored`.

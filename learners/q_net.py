@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from learners.base import MAX_COUNT, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored, Transition
+from learners.base import MAX_COUNT, Backup, EpsilonGreedyLearner, Limits, Stored, Transition
 from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
 from learners.training import check_memory
@@ -108,14 +108,12 @@ class QNet(EpsilonGreedyLearner):
         self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
         self.replay = ReplayBuffer(config.buffer_size, width, draws) if config.buffer_size else None
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        specs, cells = super().array_specs(arrays), self.game.cells
-        if self.replay is not None:
-            stones_action_others = [2 * cells, 1, 2]
-            minimum, maximum = (np.repeat(ends, stones_action_others) for ends in ([0, 0, -1], [2, cells - 1, 1]))
-            specs["replay.rows"] = ArraySpec.like(self.replay.rows, minimum, maximum)
-        return specs
+        stones_action_others = [2 * self.game.cells, 1, 2]
+        minimum = np.repeat([0, 0, -1], stones_action_others)
+        maximum = np.repeat([2, self.game.cells - 1, 1], stones_action_others)
+        return {**super().limits(), "replay.rows": (minimum, maximum)}
 
     def _step(self, batch: Any, rates: Any) -> Any:
         """Make a step on the mean of (td_target - Q(s, a))^2 over all decisions and their symmetries.
@@ -192,9 +190,9 @@ class ReplayBuffer(Stored):
         self.rows, self.added = np.zeros((size, width), np.float32), np.zeros(1, np.int64)
         self.rng = np.random.Generator(np.random.SFC64(rng.integers(2**32, size=4)))
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`; the owner knows the limits of rows."""
-        return {**super().array_specs(arrays), "added": ArraySpec.like(self.added, 0, MAX_COUNT)}
+        return {"added": (0, MAX_COUNT)}
 
     def add(self, rows: Float32Array) -> None:
         """Add decisions float32[B, width], replacing the oldest."""

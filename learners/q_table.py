@@ -144,9 +144,9 @@ class Table(Stored):
         board, memory = np.zeros((self.game.rows, self.game.columns), np.int8), self.memory
         return {
             "board": ArraySpec.like(board),
-            "keys": ArraySpec.like(memory.keys, length="entries"),
-            "values": ArraySpec.like(memory.values[:, 0], -MAX_NUMBER, MAX_NUMBER, length="entries"),
-            "counts": ArraySpec.like(memory.counts[:, 0], 1, MAX_COUNT, length="entries"),
+            "keys": ArraySpec.like(memory.keys).within(None, None, "entries"),
+            "values": ArraySpec.like(memory.values[:, 0]).within(-MAX_NUMBER, MAX_NUMBER, "entries"),
+            "counts": ArraySpec.like(memory.counts[:, 0]).within(1, MAX_COUNT, "entries"),
         }
 
     def from_arrays(self, arrays: Arrays) -> None:

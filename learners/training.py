@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import psutil
 
-from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Stored, Transition, with_prefix
+from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Limits, Stored, Transition, with_prefix
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
@@ -127,9 +127,9 @@ class TrainingLoop(Stored, ABC):
         self.marked, self.steps, *done = counts.tolist()
         self.done = Progress(*done)
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        return {**super().array_specs(arrays), "counts": ArraySpec.like(self.counts, 0, MAX_COUNT)}
+        return {"counts": (0, MAX_COUNT)}
 
     def run(
         self,
@@ -196,15 +196,14 @@ class Decisions(Stored):
         self.is_open, self.boards = np.zeros(size, np.bool_), Boards.start(learner.game, size)
         self.action = np.zeros(size, np.int64)
 
+    def limits(self) -> Limits:
+        """See :class:`~learners.base.Stored`."""
+        return {"boards.cells": (0, 2), "boards.mover": (0, 1), "action": (0, self.learner.game.cells - 1)}
+
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`; each learner logs metrics of its own."""
-        number, metrics = ArraySpec.like(0.0), with_prefix("logged.", arrays)
-        ranges = {
-            "boards.cells": ArraySpec.like(self.boards.cells, 0, 2),
-            "boards.mover": ArraySpec.like(self.boards.mover, 0, 1),
-            "action": ArraySpec.like(self.action, 0, self.learner.game.cells - 1),
-        }
-        return {**super().array_specs(arrays), **ranges, **{f"logged.{name}": number for name in metrics}}
+        logged = {f"logged.{name}": ArraySpec.like(0.0) for name in with_prefix("logged.", arrays)}
+        return {**super().array_specs(arrays), **logged}
 
     def act(self, games: Int64Array, boards: Boards) -> Int64Array:
         """Learn from the decisions before, then choose moves int64[B] in ``games``, given in ascending order.
@@ -401,15 +400,16 @@ class Trainer(TrainingLoop):
     def board(self, arrays: Arrays) -> None:
         self._games.restore({**self._games.setting, **arrays})
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`: the board's columns are those of one opponent, who sees no symmetries."""
-        limits = dict.fromkeys(("found", "mover", "seat", "is_over"), (0, 1)) | {
-            "cells": (0, 2),
-            "symmetry": (0, 0),
-            "skip_chance": (self._games.game.skip_chance, self._games.game.skip_chance),
+        skip_chance = self._games.game.skip_chance
+        return {
+            **super().limits(),
+            **dict.fromkeys(("board.found", "board.mover", "board.seat", "board.is_over"), (0, 1)),
+            "board.cells": (0, 2),
+            "board.symmetry": (0, 0),
+            "board.skip_chance": (skip_chance, skip_chance),
         }
-        board = {f"board.{name}": ArraySpec.like(array, *limits.get(name, ())) for name, array in self.board.items()}
-        return {**super().array_specs(arrays), **board}
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :class:`~learners.base.Stored`; of more games than before, the next ones begin.

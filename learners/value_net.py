@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Meta
 
 from learners import config as types
-from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Checkpointable, GreedyPolicy, concatenate
+from learners.base import MAX_COUNT, MAX_NUMBER, Checkpointable, GreedyPolicy, Limits, concatenate
 from learners.mlp import (
     Activation,
     TFNet,
@@ -26,7 +26,6 @@ from learners.mlp import (
     forward,
     import_tensorflow,
     layer_shapes,
-    net_specs,
     planes,
 )
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
@@ -213,16 +212,15 @@ class Imitation(TrainingLoop):
         self.examples = TrainingExamples(no_obs, np.zeros(0), no_games, np.zeros(0))
         self._steps = self._play_and_fit()
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        obs, value, game, results = self.examples
         examples = {
-            "examples.obs": ArraySpec.like(obs, 0, 2, length="positions"),
-            "examples.value": ArraySpec.like(value, -MAX_NUMBER, MAX_NUMBER, length="positions"),
-            "examples.game": ArraySpec.like(game, 0, self.games - 1, length="positions"),
-            "examples.results": ArraySpec.like(results, -1, 1, length="games"),
+            "examples.obs": (0, 2, "positions"),
+            "examples.value": (-MAX_NUMBER, MAX_NUMBER, "positions"),
+            "examples.game": (0, self.games - 1, "positions"),
+            "examples.results": (-1, 1, "games"),
         }
-        return {**super().array_specs(arrays), **examples}
+        return {**super().limits(), **examples}
 
     @property
     def running(self) -> bool:
@@ -336,10 +334,9 @@ class ValueNet(GreedyPolicy, Checkpointable):
         self.scale = np.ones(2, np.float32)
         self._permutations = symmetries(game, config.symmetries)
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        scale = ArraySpec.like(self.scale, np.array([1, 0]), np.array([MAX_COUNT, 1]))
-        return {**net_specs(self.weights, "weights."), "scale": scale}
+        return {"weights": (-MAX_NUMBER, MAX_NUMBER), "scale": ([1, 0], [MAX_COUNT, 1])}
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""

@@ -229,7 +229,7 @@ class RunDirectory:
         if self.checkpoint.exists():
             checkpoint = load_checkpoint(self.path)
             stored, lines = checkpoint.get("progress", {}), checkpoint.get("metrics", {})
-            count = ArraySpec.like([0], 0, MAX_COUNT)
+            count = ArraySpec.like([0]).within(0, MAX_COUNT)
             progress_specs = {"counts": count._replace(shape=(4,)), "running": ArraySpec.like([False])}
             check_arrays(progress_specs, stored, str(self.checkpoint))
             check_arrays({"size": count}, lines, str(self.checkpoint))

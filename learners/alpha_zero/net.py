@@ -13,9 +13,9 @@ from msgspec import Meta
 
 from baselines.mcts import SelectionParams, Tree, backup, forced_moves_of_rows, simulate
 from learners import config
-from learners.base import Arrays, ArraySpec, Checkpointable
+from learners.base import MAX_NUMBER, Checkpointable, Limits
 from learners.config import LearnerConfig
-from learners.mlp import Packed, evaluate_net, glorot, layer_shapes, net_specs
+from learners.mlp import Packed, evaluate_net, glorot, layer_shapes
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.envs.config import SELF
@@ -178,9 +178,9 @@ class AlphaZero(Checkpointable):
         self.evaluate, self.run_simulations = self._own.evaluate, self._own.run_simulations
         self.values, self.action_values = self.mean.values, self.mean.action_values
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        return net_specs(self.weights, "weights.")
+        return {"weights": (-MAX_NUMBER, MAX_NUMBER)}
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves with the highest logit."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines.mcts import MCTSSearch, Tree, gumbel_search
 from learners.alpha_zero.net import AlphaZero, AlphaZeroConfig, gumbel_options
-from learners.base import Arrays, ArraySpec, concatenate
+from learners.base import Arrays, Limits, concatenate
 from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
@@ -231,15 +231,14 @@ class SelfPlay(TrainingLoop):
         self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
         self._permutations = symmetries(learner.game, config.symmetries)
 
-    def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
+    def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        obs, policy, value, _ = self.replay
         replay = {
-            "replay.obs": ArraySpec.like(obs, 0, 2, length="positions"),
-            "replay.policy": ArraySpec.like(policy, 0, 1, length="positions"),
-            "replay.value": ArraySpec.like(value, -1, 1, length="positions"),
+            "replay.obs": (0, 2, "positions"),
+            "replay.policy": (0, 1, "positions"),
+            "replay.value": (-1, 1, "positions"),
         }
-        return {**super().array_specs(arrays), **replay}
+        return {**super().limits(), **replay}
 
     def step(self) -> None:
         """Play a batch of games and make its updates."""
