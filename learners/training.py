@@ -16,7 +16,7 @@ import psutil
 
 from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Limits, Stored, Transition, with_prefix
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key, uniforms
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
@@ -477,10 +477,8 @@ def training_key(seed: int) -> np.uint64:
 
 def check_counts(games: int, batch: int) -> None:
     """Raise ValueError for invalid numbers of games."""
-    if games < 0:
-        raise Refusal(f"games={games} is negative: choose how many games to play, 0 or more")
-    if batch < 1:
-        raise Refusal(f"batch={batch} leaves nothing to play: choose 1 or more games side by side")
+    check_range("games", games, 0)
+    check_range("batch", batch, 1, problem="leaves nothing to play", hint=" games side by side")
 
 
 def check_memory(size: int, cause: str) -> None:

@@ -31,7 +31,7 @@ from learners.mlp import (
 from learners.training import SPAWN_TEACHER, Marks, TrainingLoop, make_rng
 from ttt_envs.agents.policy import best_moves
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import check_jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards, one_ply_ahead
@@ -203,8 +203,7 @@ class Imitation(TrainingLoop):
         super().__init__(learner, games, 1)
         config, self._seed, self._workers = learner.config, seed, cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
-        if games == 0:
-            raise Refusal("games=0 gives no training data: choose 1 or more of the teacher's games")
+        check_range("games", games, 1, problem="gives no training data", hint=" of the teacher's games")
         import_tensorflow(config.name)  # report a missing TensorFlow before games are played
         learner.scale = np.array(make_teacher(config.teacher, learner.game)[1:], np.float32)
         self._weights = learner.weights

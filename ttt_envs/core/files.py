@@ -190,9 +190,8 @@ def rewrite(path: Path, size: int = 0) -> None:
     """
     content = b""
     if os.path.lexists(path):
-        with open_to_read(path, sys.maxsize) as file:
-            content = file.read(max(0, size))
-    write_atomically(path, lambda file: file.write(content))
+        content = read_bounded(path, sys.maxsize)[: max(0, size)]
+    write_bytes(path, content)
 
 
 def read_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
