@@ -178,6 +178,19 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
     return groups
 
 
+def judge(
+    words: Mapping[str, str], verdicts: Mapping[str, tuple[bool | None, Numbers]], about: str = ""
+) -> list[Claim]:
+    """Return claims with their verdicts and evidence.
+
+    Args:
+        words: of the claims, by name.
+        verdicts: whether each holds, and its evidence, by name.
+        about: precedes the words of each.
+    """
+    return [Claim(about + words[name], *verdict) for name, verdict in verdicts.items()]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Work, and its files
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines.compression import Compressed, Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, judge, read_data
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
@@ -24,9 +24,9 @@ DATA = read_data("svd")
 TERMINALS: tuple[Terminal, ...] = ("equation", "as_published")
 WEIGHT = 10.0
 """w of Eq. (17)."""
-PAIRS = ((0, 0), (3, 7), (8, 12), (12, 14), (19, 17), (26, 19), (49, 24), (61, 26))
+PAIRS = DATA["pairs"]
 """Table 1: ranks of the SVD and of the HOSVD at about the same compression ratio."""
-RATIOS = (0.0, 0.049, 0.13, 0.20, 0.31, 0.43, 0.80, 1.0)
+RATIOS = DATA["ratios"]
 """Compression ratios of Table 1."""
 MAX_RATIO_ERROR = 0.02
 """Maximum difference of ratios that the paper equates: they are "slightly different"."""
@@ -36,7 +36,7 @@ KNEE = 18
 """Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""
 MAX_DRIFT = 0.1
 """Maximum change of a winning rate that is called almost constant."""
-SHOWN = (0, 1, 2, 3, 5, 8, 12, 15, 18, 26, 49, 61, 69, 75, 81)
+SHOWN = DATA["shown"]
 """Ranks of the table of figure 4."""
 MAJORITY, SIGNIFICANT = 0.5, 1.96
 """Share of games called most; standard deviations of a significant difference."""
@@ -88,7 +88,7 @@ class Figure4(PaperStudy):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each convention and each part of the ranks."""
-        parts = [list(SHOWN)] if quick else [list(range(start, 82, 4)) for start in range(4)]
+        parts = [SHOWN] if quick else [list(range(start, 82, 4)) for start in range(4)]
         return [{"terminal": terminal, "ranks": part} for terminal in TERMINALS for part in parts]
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ class Figure4(PaperStudy):
             "sum": (abs(ignored["sum"] - ignored["error"]) < 0.01, ignored),
             "81": (full_rank == max(curve), {"rank beyond which nothing changes": full_ranks}),
         }
-        claims += [Claim(words, *verdicts[name]) for name, words in DATA["figure 4"].items()]
+        claims += judge(DATA["figure 4"], verdicts)
         question = "How far can the table be compressed before the whole one beats it?"
         figure = Figure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
         return Report(rows, claims, {"svd-fig4": figure})
@@ -153,7 +153,7 @@ def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
         "constant": (drift <= MAX_DRIFT, {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT}),
         "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), by_rank),
     }
-    return [Claim(f"{terminal}: {words}", *verdicts[name]) for name, words in DATA["ranks"].items()]
+    return judge(DATA["ranks"], verdicts, f"{terminal}: ")
 
 
 class Figure5(PaperStudy):
@@ -165,7 +165,7 @@ class Figure5(PaperStudy):
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each convention, version and column of Table 1."""
         return [
-            {"terminal": terminal, "method": method, "pair": list(pair)}
+            {"terminal": terminal, "method": method, "pair": pair}
             for terminal in TERMINALS
             for method in METHODS[1:]
             for pair in PAIRS
@@ -202,7 +202,7 @@ class Figure5(PaperStudy):
                 "draws": (at[1.0].draw > MAJORITY, {"at 1.0": at[1.0]}),
                 "half": (abs(at[0.0].win - 0.5) < 0.01, {"both move at random": at[0.0]}),
             }
-            claims += [Claim(f"{terminal}: {words}", *verdicts[name]) for name, words in DATA["figure 5"].items()]
+            claims += judge(DATA["figure 5"], verdicts, f"{terminal}: ")
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
         same = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios) < MAX_RATIO_ERROR
         words = "the older version: the two are compared at the same compression ratio"
@@ -226,7 +226,7 @@ class Table1(PaperStudy):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return a unit for each column."""
-        return [{"ratio": ratio, "pair": list(pair)} for ratio, pair in zip(RATIOS, PAIRS, strict=True)]
+        return [{"ratio": ratio, "pair": pair} for ratio, pair in zip(RATIOS, PAIRS, strict=True)]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Return the stored numbers and the ratio of the ranks by all formulas."""
@@ -253,5 +253,4 @@ class Table1(PaperStudy):
             "older": (elements == 19_764 and numbers[61]["hosvd2"] == 19_656, {"with r = 61": numbers[61]}),
             "similar": (newer <= MAX_RATIO_ERROR, apart),
         }
-        claims = [Claim(words, *verdicts[name]) for name, words in DATA["table 1"].items()]
-        return Report(rows, claims, ours="ratios")
+        return Report(rows, judge(DATA["table 1"], verdicts), ours="ratios")

@@ -10,7 +10,20 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Heuristic, Pruning, Search
-from studies.frame import RESULT_VALUES, Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import (
+    RESULT_VALUES,
+    Claim,
+    Figure,
+    Panel,
+    Report,
+    Results,
+    Row,
+    Series,
+    Study,
+    group,
+    judge,
+    read_data,
+)
 from studies.verdicts import holds_for_all, holds_for_any, is_above, is_sample, is_within
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
@@ -222,7 +235,7 @@ class RandomPlay(Study):
             "first move": (is_above(advantages.values()), {"the first player's wins less losses": advantages}),
             "draws": (has_draw_gap(list(draws.values())), draws),
         }
-        claims = [Claim(DATA["claims"][name], *verdict) for name, verdict in verdicts.items()]
+        claims = judge(DATA["claims"], verdicts)
         series = []
         for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
             places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
@@ -421,7 +434,7 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
             {**wins, "read as: on most boards above": WONDERFUL},
         ),
     }
-    return [Claim(words, *verdicts[name]) for name, words in DATA["claims"].items()]
+    return judge(DATA["claims"], verdicts)
 
 
 def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
