@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, convert, field, toml
 
-from ttt_envs.core.checks import Refusal, closest_names, name_place
+from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import read_bounded, write_json
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -70,8 +70,8 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
     try:
         with name_place(f"{path} is no sweep (see train.py --sweep FILE --help)"):
             data: dict[str, Any] = toml.decode(read_bounded(path, MAX_FILE_BYTES))
-            for name in data.keys() - set(_Parts.__struct_fields__):
-                raise Refusal(f"{name!r} is no part of one: {closest_names(name, _Parts.__struct_fields__)}")
+            for name in data:
+                find_named("part", name, dict.fromkeys(_Parts.__struct_fields__))
             parts = convert(data, _Parts)
     except FileNotFoundError:
         raise Refusal(f"there is no file {path}: train.py --sweep FILE --help describes one") from None

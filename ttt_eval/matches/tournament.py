@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from ttt_envs.core.checks import Refusal
+from ttt_envs.core.checks import Refusal, check_choice
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Jobs
@@ -215,8 +215,7 @@ def run_tournament(
     players = [str(player) for player in match.players]
     if len(set(players)) < max(2, len(players)):
         raise Refusal(f"{', '.join(players)} make no tournament: name two or more, and each player once")
-    if anchor is not None and anchor not in players:
-        raise Refusal(f"anchor={anchor!r} does not play: choose one of {', '.join(players)}")
+    check_choice("anchor", anchor, (None, *players))
     pairings = list(combinations(range(len(players)), 2))
     # sorted, so that stored games are found in any order of the names
     names = [(min(players[i], players[j]), max(players[i], players[j])) for i, j in pairings]
