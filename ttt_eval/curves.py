@@ -21,7 +21,7 @@ from msgspec import Meta, convert
 from learners.checkpoint import RunConfig, new_config
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import Refusal, closest_names
+from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.phantom import AnyGame
 from ttt_eval.exact.strength import measure
@@ -240,8 +240,8 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     """
     names = [name.replace("-", "_") for name in by]
     labels = dict.fromkeys(name for curve in curves for name in curve.labels)
-    if unknown := [name for name in names if name not in labels]:
-        raise Refusal(f"no run has the setting {unknown[0]!r}: {closest_names(unknown[0], labels)}")
+    for name in names:
+        find_named("setting of these runs", name, labels)
     by_learner, groups = dict[Label, list[Curve]](), dict[tuple[tuple[str, Label], ...], list[Curve]]()
     for curve in curves:
         by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
@@ -289,8 +289,8 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
     if not measured:
         remedy = "train.py --exact-every N makes them, of the score with --opponent"
         raise Refusal(f"{group.curves[0].name} has no measurements of {y} by {x}: {remedy}")
-    grid, different = _common_grid(group, [xs for xs, _ in measured])
-    if different:
+    grid = _common_grid(group, [xs for xs, _ in measured])
+    if any(not np.array_equal(xs, measured[0][0]) for xs, _ in measured):
         span = f"from {grid[0]:g} to {grid[-1]:g} {COLUMNS[x]}"
         notes.append(f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover")
     values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
@@ -333,19 +333,17 @@ def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float6
     return (np.array(list(points), np.float64), np.array(list(points.values()))) if points else None
 
 
-def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Array, bool]:
-    """Return the marks of all curves in the range that all cover, and whether they differ."""
-    if all(np.array_equal(series, marks[0]) for series in marks):
-        return marks[0][log_spaced(marks[0], MAX_POINTS)], False
+def _common_grid(group: Group, marks: Sequence[Float64Array]) -> Float64Array:
+    """Return the marks of all curves in the range that all cover."""
     low, high = max(series[0] for series in marks), min(series[-1] for series in marks)
     if low > high:
         raise Refusal(
             f"{group.name}: runs have no range in common, because one begins at {low:g} and another ends at {high:g}: "
             f"choose another x axis, or name fewer runs"
         )
-    everything = np.unique(np.concatenate(marks))
+    everything: Float64Array = np.unique(np.concatenate(marks))
     everything = everything[(everything >= low) & (everything <= high)]
-    return everything[log_spaced(everything, MAX_POINTS)], True
+    return everything[log_spaced(everything, MAX_POINTS)]
 
 
 def log_spaced(values: Float64Array, max_count: int) -> Int64Array:
