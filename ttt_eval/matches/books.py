@@ -108,8 +108,7 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
             return
         turns = (mover, 1 - mover) if game.skip_chance > 0 else (mover,)
         reached = [Canonical.from_boards(Boards(cells, turn), game).keys for turn in turns]
-        own = from_keys(np.unique(np.concatenate(reached), axis=0), game)
-        boards = Boards(own, np.zeros(len(own), np.int8))
+        boards = _boards(game, np.unique(np.concatenate(reached), axis=0))
 
 
 def book_from_search(
@@ -149,19 +148,19 @@ def book_from_search(
     settings = {**provenance, "game": game.to_dict(), "policy": policy}
     search = partial(_search_positions, game, policy)
     results = collect_results(search, units, folder, settings, jobs=jobs, progress=progress)
-    parts = (_count_values(_boards(game, unit), values) for unit, values in zip(units, results, strict=True))
+    parts = (_count_values(_boards(game, unit["keys"]), values) for unit, values in zip(units, results, strict=True))
     return make_book(game, parts, plies=plies)
 
 
-def _boards(game: Game, unit: Unit) -> Boards:
-    """Return the positions of a unit, from the mover's view."""
-    own = from_keys(np.array(unit["keys"], np.uint64), game)
+def _boards(game: Game, keys: Any) -> Boards:
+    """Return the positions with some keys, uint64[B, words], from the mover's view."""
+    own = from_keys(np.asarray(keys, np.uint64), game)
     return Boards(own, np.zeros(len(own), np.int8))
 
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    return json_numbers(make_values("policy", policy, game).action_values(_boards(game, unit)))
+    return json_numbers(make_values("policy", policy, game).action_values(_boards(game, unit["keys"])))
 
 
 def _count_values(boards: Boards, values: Any) -> PlayedMoves:
