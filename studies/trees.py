@@ -117,9 +117,8 @@ def play_match(game: Game, a: str | Policy, b: str | Policy, games: int, seed: i
 
 def total_score(results: Iterable[Mapping[str, Any]]) -> Score:
     """Add up the matches of one pair of players."""
-    results = list(results)
-    pairs, lengths = (np.sum([result[name] for result in results], axis=0) for name in ("pairs", "lengths"))
-    return Score(pairs, lengths)
+    scores = (Score(np.array(result["pairs"]), np.array(result["lengths"])) for result in results)
+    return sum(scores, Score.empty())
 
 
 def rates_of_seat(score: Score, seat: int) -> list[Interval]:
@@ -460,8 +459,12 @@ def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
     names = [f"{result.board.name}, width {result.board.width}" for result in boards]
     published = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
     wins = [Series("published, second", [place - 0.3 for place in range(len(boards))], published, "D", "black")]
-    kinds = [("ours, second", "", SECOND), ("ours, first", "", FIRST)]
-    kinds += [(f"{label[2:]}, second", label, SECOND) for label in (", comparing runs", ", trying every move")]
+    kinds = (
+        ("ours, second", "", SECOND),
+        ("ours, first", "", FIRST),
+        ("comparing runs, second", ", comparing runs", SECOND),
+        ("trying every move, second", ", trying every move", SECOND),
+    )
     for index, (name, label, seat) in enumerate(kinds):
         rates = {
             place + 0.15 * (index - 1): rates_of_seat(result.trees[label], seat)[0]
