@@ -19,6 +19,8 @@ MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
 """Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
 LINK_CHARACTERS = "=&./:,"
 """Characters of a link that are not escaped."""
+three_digits: Callable[[float], str] = "{:z.3f}".format
+"""Formats a score with three decimals, without a negative zero."""
 
 
 def number(value: float) -> str:
@@ -26,11 +28,6 @@ def number(value: float) -> str:
     if _is_whole(value):
         return f"{round(value)}"
     return f"{value:.4f}" if abs(value) >= 1e-3 else f"{value:.2g}"
-
-
-def three_digits(value: float) -> str:
-    """Format a score with three decimals, without a negative zero."""
-    return f"{round(value, 3) + 0.0:.3f}"
 
 
 def format_probability(value: float) -> str:
@@ -143,9 +140,13 @@ def is_within_limits(game: AnyGame) -> bool:
 
 def explorer_link(game: AnyGame) -> str:
     """Return the part of a link to the explorer that names a game: "" for 3 x 3 without skips."""
-    usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
-    own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
-    parts = {name: str(value) for name, value in own.items() if value != usual[name]}
+    numbers = {
+        "rows": (game.rows, 3),
+        "columns": (game.columns, 3),
+        "win": (game.win_length, default_win_length(game.rows, game.columns)),
+        "skip": (game.skip_chance, 0.0),
+    }
+    parts = {name: str(value) for name, (value, usual) in numbers.items() if value != usual}
     parts |= {name: str(value).lower() for name, value in game.variants.items()}
     return "&".join(f"{name}={value}" for name, value in parts.items())
 

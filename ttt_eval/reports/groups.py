@@ -47,7 +47,8 @@ class GroupMeasure(NamedTuple):
         least_error = abs(value) / 2 * math.sqrt(1 / len(a) + 1 / len(b)) if np.ptp(a) == 0 == np.ptp(b) else 0.0
         return bootstrap_interval(
             lambda a, b: mean(a) - mean(b),
-            *(a, b),
+            a,
+            b,
             statements=self.statements,
             least_error=least_error,
             bounds=(-1.0, 1.0),

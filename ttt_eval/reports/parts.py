@@ -17,7 +17,7 @@ from ttt_envs.game.phantom import AnyGame
 from ttt_eval.curves import X_LABELS, Group, Summary, XAxis, summarize_groups
 from ttt_eval.matches.results import GameResult, Result, Spot
 from ttt_eval.matches.score import Score
-from ttt_eval.metrics import LOSSES, YAxis, metric
+from ttt_eval.metrics import YAxis, metric
 from ttt_eval.reports import formats, page, plots
 from ttt_eval.reports.page import Board, Boards, Cell, Figure, Parts, Table, Text, Tile, left_out
 from ttt_eval.statistics import Interval
@@ -161,11 +161,11 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
             f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
             f"them by fewer settings"
         )
-    names = [f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name for summary in summaries]
-    return [
-        plots.Line(name, summary.x, summary.median, low=summary.low, high=summary.high)
-        for name, summary in zip(names, summaries, strict=True)
-    ]
+    lines = []
+    for summary in summaries:
+        name = f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name
+        lines.append(plots.Line(name, summary.x, summary.median, low=summary.low, high=summary.high))
+    return lines
 
 
 def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) -> plots.Draw:
@@ -184,8 +184,11 @@ def draw_summaries(summaries: Sequence[Summary], x: XAxis, y: YAxis, log: bool) 
 
 def measure_tiles(values: Mapping[str, float | None], of: str = "") -> list[Tile]:
     """Return the headline numbers of the exact measures that are known."""
-    measured = [(metric(name), value) for name in LOSSES if (value := values.get(name)) is not None]
-    return [Tile(measure.label + of, formats.number(max(0.0, value)), measure.note) for measure, value in measured]
+    return [
+        Tile(metric(name).label + of, formats.number(max(0.0, value)), metric(name).note)
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 def score_tiles(name: str, score: Interval, match: Score, correction: str | None) -> list[Tile]:

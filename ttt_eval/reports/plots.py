@@ -259,4 +259,5 @@ def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
 def error_bars(intervals: Sequence[Interval]) -> Float64Array:
     """Return the extents of intervals below and above their means, float64[2, N], as matplotlib error bars."""
     # rounding may give -1e-17 for zero
-    return np.maximum(0.0, [[bar.mean - bar.low for bar in intervals], [bar.high - bar.mean for bar in intervals]])
+    mean, low, high = np.transpose(intervals)
+    return np.maximum(0.0, [mean - low, high - mean])

@@ -463,15 +463,16 @@ def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, 
     solution = solve(visible(game)) if any(run.strength for run in runs) and has_regret(game) else None
     choices = [(name, first_choice(game, policy, solution=solution)) for name, policy in played]
     boards = [parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name) for name, choice in choices]
-    best = [run for run in ranked if run.policy][:2]
+    best = [(run.name, run.policy) for run in ranked if run.policy][:2]
     sections: dict[str, Parts] = {
         "The runs": [parts.table("runs", [_run_row(run, result) for run in runs], head=head)],
         "Against each other": [_matrix(result)],
         "First moves": [Text(page.words("first moves")), Boards(boards)] if boards else [],
     }
     if len(best) == 2:
-        names = " and ".join(run.name for run in best)
-        sections[f"Largest differences of {names}"] = _differences(game, *best)
+        (a, policy), (b, other) = best
+        spots = convert(differences_within(game, policy, other), list[Spot] | None, str_keys=True)
+        sections[f"Largest differences of {a} and {b}"] = parts.differences(game, spots, a, b)
     return sections
 
 
@@ -501,12 +502,6 @@ def _matrix(result: RunsResult) -> Part:
 def _describe_result(result: OutcomeProbabilities) -> tuple[str, str]:
     """Return the score, and the shares of wins, draws and losses."""
     return formats.number(result.score), " / ".join(f"{share:.2f}" for share in result)
-
-
-def _differences(game: AnyGame, a: RunResult, b: RunResult) -> Parts:
-    """Return the positions in which two runs differ most."""
-    spots = differences_within(game, a.policy, b.policy) if a.policy and b.policy else None
-    return parts.differences(game, convert(spots, list[Spot] | None, str_keys=True), a.name, b.name)
 
 
 def _varied_settings(runs: Sequence[str], curves: Sequence[Curve]) -> Part:
