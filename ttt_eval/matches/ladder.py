@@ -306,7 +306,11 @@ def rate_policy(
     expected = [score_from_elo(rating.mean - other) for other in ratings]
     scores = [pairing.score() for pairing in pairings]
     data: dict[str, Any] = {
-        **{"format": 1, "kind": "ladder", "policy": policy, "identity": identity, "game": game.to_dict()},
+        "format": 1,
+        "kind": "ladder",
+        "policy": policy,
+        "identity": identity,
+        "game": game.to_dict(),
         "rating": rating._asdict(),
         "cost": cost and cost._asdict(),
         "front": front[-1],

@@ -76,8 +76,7 @@ def bradley_terry(
     ratings = np.zeros(players)
     ratings[list(held)] = list(held.values())
     free = np.setdiff1d(np.arange(players), list(held))
-    signs = np.zeros((len(first), players))  # of the ratings in the difference of each pairing
-    signs[np.arange(len(first)), first], signs[np.arange(len(first)), second] = 1, -1
+    signs = np.eye(players)[first] - np.eye(players)[second]  # of the ratings in the difference of each pairing
     if len(free) and np.linalg.matrix_rank(signs[:, free]) < len(free):
         raise Refusal("games do not connect all players: ratings need some between all, by others too")
     known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
@@ -179,8 +178,14 @@ def describe_tournament(
         overall = sum((score for (a, _), score in against.items() if a == i), Score.empty())
         rows.append({"spec": spec, "identity": identity, "rating": ratings[i]._asdict(), **overall.to_dict()})
     pairings = [{"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in scores.items()]
-    head = {"format": 1, "kind": "tournament", **settings}
-    return {**head, "players": rows, "pairings": pairings, "differences": differences}
+    return {
+        "format": 1,
+        "kind": "tournament",
+        **settings,
+        "players": rows,
+        "pairings": pairings,
+        "differences": differences,
+    }
 
 
 def run_tournament(
@@ -231,8 +236,14 @@ def run_tournament(
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = differences_within(match.game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    more = {"games_per_pairing": 2 * pairs, "anchor": anchor, "prior": PRIOR, "draws": DRAWS}
-    settings = {**match.to_dict(), **more, "provenance": dict(provenance)}
+    settings = {
+        **match.to_dict(),
+        "games_per_pairing": 2 * pairs,
+        "anchor": anchor,
+        "prior": PRIOR,
+        "draws": DRAWS,
+        "provenance": dict(provenance),
+    }
     data = describe_tournament(match.identities(), scores, ratings, settings, differences)
     write_json(folder / RESULT, data)
     return parse_result(data, folder, TournamentResult)
