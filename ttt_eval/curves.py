@@ -177,11 +177,10 @@ def _expand_path(path: Path) -> list[Path]:
 
 def _read_run(path: Path) -> Curve:
     run = RunDirectory(path)
-    config, game = run.read_config(), run.read_game()
-    settings = config["settings"]
+    config = run.read_config()
     labels = {
         name: value if value is None or isinstance(value, str | int | float) else json.dumps(value)
-        for name, value in {**settings, **config}.items()
+        for name, value in {**config["settings"], **config}.items()
         if name not in NO_LABELS
     }
     rows = run.read_metrics()
@@ -190,7 +189,7 @@ def _read_run(path: Path) -> Curve:
         done = f"{rows[-1]['games']:,.0f}" if rows else "none"
         notes.append(f"{path} is unfinished: {done} of its {games:,} games are measured so far")
     measured = [row for row in rows if "exploitability" in row]
-    return Curve(str(path), {**game_labels(game), **labels}, measured, notes)
+    return Curve(str(path), {**game_labels(run.read_game()), **labels}, measured, notes)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

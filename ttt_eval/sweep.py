@@ -96,7 +96,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
             raise Refusal(f"{path} has {word!r}, which would be an option: write a value that begins otherwise")
     for name in {name for row in rows for name in row} & set(refused):
         raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
-    if any(row in rows[:index] for index, row in enumerate(rows)):
+    if any(rows.count(row) > 1 for row in rows):
         raise Refusal(f"{path} describes the same run twice: leave one out, or give them other options")
     return rows, seeds
 
@@ -148,9 +148,16 @@ def tabulate_runs(rows: Sequence[Row], runs: Iterable[RunResult]) -> list[Row]:
 def game_labels(game: AnyGame) -> dict[str, Label]:
     """Return the parameters of a game by name, of its rules those that are unusual."""
     size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
-    labels: dict[str, Label] = {"game": str(game), "size": size, "win_length": game.win_length}
-    phantom = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
-    return {**labels, "skip_chance": game.skip_chance, **game.variants, **phantom}
+    labels: dict[str, Label] = {
+        "game": str(game),
+        "size": size,
+        "win_length": game.win_length,
+        "skip_chance": game.skip_chance,
+        **game.variants,
+    }
+    if isinstance(game, PhantomGame):
+        labels["phantom"] = game.kind
+    return labels
 
 
 def varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
