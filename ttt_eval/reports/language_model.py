@@ -74,7 +74,7 @@ def _moves(game: AnyGame, where: str, part: ModelPart) -> Parts:
     return [
         parts.table("moves", [[part.moves[key] for key in COUNTS]], where=where),
         Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
-        Text(page.words("costliest positions") if boards else page.words("no losing moves")),
+        Text(page.words("costliest positions" if boards else "no losing moves")),
         Boards(boards) if boards else None,
     ]
 

@@ -235,10 +235,11 @@ def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
     """Set an axis that begins at 0 if it is linear; a logarithmic one includes 0 if needed, and its label says so."""
     from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
 
+    high = x.max() or 1.0
     if not is_log:
-        axes.set_xlim(0, x.max() or 1.0)
+        axes.set_xlim(0, high)
     else:
-        low, high = x[x > 0].min(initial=x.max() or 1.0), x.max() or 1.0
+        low = x[x > 0].min(initial=high)
         axes.set_xscale("symlog", linthresh=low, linscale=0.3)
         axes.set_xlim(0 if x.min() <= 0 else low, max(high, 1.01 * low))
         axes.set_xlabel(f"{axes.get_xlabel()}, logarithmic{f' from {low:.3g}' if x.min() <= 0 else ''}")
