@@ -25,7 +25,7 @@ from learners.registry import CONFIG, OtherGameWarning, is_run
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import from_file, wrap
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
-from ttt_envs.core.checks import Refusal, closest_names, name_place
+from ttt_envs.core.checks import Refusal, find_named, name_place
 from ttt_envs.core.files import open_to_read, read_json, write_atomically
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
@@ -143,9 +143,9 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
         ValueError: an unknown learner, setting or value.
     """
     config = load_learner(learner)
-    names = [field.name for field in dataclasses.fields(config)]
-    if unknown := sorted(settings.keys() - names):
-        raise Refusal(f"{learner} has no setting {unknown[0]!r}: {closest_names(unknown[0], names)}")
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    for name in settings:
+        find_named(f"setting of {learner}", name, fields)
     return config(**settings)
 
 

@@ -20,7 +20,7 @@ from learners import LEARNERS
 from learners.base import Checkpointable
 from learners.training import POOL, Pool, Trainer, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
-from ttt_envs.core.checks import Refusal, check_choice, closest_names
+from ttt_envs.core.checks import Refusal, check_choice, find_named
 from ttt_envs.core.work import MAX_THREADS
 from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.game.game import VARIANTS
@@ -170,10 +170,8 @@ def load_learner(name: str) -> type[LearnerConfig]:
     Raises:
         ValueError: an unknown name, a class of anything else, or one that only an untrusted file names.
     """
-    if name in LEARNERS:
-        return cast("type[LearnerConfig]", load_object(LEARNERS[name]))
     if ":" not in name:
-        raise Refusal(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
+        return cast("type[LearnerConfig]", load_object(find_named("learner", name, LEARNERS)))
     if isinstance(name, FromFile) and name not in named and not trusted():
         why = f"the learner {name!r} was read from a file, and is not of this package, so it can run any code"
         raise Refusal(f"{why}: if you trust its author, {TRUSTING}")

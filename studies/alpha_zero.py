@@ -217,7 +217,7 @@ class TrainingStudy(Study):
             first = next(iter(by_name.values()))
             for name, runs in by_name.items():
                 cost = {"games": int(runs[0].games[-1]), "CPU s": median_and_range([run.cpu_s[-1] for run in runs])}
-                cost[f"below {NEAR} for good"] = cpu_numbers([run.reach()[1] for run in runs])
+                cost[f"below {NEAR} for good"] = cpu_numbers(times_to_play(runs))
                 ends = [run.end for run in runs]
                 perfect = f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
                 strength: dict[str, Any] = {"exploitability": median_and_range(ends), "0 in": perfect}
@@ -230,9 +230,14 @@ class TrainingStudy(Study):
         return self.report(rows, curves)
 
 
+def times_to_play(runs: Sequence[TrainingCurve], bound: float = NEAR) -> list[float]:
+    """Return the CPU seconds after which runs are below an exploitability for good; infinite if they never are."""
+    return [run.reach(bound)[1] for run in runs]
+
+
 def is_sooner(runs: Sequence[TrainingCurve], others: Sequence[TrainingCurve]) -> bool | None:
     """Return whether runs are near perfect for good after less CPU time than others."""
-    return is_smaller([run.reach()[1] for run in runs], [run.reach()[1] for run in others])
+    return is_smaller(times_to_play(runs), times_to_play(others))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -260,7 +265,7 @@ class Learning(TrainingStudy):
         """Return the report with the goals, and the curves by CPU time and by games."""
         claims = []
         for words, game, bound in GOALS:
-            seconds = [run.reach(bound)[1] for run in curves.get(game, {}).get(NAME, ())]
+            seconds = times_to_play(curves.get(game, {}).get(NAME, ()), bound)
             holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
             claims.append(Claim(f"{game_name(game)}: the net {words}, with every seed", holds, cpu_numbers(seconds)))
         figures = {
@@ -321,8 +326,8 @@ class Ablation(TrainingStudy):
             verdicts = {game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()}
             numbers = {
                 game_name(game): {
-                    "with": cpu_numbers([run.reach()[1] for run in runs[DEFAULT]]),
-                    "without": cpu_numbers([run.reach()[1] for run in runs[variant]]),
+                    "with": cpu_numbers(times_to_play(runs[DEFAULT])),
+                    "without": cpu_numbers(times_to_play(runs[variant])),
                     "sooner": verdicts[game],
                 }
                 for game, runs in boards.items()
@@ -331,9 +336,8 @@ class Ablation(TrainingStudy):
             claims.append(Claim(words, holds_for_all(verdicts.values()), numbers))
         panels = []
         for game, by_variant in curves.items():
-            seconds = [[run.reach()[1] for run in runs] for runs in by_variant.values()]
-            finite = {place: [second for second in own if np.isfinite(second)] for place, own in enumerate(seconds)}
-            times = {place: median_and_range(own) for place, own in finite.items() if own}
+            costs = [cpu_numbers(times_to_play(runs)) for runs in by_variant.values()]
+            times = {place: own["after CPU s"] for place, own in enumerate(costs) if "after CPU s" in own}
             series = Series("", times, times.values(), "o")
             axis = f"CPU s, below {NEAR} for good"
             panels.append(Panel([series], axis, "", game_name(game), places=list(by_variant), limits=(0, None)))

@@ -28,8 +28,8 @@ GAMES = 200_000
 """Number of self-play games for the learned table."""
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """Shares of a table's numbers at which methods are compared: each at its largest rank within the share."""
-MEASURES = {"error": "relative error", "exploitability": "exploitability"}
-"""Labels of the measures that are drawn."""
+MEASURES = (("size", "error", "relative error"), ("play", "exploitability", "exploitability"))
+"""Part, name and label of the measures that are drawn."""
 
 
 class Decompositions(Study):
@@ -57,9 +57,10 @@ class Decompositions(Study):
         for share in SHARES:
             table = [table for table in tables if table.compression_ratio <= share][-1]
             exact = strength(game, Softmax(table, WEIGHT), (whole,))
-            size = {"rank": table.rank, "numbers": table.stored_numbers, "share": table.compression_ratio}
             [result] = exact.results.values()
-            points.append({**size, "error": table.relative_error, "against the whole": list(result), **exact.measures})
+            size = {"rank": table.rank, "numbers": table.stored_numbers, "share": table.compression_ratio}
+            size["error"] = table.relative_error
+            points.append({"size": size, "play": {"against the whole": list(result), **exact.measures}})
         return points
 
     def analyse(self, results: Results) -> Report:
@@ -71,20 +72,18 @@ class Decompositions(Study):
             for index, share in enumerate(SHARES):
                 points = {method: curves[method][index] for method in curves}
                 for method, point in points.items():
-                    size = {name: point[name] for name in ("rank", "numbers", "share", "error")}
-                    play = {name: value for name, value in point.items() if name not in size}
-                    rows.append(Row(f"{table}, at most {share:.0%} kept, {method}", None, size, play))
-                best = [min(points, key=lambda method: points[method][measure]) for measure in MEASURES]
+                    rows.append(Row(f"{table}, at most {share:.0%} kept, {method}", None, point["size"], point["play"]))
+                best = [min(points, key=lambda method: points[method][part][name]) for part, name, _ in MEASURES]
                 matches += best[0] == best[1]
             words = f"{table}: the smallest error gives the least exploitable play"
             numbers = {"at equal numbers in": f"{matches} of {len(SHARES)}"}
             claims.append(Claim(words, matches == len(SHARES), numbers))
-            for measure, label in MEASURES.items():
+            for part, name, label in MEASURES:
                 series = [
                     Series(
                         method,
-                        [point["share"] for point in points],
-                        [point[measure] for point in points],
+                        [point["size"]["share"] for point in points],
+                        [point[part][name] for point in points],
                         f"{'os^Dv'[index]}-",
                         index,
                     )

@@ -31,7 +31,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 from learners import OtherGameWarning
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
-from ttt_envs.core.checks import Refusal, quote, truncate
+from ttt_envs.core.checks import Refusal, check_range, quote, truncate
 from ttt_envs.core.jit import NOTICE
 from ttt_envs.core.packages import ROOT
 from ttt_envs.game.phantom import PhantomGame
@@ -365,8 +365,7 @@ class ExactOptions(JsonOptions, GameOptions):
         Raises:
             ValueError: an invalid amount of memory.
         """
-        if self.memory is not None and not 0 < self.memory <= 2**20:
-            raise Refusal(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
+        check_range("--memory", self.memory, 0, 2**20, "is no amount of GiB", f", up to {2**20:,}", above=True)
         return None if self.memory is None else int(self.memory * 2**30)
 
     def work(self, progress: Callable[[float], None]) -> Work:

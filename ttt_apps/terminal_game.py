@@ -34,6 +34,8 @@ from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from ttt_eval.matches.match import StatelessPlayer, make_player
+from ttt_eval.reports.formats import format_interval
+from ttt_eval.statistics import Interval
 
 HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
@@ -332,8 +334,8 @@ class TerminalGame:
         is_proved = solved[best] and (values[best] == 1 or solved[is_rival].all())
         name = coordinate(best, self.game)
         search_name = f"search of {HINT_SIMULATIONS:,} games"
-        interval = f" (95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
-        value = f"the value {values[best]:+.3f}{'' if solved[best] else interval} for you"
+        interval = Interval(values[best], values[best] - half[best], values[best] + half[best])
+        value = f"the value {format_interval(interval, _format_value)} for you"
         if is_proved or num_rivals == 0:
             self.say(f"{name} is best by a {search_name}, with {value}.")
         else:

@@ -19,7 +19,6 @@ from learners.training import POOL, check_counts
 from ttt_apps import cli
 from ttt_envs.core.checks import Refusal
 from ttt_envs.envs.config import SELF
-from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
@@ -173,10 +172,10 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
             given[name] = value
     preset = cli.PRESETS.get(str(given.get("game")))
     if preset is not None:
-        game = Game.of_size(**preset)
-        usual = {"size": f"{game.rows}x{game.columns}", **game.variants}
-        if "size" not in given:  # another board has its own default
-            usual["win-length"] = game.win_length
+        rows, columns = preset["size"]
+        usual = {name.replace("_", "-"): value for name, value in preset.items()} | {"size": f"{rows}x{columns}"}
+        if "size" in given:  # another board has its own default
+            del usual["win-length"]
         del given["game"]
         given = {**usual, **given}
     words = list[str]()

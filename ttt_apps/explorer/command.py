@@ -60,25 +60,13 @@ class Web(GameOptions):
             ValueError: invalid options, or missing packages.
             OSError: a port that is taken.
         """
-        from ttt_eval.reports.formats import (
-            LINK_CHARACTERS,
-            MAX_EXPLORER_EDGE,
-            MAX_EXPLORER_SKIP,
-            explorer_link,
-            is_within_limits,
-        )
+        from ttt_eval.reports.formats import LINK_CHARACTERS, check_limits, explorer_link
 
         if any(importlib.util.find_spec(name) is None for name in PACKAGES):
             raise Refusal(f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}")
         if self.open:
             check_no_effect(self, "with --open, whose game it is", *GAME_FIELDS)
-        game = self.game_for()
-        if not is_within_limits(game):
-            raise Refusal(
-                f"{game} is not in the explorer: choose edges of up to {MAX_EXPLORER_EDGE} and a skip chance of up to "
-                f"{MAX_EXPLORER_SKIP}"
-            )
-        link = self.open or explorer_link(game)
+        link = self.open or explorer_link(check_limits(self.game_for()))
         check_range("--port", self.port, 0, MAX_PORT, hint=", where 0 stands for a free one")
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         from ttt_apps.explorer.api import ExplorerApi

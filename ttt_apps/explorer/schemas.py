@@ -8,22 +8,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from baselines.compression import Method
 from ttt_apps.explorer.policies import MAX_SIMULATIONS
-from ttt_envs.core.checks import Refusal
 from ttt_envs.game.game import Game
-from ttt_eval.reports.formats import MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP, is_within_limits
+from ttt_eval.reports.formats import check_limits
 
 MAX_PROOF_NODES = 1_000_000
 """Maximum number of positions for the proofs of all moves of a position."""
 
 
-def _check_limits(game: Game) -> Game:
-    if not is_within_limits(game):
-        limits = f"edges up to {MAX_EXPLORER_EDGE} and a skip chance up to {MAX_EXPLORER_SKIP:g}"
-        raise Refusal(f"{game} is not offered here: choose {limits}")
-    return game
-
-
-OfferedGame = Annotated[Game, AfterValidator(_check_limits)]
+OfferedGame = Annotated[Game, AfterValidator(check_limits)]
 
 
 class BaseRequest(BaseModel):

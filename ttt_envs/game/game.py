@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal, TypeRefusal, check_range, check_whole, closest_names, is_whole, truncate
+from ttt_envs.core.checks import Refusal, TypeRefusal, check_range, check_whole, find_named, is_whole, truncate
 from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.lines import Line, line_masks, list_lines
@@ -180,9 +180,9 @@ class Game:
             raise Refusal(
                 f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
             )
-        names = [field.name for field in dataclasses.fields(cls)]
-        for name in [name for name in fields if name not in names]:
-            raise Refusal(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, names)}")
+        own_fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in fields:
+            find_named("field of a game", name, own_fields)
         try:
             return cls(**fields)
         except TypeError as problem:

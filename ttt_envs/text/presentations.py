@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal, closest_names
+from ttt_envs.core.checks import Refusal, find_named
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
@@ -127,9 +127,7 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         if presentation.game != game:
             raise Refusal(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")
         return presentation
-    if presentation not in PRESENTATIONS:
-        raise Refusal(f"{presentation!r} is no presentation: {closest_names(str(presentation), PRESENTATIONS)}")
-    row = _TABLE[presentation]
+    row = find_named("presentation", str(presentation), {name: _TABLE[name] for name in PRESENTATIONS})
     if "names" in row and ((game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants):
         raise Refusal(
             f"presentation {presentation} is of 3 x 3 with 3 to win, not of {game}: only its lines are what wins "

@@ -76,8 +76,7 @@ class Batch(NamedTuple):
         Raises:
             ValueError: a group of one episode.
         """
-        if self.group_size < 2:
-            raise Refusal(f"group_size={self.group_size} leaves nothing to compare with: choose 2 or more episodes")
+        check_range("group_size", self.group_size, 2, problem="leaves nothing to compare with", hint=" episodes")
         return array.reshape(-1, self.group_size, *array.shape[1:])
 
     def centred(self, array: Float64Array) -> Float64Array:

@@ -114,8 +114,7 @@ def run_benchmark(
             another agent or runs of other steps or provenance, a folder in it is a link, a finished run is missing, or
             the agent fails to be one.
     """
-    if submission.steps and submission.steps < MIN_STEPS:
-        raise Refusal(f"{submission.steps} is no number of steps of a run: choose {MIN_STEPS} or more")
+    check_range("steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run")
     encode_record(submission)  # refuses what cannot be read again before the first run
 
     def file_of(unit: Unit) -> Path:

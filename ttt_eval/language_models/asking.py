@@ -208,12 +208,8 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
                     raise http.ReadTimeout("the reply takes too long")
         finally:
             response.stream.close()
-        refusal = ""
-        if not is_plain:
-            refusal = "its reply is compressed, which was not asked for"
-        elif len(reply) > MAX_REPLY_BYTES:
-            refusal = f"its reply has more than {MAX_REPLY_BYTES >> 20} MiB"
-        if refusal:
+        if not is_plain or len(reply) > MAX_REPLY_BYTES:
+            refusal = f"its reply is compressed, or has more than {MAX_REPLY_BYTES >> 20} MiB"
             reply[:] = json.dumps({"error": {"message": refusal}}).encode()
             response.status_code = 413  # too large: no failure that may pass
             response.headers.pop("content-encoding", None)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.core.checks import Refusal
 from ttt_envs.game.boards import to_text
-from ttt_envs.game.game import Position, default_win_length
+from ttt_envs.game.game import Game, Position, default_win_length
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_eval.matches.elo import elo_interval
 from ttt_eval.statistics import Interval
@@ -136,6 +137,14 @@ def is_within_limits(game: AnyGame) -> bool:
     """Return whether the explorer may have a game."""
     is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP
     return not (is_large or isinstance(game, PhantomGame))
+
+
+def check_limits(game: Game) -> Game:
+    """Return a game of the explorer; raise ValueError for any other."""
+    if not is_within_limits(game):
+        limits = f"edges up to {MAX_EXPLORER_EDGE} and a skip chance up to {MAX_EXPLORER_SKIP:g}"
+        raise Refusal(f"{game} is not offered here: choose {limits}")
+    return game
 
 
 def explorer_link(game: AnyGame) -> str:
