@@ -97,9 +97,10 @@ def test_claims_about_table_1(tmp_path, capsys):
 
 def test_decompositions_are_the_policies_of_their_names():
     *_, point, _, _ = compression.Decompositions().measure({"table": "random play", "method": "svd"})
-    assert (point["rank"], point["numbers"]) == (18, 5832)
-    assert point["exploitability"] == pytest.approx(exploitability(Game(), "svd:rank=18"), abs=1e-9)
-    assert point["against the whole"] == pytest.approx(list(match_outcome(Game(), "svd:rank=18", "table")), abs=1e-9)
+    size, play = point["size"], point["play"]
+    assert (size["rank"], size["numbers"]) == (18, 5832)
+    assert play["exploitability"] == pytest.approx(exploitability(Game(), "svd:rank=18"), abs=1e-9)
+    assert play["against the whole"] == pytest.approx(list(match_outcome(Game(), "svd:rank=18", "table")), abs=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

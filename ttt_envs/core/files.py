@@ -190,7 +190,8 @@ def rewrite(path: Path, size: int = 0) -> None:
     """
     content = b""
     if os.path.lexists(path):
-        content = read_bounded(path, sys.maxsize)[: max(0, size)]
+        with open_to_read(path, sys.maxsize) as file:
+            content = file.read(max(0, size))
     write_bytes(path, content)
 
 
