@@ -34,8 +34,6 @@ from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from ttt_eval.matches.match import StatelessPlayer, make_player
-from ttt_eval.reports.formats import format_interval
-from ttt_eval.statistics import Interval
 
 HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
@@ -333,14 +331,16 @@ class TerminalGame:
         num_rivals = int(np.count_nonzero(is_rival)) - 1
         is_proved = solved[best] and (values[best] == 1 or solved[is_rival].all())
         name = coordinate(best, self.game)
-        search_name = f"search of {HINT_SIMULATIONS:,} games"
-        interval = Interval(values[best], values[best] - half[best], values[best] + half[best])
-        value = f"the value {format_interval(interval, _format_value)} for you"
+        value = f"the value {values[best]:+.3f}"
+        if not solved[best]:
+            value += f" (95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
         if is_proved or num_rivals == 0:
-            self.say(f"{name} is best by a {search_name}, with {value}.")
+            self.say(f"{name} is best by a search of {HINT_SIMULATIONS:,} games, with {value} for you.")
         else:
-            rivals = f"{num_rivals} of the other moves may be as good"
-            self.say(f"A {search_name} decides nothing: {name} has {value}, and {rivals}.")
+            self.say(
+                f"A search of {HINT_SIMULATIONS:,} games decides nothing: {name} has {value} for you, and {num_rivals} "
+                f"of the other moves may be as good."
+            )
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""

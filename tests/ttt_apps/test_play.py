@@ -180,7 +180,7 @@ def test_a_hint_of_a_search_says_whether_it_decides():
     visits, values, _ = (moves[0] for moves in search.root_moves)
     best = int(np.argmax(visits))
     half = 1.96 * np.sqrt((1 - values[best] ** 2) / visits[best])
-    words = re.search(r"^d6 is best by .* the value (\S+) \((\S+) to (\S+)\) for you", output, re.M)
+    words = re.search(r"^d6 is best by .* the value (\S+) \(95%: (\S+) to (\S+)\) for you", output, re.M)
     expected = values[best] + half * np.array([0, -1, 1])
     assert [float(word) for word in words.groups()] == pytest.approx(expected.tolist(), abs=1e-3)
     output = play_session(["hint"], Game(9, 9, 5)).output
