@@ -178,7 +178,7 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
     return groups
 
 
-def judge(
+def make_claims(
     words: Mapping[str, str], verdicts: Mapping[str, tuple[bool | None, Numbers]], about: str = ""
 ) -> list[Claim]:
     """Return claims with their verdicts and evidence.

@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines.compression import Compressed, Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, judge, read_data
+from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, make_claims, read_data
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
@@ -137,7 +137,7 @@ class Figure4(PaperStudy):
             "sum": (abs(ignored["sum"] - ignored["error"]) < 0.01, ignored),
             "81": (full_rank == max(curve), {"rank beyond which nothing changes": full_ranks}),
         }
-        claims += judge(DATA["figure 4"], verdicts)
+        claims += make_claims(DATA["figure 4"], verdicts)
         question = "How far can the table be compressed before the whole one beats it?"
         figure = Figure(question, f"{SYMBOLS} Left: equation; right: as published.", panels)
         return Report(rows, claims, {"svd-fig4": figure})
@@ -153,7 +153,7 @@ def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
         "constant": (drift <= MAX_DRIFT, {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT}),
         "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), by_rank),
     }
-    return judge(DATA["ranks"], verdicts, f"{terminal}: ")
+    return make_claims(DATA["ranks"], verdicts, f"{terminal}: ")
 
 
 class Figure5(PaperStudy):
@@ -202,7 +202,7 @@ class Figure5(PaperStudy):
                 "draws": (at[1.0].draw > MAJORITY, {"at 1.0": at[1.0]}),
                 "half": (abs(at[0.0].win - 0.5) < 0.01, {"both move at random": at[0.0]}),
             }
-            claims += judge(DATA["figure 5"], verdicts, f"{terminal}: ")
+            claims += make_claims(DATA["figure 5"], verdicts, f"{terminal}: ")
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
         same = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios) < MAX_RATIO_ERROR
         words = "the older version: the two are compared at the same compression ratio"
@@ -253,4 +253,4 @@ class Table1(PaperStudy):
             "older": (elements == 19_764 and numbers[61]["hosvd2"] == 19_656, {"with r = 61": numbers[61]}),
             "similar": (newer <= MAX_RATIO_ERROR, apart),
         }
-        return Report(rows, judge(DATA["table 1"], verdicts), ours="ratios")
+        return Report(rows, make_claims(DATA["table 1"], verdicts), ours="ratios")

@@ -21,7 +21,7 @@ from studies.frame import (
     Series,
     Study,
     group,
-    judge,
+    make_claims,
     read_data,
 )
 from studies.verdicts import holds_for_all, holds_for_any, is_above, is_sample, is_within
@@ -234,7 +234,7 @@ class RandomPlay(Study):
             "first move": (is_above(advantages.values()), {"the first player's wins less losses": advantages}),
             "draws": (has_draw_gap(list(draws.values())), draws),
         }
-        claims = judge(DATA["claims"], verdicts)
+        claims = make_claims(DATA["claims"], verdicts)
         series = []
         for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
             places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
@@ -433,7 +433,7 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
             {**wins, "read as: on most boards above": WONDERFUL},
         ),
     }
-    return judge(DATA["claims"], verdicts)
+    return make_claims(DATA["claims"], verdicts)
 
 
 def _length_difference(a: BoardResult, b: BoardResult) -> Interval:

@@ -34,11 +34,10 @@ from ttt_eval.matches.account import describe_account, make_account
 from ttt_eval.matches.games import HUMAN, Move, PlayedGame, Ply, append_games
 from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from ttt_eval.matches.match import StatelessPlayer, make_player
+from ttt_eval.statistics import two_sided_quantile
 
 HINT_SIMULATIONS = 10_000
 """Number of simulations of the search for a hint."""
-NORMAL_QUANTILE = 1.96
-"""Standard errors on each side of a 95% interval."""
 MAX_SEARCHED_CELLS = 32
 """Maximum number of empty cells at which Connect Four is solved in about a second."""
 MAX_LISTED_MOVES = 12
@@ -326,7 +325,7 @@ class TerminalGame:
         best = int(np.argmax(search.probabilities()[0]))
         # the variance of results of this mean, as if a win and a loss were added: of a few wins it is not 0
         variance = 1 - (values * visits / (visits + 2)) ** 2
-        half = np.where(solved, 0.0, NORMAL_QUANTILE * np.sqrt(variance / np.maximum(visits, 1)))
+        half = np.where(solved, 0.0, two_sided_quantile(0.95) * np.sqrt(variance / np.maximum(visits, 1)))
         is_rival = legal(self.game, self.live.position.cells) & ~(values[best] - values > np.hypot(half, half[best]))
         num_rivals = int(np.count_nonzero(is_rival)) - 1
         is_proved = solved[best] and (values[best] == 1 or solved[is_rival].all())

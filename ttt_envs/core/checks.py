@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 DATA_PROBLEMS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """Exceptions that reading data of another shape raises."""
 MAX_PROBLEM = 400
@@ -105,7 +105,7 @@ def closest_names(name: str, names: Iterable[str]) -> str:
     return f"choose one of {', '.join(map(repr, sorted(plain.values())))}"
 
 
-def find_named(kind: str, name: str, objects: Mapping[str, Found]) -> Found:
+def find_named(kind: str, name: str, objects: Mapping[str, Item]) -> Item:
     """Return the object with a name.
 
     Args:

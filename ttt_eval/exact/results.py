@@ -9,7 +9,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
 from ttt_envs.game.phantom import AnyGame
 
-Player = TypeVar("Player")
+Side = TypeVar("Side")
 
 
 class OutcomeProbabilities(NamedTuple):
@@ -61,7 +61,7 @@ class Exploitation(NamedTuple):
         return self.first.value - self.game_value, self.second.value + self.game_value
 
 
-def in_seats(player: Player, other: Player, seat: int) -> tuple[Player, Player]:
+def in_seats(player: Side, other: Side, seat: int) -> tuple[Side, Side]:
     """Return two players in the order of their seats, of which ``player`` has this one."""
     return (player, other) if seat == 0 else (other, player)
 
