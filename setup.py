@@ -16,12 +16,16 @@ ROOT = Path(__file__).parent
 def describe_project() -> str:
     """README.md with the links that a package index needs."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    source = re.search(r"^ +Source = (\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)
+    source = re.search(
+        r"^ +Source = (\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M
+    )
     if source is None:
         return text
     version = runpy.run_path(str(ROOT / "ttt_envs" / "version.py"))["__version__"]
     text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{source[1]}/raw/v{version}/", text)
-    return re.sub(r"(?<!!)(\[[^\[\]]*\]\()(?!https?:|#)", rf"\g<1>{source[1]}/blob/v{version}/", text)
+    return re.sub(
+        r"(?<!!)(\[[^\[\]]*\]\()(?!https?:|#)", rf"\g<1>{source[1]}/blob/v{version}/", text
+    )
 
 
 setup(long_description=describe_project(), long_description_content_type="text/markdown")

@@ -49,7 +49,9 @@ class Board:
     def from_game(cls, game: Game) -> Board:
         """Return the constants of a game on a board of up to :data:`MAX_BITS` bits."""
         bottom = sum(1 << column * (game.rows + 1) for column in range(game.columns))
-        return cls(game.rows, game.columns, game.win_length, bottom * ((1 << game.rows) - 1), bottom)
+        return cls(
+            game.rows, game.columns, game.win_length, bottom * ((1 << game.rows) - 1), bottom
+        )
 
 
 def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
@@ -69,10 +71,14 @@ def winning_cells(stones: int, board: Board) -> int:
     """
     height = board.rows + 1
     if board.win_length != 4:
-        rules = Parameters(board.columns, height, board.win_length, 0.0, 0, int64(-1), int64(-1), int64(-1), None)
+        rules = Parameters(
+            board.columns, height, board.win_length, 0.0, 0, int64(-1), int64(-1), int64(-1), None
+        )
         return completing_bits(stones, rules) & board.cells
     above = (stones << 1) & (stones << 2) & (stones << 3)  # cells above the highest stone only
-    return (above | _fours(stones, height - 1) | _fours(stones, height) | _fours(stones, height + 1)) & board.cells
+    return (
+        above | _fours(stones, height - 1) | _fours(stones, height) | _fours(stones, height + 1)
+    ) & board.cells
 
 
 @inlined
@@ -80,7 +86,9 @@ def _fours(stones: int, step: int) -> int:
     """Return the cells of which the other three cells of a line of four hold stones."""
     up = (stones << step) & (stones << 2 * step)  # two stones before the cell
     down = (stones >> step) & (stones >> 2 * step)
-    return (up & ((stones << 3 * step) | (stones >> step))) | (down & ((stones << step) | (stones >> 3 * step)))
+    return (up & ((stones << 3 * step) | (stones >> step))) | (
+        down & ((stones << step) | (stones >> 3 * step))
+    )
 
 
 @inlined
@@ -192,7 +200,9 @@ def _next_target(low: int, high: int) -> int:
 
 
 @kernel(interpreted=False)
-def _search(own: int, mask: int, choices: int, target: int, stones: int, state: State, table: Int64Array) -> int:
+def _search(
+    own: int, mask: int, choices: int, target: int, stones: int, state: State, table: Int64Array
+) -> int:
     """Return a bound of the score, on the side of ``target`` where the score lies, or ``STOPPED``.
 
     The mover cannot win at once; after ``choices``, as bits, neither can the other player.
@@ -222,18 +232,26 @@ def _search(own: int, mask: int, choices: int, target: int, stones: int, state: 
             continue
         threats = winning_cells(own | move, state) & ~(mask | move)
         replies = safe_moves(mask | move, threats, state)
-        if replies == 0:  # the other player cannot stop a win at the next turn, which is the earliest possible
+        if (
+            replies == 0
+        ):  # the other player cannot stop a win at the next turn, which is the earliest possible
             return high
         rank = count_bits(threats)
         at = count
         while at > 0 and ranks[at - 1] < rank:
-            moves[at], all_replies[at], ranks[at] = moves[at - 1], all_replies[at - 1], ranks[at - 1]
+            moves[at], all_replies[at], ranks[at] = (
+                moves[at - 1],
+                all_replies[at - 1],
+                ranks[at - 1],
+            )
             at -= 1
         moves[at], all_replies[at], ranks[at] = move, replies, rank
         count += 1
     best, i = low, 0
     while best < target and i < count:
-        score = _search(own ^ mask, mask | moves[i], all_replies[i], 1 - target, stones + 1, state, table)
+        score = _search(
+            own ^ mask, mask | moves[i], all_replies[i], 1 - target, stones + 1, state, table
+        )
         if score == STOPPED:
             return STOPPED
         best = max(best, -score)
@@ -298,7 +316,9 @@ class Solver:
         ValueError: the game has no gravity, has skips, or its board does not fit into 63 bits.
     """
 
-    def __init__(self, game: Game, *, memory: int = 1 << 28, progress: Progress | None = None) -> None:
+    def __init__(
+        self, game: Game, *, memory: int = 1 << 28, progress: Progress | None = None
+    ) -> None:
         """Make a solver.
 
         Args:
@@ -315,9 +335,13 @@ class Solver:
         self._state = records(State, (1,))[0]
         for name, number in vars(self.board).items():
             self._state[name] = number
-        self._order = sorted(range(game.columns), key=lambda column: abs(2 * column + 1 - game.columns))  # middle first
+        self._order = sorted(
+            range(game.columns), key=lambda column: abs(2 * column + 1 - game.columns)
+        )  # middle first
         column = (1 << game.rows) - 1
-        self._state["column_bits"][: game.columns] = [column << i * (game.rows + 1) for i in self._order]
+        self._state["column_bits"][: game.columns] = [
+            column << i * (game.rows + 1) for i in self._order
+        ]
 
     def clear(self) -> None:
         """Forget all positions."""
@@ -360,13 +384,18 @@ class Solver:
             own: stones of the mover, as bits (:meth:`to_bits`).
             mask: stones of both players.
         """
-        return {cell: bounds.value for cell, bounds in self._bound_moves(own, mask, None, (-1, 1)).items()}
+        return {
+            cell: bounds.value
+            for cell, bounds in self._bound_moves(own, mask, None, (-1, 1)).items()
+        }
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and number of stones."""
         if score == 0:
             return self.game.cells - stones
-        last = self.game.cells + 2 - 2 * abs(score)  # the number of stones at the end, or one less, by who wins
+        last = (
+            self.game.cells + 2 - 2 * abs(score)
+        )  # the number of stones at the end, or one less, by who wins
         return last - stones - (last - stones - (score > 0)) % 2
 
     def to_bits(self, position: Position) -> tuple[int, int]:
@@ -375,10 +404,17 @@ class Solver:
         own, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(own[0]), int(mask[0])
 
-    def _bound_moves(self, own: int, mask: int, nodes: int | None, window: Window) -> dict[int, Bounds]:
+    def _bound_moves(
+        self, own: int, mask: int, nodes: int | None, window: Window
+    ) -> dict[int, Bounds]:
         """Return the score of each move, by its cell, bounded as by :meth:`_score`."""
         out: dict[int, Bounds] = {}
-        rows, columns, before, wins = self.game.rows, self.game.columns, self.nodes, winning_cells(own, self.board)
+        rows, columns, before, wins = (
+            self.game.rows,
+            self.game.columns,
+            self.nodes,
+            winning_cells(own, self.board),
+        )
         for column in self._order:
             lowest = column * (rows + 1)
             move = (mask + (1 << lowest)) & ~mask & self.board.cells
@@ -388,13 +424,20 @@ class Solver:
                 out[cell] = Bounds(score, score, 0)
             elif move:
                 remaining = None if nodes is None else nodes - (self.nodes - before)
-                low, high, count = self._score(own ^ mask, mask | move, remaining, (-window[1], -window[0]))
+                low, high, count = self._score(
+                    own ^ mask, mask | move, remaining, (-window[1], -window[0])
+                )
                 out[cell] = Bounds(-high, -low, count)
         return dict(sorted(out.items(), key=lambda item: item[0] % columns))
 
     def _score(self, own: int, mask: int, nodes: int | None, window: Window) -> Bounds:
         """Return the score of a position that is not over; one outside of the window is only bounded by it."""
-        state, limit, before, count = self._state, FOREVER if nodes is None else nodes, self.nodes, 0
+        state, limit, before, count = (
+            self._state,
+            FOREVER if nodes is None else nodes,
+            self.nodes,
+            0,
+        )
         # By item, because attributes of a record take Python ten times as long
         (state["low"], state["high"]), state["nodes"] = window, 0
         while True:
@@ -407,12 +450,18 @@ class Solver:
             if low >= high or count >= limit:
                 break
         # Initial bounds are no results
-        return Bounds(low if low > window[0] else -MAX_SCORE, high if high < window[1] else MAX_SCORE, count)
+        return Bounds(
+            low if low > window[0] else -MAX_SCORE, high if high < window[1] else MAX_SCORE, count
+        )
 
 
 def is_solvable(game: Game) -> bool:
     """Return whether :class:`Solver` takes a game: lines under gravity without skips, on a board that fits."""
-    return game.variants == {"gravity": True} and game.skip_chance == 0 and game.columns * (game.rows + 1) <= MAX_BITS
+    return (
+        game.variants == {"gravity": True}
+        and game.skip_chance == 0
+        and game.columns * (game.rows + 1) <= MAX_BITS
+    )
 
 
 def check_solvable(game: Game) -> None:

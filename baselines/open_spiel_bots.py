@@ -45,7 +45,9 @@ class OpenSpielBot(Named):
     name: ClassVar[str] = "openspiel"
     refusals: ClassVar = {
         "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
-        **dict.fromkeys(("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
+        **dict.fromkeys(
+            ("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"
+        ),
         "hidden": "it reads the whole board, as a position of a game of OpenSpiel in which nothing is hidden",
     }
 
@@ -74,7 +76,9 @@ class OpenSpielBot(Named):
                 f"alpha-beta does not search {self.game.cells} cells to the end: choose depth=3, or up to {WHOLE} cells"
             )
         if importlib.util.find_spec("pyspiel") is None:
-            raise Refusal("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
+            raise Refusal(
+                "openspiel needs OpenSpiel, which is not installed: pip install open_spiel"
+            )
         load_game(self.game)  # raises errors for unknown games early
 
     @property
@@ -89,14 +93,20 @@ class OpenSpielBot(Named):
             ValueError: ``mcts`` without ``rng``, or a position is unreachable without skips.
         """
         shape = len(boards.mover), 2
-        seeds = np.zeros(shape, np.int64) if self.pure else need_rng(self, rng).integers(0, MAX_INT32, shape)
+        seeds = (
+            np.zeros(shape, np.int64)
+            if self.pure
+            else need_rng(self, rng).integers(0, MAX_INT32, shape)
+        )
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):
             for action, share in self._shares(state, *seeds[row].tolist()):
                 out[row, action] = share
         return out
 
-    def _shares(self, state: pyspiel.State, seed: int, seed_of_rollouts: int) -> list[tuple[int, float]]:
+    def _shares(
+        self, state: pyspiel.State, seed: int, seed_of_rollouts: int
+    ) -> list[tuple[int, float]]:
         """Return actions and their probabilities in one state."""
         import pyspiel
 
@@ -107,5 +117,7 @@ class OpenSpielBot(Named):
         if self.algorithm == "random":
             return list(pyspiel.make_uniform_random_bot(player, 0).get_policy(state))
         evaluator = pyspiel.RandomRolloutEvaluator(self.rollouts, seed_of_rollouts)
-        bot = pyspiel.MCTSBot(game, evaluator, self.c, self.simulations, 0, self.solve, seed, False)  # no memory limit
+        bot = pyspiel.MCTSBot(
+            game, evaluator, self.c, self.simulations, 0, self.solve, seed, False
+        )  # no memory limit
         return [(bot.step(state), 1.0)]

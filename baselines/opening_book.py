@@ -68,7 +68,9 @@ class Canonical(NamedTuple):
 
     def cells(self, actions: Int64Array, game: Game) -> Int64Array:
         """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
-        return np.asarray(np.where(self.same, symmetry_tables(game)[0][:, actions].T, game.cells).min(axis=1))
+        return np.asarray(
+            np.where(self.same, symmetry_tables(game)[0][:, actions].T, game.cells).min(axis=1)
+        )
 
 
 class Moves(NamedTuple):
@@ -119,18 +121,32 @@ class Book:
         digest = hashlib.sha256()
         for array in self.arrays:
             digest.update(np.ascontiguousarray(array).data)
-        fields = {"format": FORMAT, "content": "opening book", "game": self.game.to_dict(), "plies": self.plies}
+        fields = {
+            "format": FORMAT,
+            "content": "opening book",
+            "game": self.game.to_dict(),
+            "plies": self.plies,
+        }
         return {**fields, "games": self.games, "sha256": digest.hexdigest()}
 
     def is_consistent(self) -> bool:
         """Return whether shapes, dtypes and ranges of the arrays are those of a book of the game."""
         counts, moves = np.diff(self.starts), len(self.cells)
-        shapes = [(len(self.positions), num_words(self.game.cells)), (len(self.positions) + 1,), (moves,), (moves, 3)]
+        shapes = [
+            (len(self.positions), num_words(self.game.cells)),
+            (len(self.positions) + 1,),
+            (moves,),
+            (moves, 3),
+        ]
         return (
             [array.shape for array in self.arrays] == shapes
             and [array.dtype.str[1:] for array in self.arrays] == ["u8", "i8", "i8", "i8"]
             and (self.starts[0], self.starts[-1]) == (0, moves)
-            and bool((counts > 0).all() and (self.results.sum(axis=1) > 0).all() and (self.results >= 0).all())
+            and bool(
+                (counts > 0).all()
+                and (self.results.sum(axis=1) > 0).all()
+                and (self.results >= 0).all()
+            )
             and bool(((self.cells >= 0) & (self.cells < self.game.cells)).all())
         )
 
@@ -221,14 +237,20 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
         if book.header != header or not book.is_consistent():
             raise Refusal("its description, its hash or its arrays differ")
         is_legal = legal(book.game, from_keys(book.positions, book.game))
-        if not is_legal[np.repeat(np.arange(len(is_legal)), np.diff(book.starts)), book.cells].all():
+        if not is_legal[
+            np.repeat(np.arange(len(is_legal)), np.diff(book.starts)), book.cells
+        ].all():
             raise Refusal("a move is illegal")  # an opponent would play it, late in a match
     except OSError:
         raise
     except Exception as problem:  # files can be wrong in endless ways
-        raise BookError(f"{path} is no opening book, or a damaged one: make one by evaluate.py book build") from problem
+        raise BookError(
+            f"{path} is no opening book, or a damaged one: make one by evaluate.py book build"
+        ) from problem
     if game is not None and book.game != game:
-        raise BookError(f"{path} is a book of {book.game}, not of {game}: choose another, or play that game")
+        raise BookError(
+            f"{path} is a book of {book.game}, not of {game}: choose another, or play that game"
+        )
     return book
 
 
@@ -249,7 +271,9 @@ class PlayedMoves(NamedTuple):
     """number of games of which this part has the first moves; 0 where they are from no games, as by a search"""
 
 
-def _merge(keys: UInt64Array, cells: Int64Array, results: Int64Array) -> tuple[UInt64Array, Int64Array, Int64Array]:
+def _merge(
+    keys: UInt64Array, cells: Int64Array, results: Int64Array
+) -> tuple[UInt64Array, Int64Array, Int64Array]:
     """Return moves sorted, with the results of equal ones added up."""
     first, move = distinct_rows(np.column_stack([keys, cells.astype(np.uint64)]))
     total = np.zeros((len(first), 3), np.int64)
@@ -272,7 +296,11 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     check_plies(plies)
     check_range("minimum", minimum, 1, problem="is no number of games")
     num_games = 0
-    total = np.zeros((0, num_words(game.cells)), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
+    total = (
+        np.zeros((0, num_words(game.cells)), np.uint64),
+        np.zeros(0, np.int64),
+        np.zeros((0, 3), np.int64),
+    )
     for boards, actions, results, games in played:
         num_games += games
         early = np.count_nonzero(boards.cells, axis=1) < plies
@@ -287,7 +315,9 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
 
 def check_plies(plies: int) -> None:
     """Raise ValueError for an invalid number of plies of a book."""
-    check_range("plies", plies, 1, MAX_PLIES, "makes no book", " stones up to which positions are keys")
+    check_range(
+        "plies", plies, 1, MAX_PLIES, "makes no book", " stones up to which positions are keys"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -295,7 +325,12 @@ def check_plies(plies: int) -> None:
 
 
 def choice_shares(
-    choose: Choose, starts: Int64Array, results: NDArray[Any], *, c: float = 1.4, temperature: float = 0.05
+    choose: Choose,
+    starts: Int64Array,
+    results: NDArray[Any],
+    *,
+    c: float = 1.4,
+    temperature: float = 0.05,
 ) -> Float64Array:
     """Return the shares of the moves of each position.
 
@@ -318,16 +353,27 @@ def choice_shares(
     best = np.maximum.reduceat(scores, first)
     if choose == "ucb":
         games = np.add.reduceat(results.sum(axis=1), first).astype(np.float64)
-        unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # a position with one game has one move
-        low, high = best + unit, best + unit * np.sqrt(count)  # extremes: one move has all games; all scores are equal
+        unit = c * np.sqrt(
+            np.log(np.maximum(games, 2)) / games
+        )  # a position with one game has one move
+        low, high = (
+            best + unit,
+            best + unit * np.sqrt(count),
+        )  # extremes: one move has all games; all scores are equal
         for _ in range(60):
             middle = (low + high) / 2
-            sums = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - scores)) ** 2, first)
+            sums = np.add.reduceat(
+                (np.repeat(unit, count) / (np.repeat(middle, count) - scores)) ** 2, first
+            )
             low, high = np.where(sums > 1, middle, low), np.where(sums > 1, high, middle)
         weights = (np.repeat(unit, count) / (np.repeat(high, count) - scores)) ** 2
     else:
         loss = np.repeat(best, count) - scores
-        weights = np.exp(-loss / temperature) if choose == "softmax" else (loss <= VALUE_TOLERANCE).astype(np.float64)
+        weights = (
+            np.exp(-loss / temperature)
+            if choose == "softmax"
+            else (loss <= VALUE_TOLERANCE).astype(np.float64)
+        )
     return np.asarray(weights / np.repeat(np.add.reduceat(weights, first), count))
 
 
@@ -363,7 +409,11 @@ class OpeningBook(Named):
         check_choice("choose", self.choose, get_args(Choose))
         self.book  # noqa: B018  # raises errors early
         object.__setattr__(self, "_then", make_policy(self.then, self.game))
-        for name in ("pure", "symmetric", "colour_blind"):  # the book is: it stores the mover's views up to symmetry
+        for name in (
+            "pure",
+            "symmetric",
+            "colour_blind",
+        ):  # the book is: it stores the mover's views up to symmetry
             object.__setattr__(self, name, getattr(self._then, name))
         if self._then.player is not None:  # only then is this policy one with a player, too
             object.__setattr__(self, "player", partial(BookPlayer, self))
@@ -415,7 +465,11 @@ class BookPlayer(Player):
         self.then.close()
 
     def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+        self,
+        boards: Boards,
+        slots: Int64Array,
+        rng: np.random.Generator,
+        time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
         shares, is_listed = self.policy.book_probabilities(boards)

@@ -25,5 +25,8 @@ def records(kind: type, shape: tuple[int, ...]) -> Records:
 @cache
 def _record_dtype(kind: type) -> np.dtype[Any]:
     hints = typing.get_type_hints(kind, include_extras=True).items()
-    fields = [(name, *getattr(hint, "__metadata__", (np.int64 if hint is int else hint,))) for name, hint in hints]
+    fields = [
+        (name, *getattr(hint, "__metadata__", (np.int64 if hint is int else hint,)))
+        for name, hint in hints
+    ]
     return np.dtype((np.record, np.dtype(fields, align=True)))

@@ -40,7 +40,9 @@ class PositionIndex:
         self._index = KeyIndex(num_words(game.cells) + 1)
         self._index.rows(position_words(boards))
         if self._index.size != len(boards.mover):
-            raise Refusal(f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once")
+            raise Refusal(
+                f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once"
+            )
 
     def __len__(self) -> int:
         return self._index.size
@@ -65,7 +67,9 @@ class SoftmaxTable(Policy):
     def __post_init__(self) -> None:
         shape = (len(self.index), self.game.cells)
         if self.logits.shape != shape:
-            raise Refusal(f"logits of shape {self.logits.shape} do not fit {shape[0]} positions: give {shape}")
+            raise Refusal(
+                f"logits of shape {self.logits.shape} do not fit {shape[0]} positions: give {shape}"
+            )
         if not np.isfinite(self.logits).all():
             raise Refusal("logits must be finite: mask no moves in them, illegal ones are ignored")
 
@@ -84,4 +88,6 @@ class SoftmaxTable(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]."""
-        return softmax(np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan))
+        return softmax(
+            np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan)
+        )

@@ -97,7 +97,9 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
         for start in range(0, len(keys), QUERY_SIZE):
             some = keys[start : start + QUERY_SIZE]
             boards = Boards(from_keys(some, game), np.full(len(some), mover, np.int8))
-            out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(source.action_values(boards))
+            out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(
+                source.action_values(boards)
+            )
     out.flags.writeable = False
     return out if halves == 2 else out[0]
 
@@ -132,7 +134,9 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
     check_size(game, moves=is_policy(source))
     check_choice("terminal", terminal, get_args(Terminal))
     if is_policy(source) and terminal != "equation":
-        raise Refusal(f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave it out")
+        raise Refusal(
+            f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave it out"
+        )
 
 
 def check_size(game: Game, *, moves: bool = False) -> None:
@@ -140,7 +144,9 @@ def check_size(game: Game, *, moves: bool = False) -> None:
     largest = MAX_CELLS_OF_MOVES if moves else MAX_SOLVER_CELLS
     if game.cells > largest:
         size = f"{game.rows} x {game.columns}"
-        raise Refusal(f"{size} is too large for a table{' of moves' * moves}: choose up to {largest} cells")
+        raise Refusal(
+            f"{size} is too large for a table{' of moves' * moves}: choose up to {largest} cells"
+        )
 
 
 def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
@@ -162,12 +168,19 @@ def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
 
 
 def _write_positions(
-    game: Game, other: Int64Array, own: Int64Array, values: Float64Array, kinds: UInt8Array, out: Float64Array
+    game: Game,
+    other: Int64Array,
+    own: Int64Array,
+    values: Float64Array,
+    kinds: UInt8Array,
+    out: Float64Array,
 ) -> None:
     """Write the values of positions, for the mover with the stones ``own``, for all symmetric and reachable ones."""
     cells, powers = np.arange(game.cells), 3 ** np.arange(game.cells)
     for symmetry in inverse(symmetries(game)):
-        own_keys, other_keys = ((stones[:, None] >> cells & 1) @ powers[symmetry] for stones in (own, other))
+        own_keys, other_keys = (
+            (stones[:, None] >> cells & 1) @ powers[symmetry] for stones in (own, other)
+        )
         for mover in (0, 1):
             board_keys = (1 + mover) * own_keys + (2 - mover) * other_keys
             reached = kinds[board_keys] >> mover & 1 == 1
@@ -192,7 +205,9 @@ class Evaluation(ABC):
     halves: int
 
     @abstractmethod
-    def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
+    def read(
+        self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0
+    ) -> Float64Array:
         """Return single entries of a half, float64[B], for player_0.
 
         They are those of boards int8[B, cells], with actions int64[B] if ``of_moves``. For keys, get the boards from
@@ -209,7 +224,9 @@ class Evaluation(ABC):
         if not self.of_moves:
             cells[np.arange(len(rows)), moves] = mover + 1
         entries = np.stack([self.read(cells, moves, half) for half in range(self.halves)])
-        own, other = (np.where(player == 0, entries[0], entries[-1]) for player in (mover, 1 - mover))
+        own, other = (
+            np.where(player == 0, entries[0], entries[-1]) for player in (mover, 1 - mover)
+        )
         after_moves = own if self.of_moves else values_over_skip(own, other, self.game.skip_chance)
         out = np.full(boards.cells.shape, np.nan)
         out[rows, moves] = (1.0 - 2.0 * mover) * after_moves
@@ -220,7 +237,9 @@ class Evaluation(ABC):
         if self.of_moves:
             return np.asarray(np.nanmax(self.action_values(boards), axis=1))
         of_halves = [self.read(boards.cells, half=half) for half in range(self.halves)]
-        return np.asarray((1.0 - 2.0 * boards.mover) * np.where(boards.mover == 1, of_halves[-1], of_halves[0]))
+        return np.asarray(
+            (1.0 - 2.0 * boards.mover) * np.where(boards.mover == 1, of_halves[-1], of_halves[0])
+        )
 
 
 class Table(Evaluation):
@@ -238,7 +257,9 @@ class Table(Evaluation):
         """float64[halves, 3**cells, 1 or cells], read-only"""
         self.entries.flags.writeable = False
 
-    def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
+    def read(
+        self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0
+    ) -> Float64Array:
         """Return single entries of a half, float64[B]."""
         return np.asarray(self.entries[half, keys(cells), actions if self.of_moves else 0])
 
@@ -296,7 +317,9 @@ class Softmax(Policy):
 
 def check_weight(w: float) -> None:
     """Raise ValueError for an invalid weight of :class:`Softmax`."""
-    check_range("w", w, 0, problem="is no weight of an evaluation function", hint=", 0 for random play")
+    check_range(
+        "w", w, 0, problem="is no weight of an evaluation function", hint=", 0 for random play"
+    )
 
 
 class NamedSoftmax(Named, Softmax):
@@ -342,12 +365,16 @@ class TablePolicy(NamedSoftmax):
     @property
     def symmetric(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
-        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or self._source_policy.symmetric)
+        return self.w <= MAX_STEADY_WEIGHT and (
+            not is_policy(self.source) or self._source_policy.symmetric
+        )
 
     @property
     def colour_blind(self) -> bool:  # type: ignore[override]  # computed
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or self._source_policy.colour_blind)
+        return self.w <= MAX_STEADY_WEIGHT and (
+            not is_policy(self.source) or self._source_policy.colour_blind
+        )
 
     @cached_property
     def _source_policy(self) -> Policy:

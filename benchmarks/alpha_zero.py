@@ -38,7 +38,9 @@ from measuring import (
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+)
 
 import numpy as np
 from rich.box import MARKDOWN
@@ -96,7 +98,14 @@ def measure_training(name: str, rounds: int, seconds: float) -> Learned:
     curves = [TrainingCurve.from_result(result) for result in results]
     reached = [curve.reach(bound + ROUNDING) for curve in curves]
     ends, searched = [curve.end for curve in curves], [curve.searched for curve in curves]
-    return Learned(name, bound, ends, [games for games, _ in reached], [cpu_s for _, cpu_s in reached], searched)
+    return Learned(
+        name,
+        bound,
+        ends,
+        [games for games, _ in reached],
+        [cpu_s for _, cpu_s in reached],
+        searched,
+    )
 
 
 def trainings_table(measured: list[Learned]) -> Table:
@@ -104,7 +113,10 @@ def trainings_table(measured: list[Learned]) -> Table:
     table = Table(*headers, box=MARKDOWN)
     for row in measured:
         solved = [number for number, second in enumerate(row.seconds) if np.isfinite(second)]
-        since = [str(Spread.of(values[i] for i in solved)) if solved else "" for values in (row.seconds, row.games)]
+        since = [
+            str(Spread.of(values[i] for i in solved)) if solved else ""
+            for values in (row.seconds, row.games)
+        ]
         searched = [value for value in row.searched if value is not None]
         ends = [str(Spread.of(values)) if values else "" for values in (row.end, searched)]
         table.add_row(row.name, f"{row.bound:g}", f"{len(solved)} of {len(row.end)}", *since, *ends)
@@ -152,14 +164,19 @@ def measure_move_time(name: str, rounds: int, seconds: float) -> MoveTime:
     with temporary_run(unit, AlphaZeroConfig().build(game, make_initial_rng(0))) as path:
         search = AlphaZeroSearch(game, str(path), simulations=SIMULATIONS, symmetrize=symmetrize)
         search.search(Boards.start(game, 1))
-    stretches = [time_answers(partial(search.search, Boards.start(game, count)), count) for count in BATCH_SIZES]
+    stretches = [
+        time_answers(partial(search.search, Boards.start(game, count)), count)
+        for count in BATCH_SIZES
+    ]
     ms = [Spread.of(map(MS.of, done)) for done in measure_rounds(stretches, rounds, seconds)]
     return MoveTime(name, f"{game}, symmetrize={str(symmetrize).lower()}", ms)
 
 
 def move_times_table(measured: list[MoveTime]) -> Table:
     table = Table(box=MARKDOWN)
-    for number, header in enumerate(("row", "plays", *(f"ms of {count} at once" for count in BATCH_SIZES))):
+    for number, header in enumerate(
+        ("row", "plays", *(f"ms of {count} at once" for count in BATCH_SIZES))
+    ):
         table.add_column(header, justify="left" if number < 2 else "right", no_wrap=True)
     for row in measured:
         table.add_row(row.name, row.who, *(str(ms) for ms in row.ms))
@@ -211,7 +228,9 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
     rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
 
     def play() -> TrainingExamples:
-        return play_block(config, learner.game, learner.state, next(seeds), range(TOGETHER_IN_SELF_PLAY))
+        return play_block(
+            config, learner.game, learner.state, next(seeds), range(TOGETHER_IN_SELF_PLAY)
+        )
 
     # count the simulations that a search really makes, in positions of real games
     obs = play().obs
@@ -252,7 +271,9 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
     def evaluate(weights: Any, state: Any) -> tuple[Any, Any]:
         own, other = state.observation[..., 0], state.observation[..., 1]
         planes = [own, other, ~(own | other)]
-        out = jnp.concatenate([plane.reshape(count, -1) for plane in planes], axis=1).astype(jnp.float32)
+        out = jnp.concatenate([plane.reshape(count, -1) for plane in planes], axis=1).astype(
+            jnp.float32
+        )
         for layer in range(0, len(weights), 2):
             if layer > 0:
                 out = jax.nn.relu(out)

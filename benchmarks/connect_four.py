@@ -126,7 +126,10 @@ ANSWERS = {f"moves-{stones}": stones for stones in (8, 10, 12, 16, 20)}
 """number of stones by name"""
 NUM_ANSWERS = 12
 EMPTY = "empty-board"
-EMPTY_WORK = ("the score of the empty board, 6 x 7, with a table of 512 MiB", "solver.score(position)")
+EMPTY_WORK = (
+    "the score of the empty board, 6 x 7, with a table of 512 MiB",
+    "solver.score(position)",
+)
 EMPTY_BEFORE = """
 from baselines.connect_four import Solver
 from ttt_envs import Boards, Game
@@ -152,10 +155,19 @@ def measure_answers(name: str, rounds: int, seconds: float) -> Answers:
 
 def answers_table(rows: list[Answers]) -> Table:
     table = Table(box=MARKDOWN)
-    for header in ("values of all moves", "stones", "random positions", "CPU s, median", "minimum", "maximum"):
+    for header in (
+        "values of all moves",
+        "stones",
+        "random positions",
+        "CPU s, median",
+        "minimum",
+        "maximum",
+    ):
         table.add_column(header, justify="right", no_wrap=True)
     for row in rows:
-        seconds = (f"{value:.3f}" for value in (row.seconds.median, row.seconds.low, row.seconds.high))
+        seconds = (
+            f"{value:.3f}" for value in (row.seconds.median, row.seconds.low, row.seconds.high)
+        )
         table.add_row(row.name, str(row.stones), str(row.positions), *seconds)
     return table
 

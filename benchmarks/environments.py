@@ -85,7 +85,9 @@ def our_single(dtype: str = "int8") -> Stretch:
         over = False
         while not over:
             legal = np.flatnonzero(info["action_mask"])
-            observation, _, terminated, truncated, info = env.step(legal[int(random() * len(legal))])
+            observation, _, terminated, truncated, info = env.step(
+                legal[int(random() * len(legal))]
+            )
             over = terminated or truncated
         return int(np.count_nonzero(observation))  # the stones of both
 
@@ -176,7 +178,9 @@ def batch_games(
     return lambda: total(turn() for _ in range(turns))
 
 
-def our_batch(opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0") -> Stretch:
+def our_batch(
+    opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0"
+) -> Stretch:
     """Run our vector environment, which begins the next game in a separate step."""
     env = gymnasium.make_vec(name, num_envs=count, opponent=opponent, dtype=dtype)
     cells = env.single_observation_space.shape[0] // 2
@@ -211,10 +215,17 @@ def pgx_batch(count: int = 1024, name: str = "tic_tac_toe", cells: int = 9) -> S
     def step(actions: Any) -> Any:
         nonlocal state
         state = compiled_step(state, actions, keys)
-        return tuple(map(np.asarray, (state.observation, state.legal_action_mask, state.rewards, state.terminated)))
+        return tuple(
+            map(
+                np.asarray,
+                (state.observation, state.legal_action_mask, state.rewards, state.terminated),
+            )
+        )
 
     mask = np.asarray(state.legal_action_mask)
-    return batch_games(mask, step, lambda step_result: (step_result[1], count), np.int32, prepare, cells)
+    return batch_games(
+        mask, step, lambda step_result: (step_result[1], count), np.int32, prepare, cells
+    )
 
 
 def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Stretch:
@@ -225,7 +236,9 @@ def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Str
 
     def read(step_result: Any) -> tuple[Any, int]:
         info = step_result[4]
-        return info["legal_action_mask"], np.count_nonzero(info["elapsed_step"])  # 0 in a step that begins a game
+        return info["legal_action_mask"], np.count_nonzero(
+            info["elapsed_step"]
+        )  # 0 in a step that begins a game
 
     return batch_games(env.reset()[1]["legal_action_mask"], env.step, read, np.int32, cells=cells)
 
@@ -236,11 +249,20 @@ def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Str
 
 def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -> Row:
     ours = f"vector env, 1024, {opponent}" + (f", {dtype}" if dtype != "int8" else "")
-    return Row(name, ours, "pgx, 1024", at_least, lambda: our_batch(opponent, dtype=dtype), pgx_batch)
+    return Row(
+        name, ours, "pgx, 1024", at_least, lambda: our_batch(opponent, dtype=dtype), pgx_batch
+    )
 
 
 ROWS = (
-    Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 10, our_aec, partial(pettingzoo_aec, "tictactoe_v3")),
+    Row(
+        "aec",
+        "mnk_v0.env()",
+        "tictactoe_v3.env()",
+        10,
+        our_aec,
+        partial(pettingzoo_aec, "tictactoe_v3"),
+    ),
     Row(
         "aec-raw",
         "mnk_v0.raw_env()",
@@ -273,7 +295,14 @@ ROWS = (
         lambda: our_batch("self", name="ttt/ConnectFour-v0"),
         lambda: envpool_batch(1024, "ConnectFour-v1", 42),
     ),
-    Row("single", "single env, random", "OpenSpiel rl_environment", 2.3, our_single, open_spiel_environment),
+    Row(
+        "single",
+        "single env, random",
+        "OpenSpiel rl_environment",
+        2.3,
+        our_single,
+        open_spiel_environment,
+    ),
     Row(
         "single-float32",
         "single env, random, float32",
@@ -297,7 +326,14 @@ ROWS = (
         )
         for count, at_least in ((64, 30), (1024, 150))
     ),
-    Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 6, lambda: our_raw_aec(15, 5), open_spiel_large),
+    Row(
+        "aec-large",
+        "mnk_v0.raw_env(), 15 x 15",
+        "OpenSpiel mnk",
+        6,
+        lambda: our_raw_aec(15, 5),
+        open_spiel_large,
+    ),
 )
 
 BENCHMARK = Benchmark(

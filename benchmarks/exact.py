@@ -93,7 +93,9 @@ def open_spiel_nash_conv_cpp() -> Ask:
 def random_table(game: Game) -> SoftmaxTable:
     """Return a softmax table with random logits for all positions in which player_0 moves."""
     boards = evaluate_policy(game, "random", "random", seat=0).boards
-    return SoftmaxTable(PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape))
+    return SoftmaxTable(
+        PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape)
+    )
 
 
 def open_spiel_policy_value() -> Ask:
@@ -124,11 +126,15 @@ def load_c_layers() -> ctypes.CDLL:
 
 def c_layers() -> Ask:
     """Return the layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
-    masks = np.array([sum(1 << cell for cell in line) for line in SKIP_4.line_cells.tolist()], np.int64)
+    masks = np.array(
+        [sum(1 << cell for cell in line) for line in SKIP_4.line_cells.tolist()], np.int64
+    )
     moves = np.ascontiguousarray(symmetries(SKIP_4))
 
     def ask() -> None:
-        load_c_layers().layers(SKIP_4.cells, len(masks), masks.ctypes.data, moves.ctypes.data, SKIP_4.skip_chance)
+        load_c_layers().layers(
+            SKIP_4.cells, len(masks), masks.ctypes.data, moves.ctypes.data, SKIP_4.skip_chance
+        )
 
     ask()
     rng = np.random.default_rng(0)
@@ -136,8 +142,13 @@ def c_layers() -> Ask:
     cells = cells[[winner(SKIP_4, row) is None for row in cells]]
     boards = Boards(cells, rng.integers(0, 2, len(cells), np.int8))
     sets = [(boards.own_first() == stone) @ (1 << np.arange(SKIP_4.cells)) for stone in (1, 2)]
-    c_values = [load_c_layers().value(own, other) for own, other in zip(*(bits.tolist() for bits in sets), strict=True)]
-    assert np.allclose(build(SKIP_4).values(boards), c_values, rtol=0, atol=1e-12), "C found other values"
+    c_values = [
+        load_c_layers().value(own, other)
+        for own, other in zip(*(bits.tolist() for bits in sets), strict=True)
+    ]
+    assert np.allclose(build(SKIP_4).values(boards), c_values, rtol=0, atol=1e-12), (
+        "C found other values"
+    )
     return ask
 
 

@@ -33,7 +33,9 @@ if CORES:  # server, browser and visitors must not share one core
     os.sched_setaffinity(0, CORES)
 
 ROOT = Path(__file__).parents[1]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 CLICKS = ("b2", "a1", "c1", "a3", "a2", "c2", "b1", "b3")
 """Clicks of a game that fills the board."""
 GAME = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
@@ -126,7 +128,12 @@ def visit(host: str, ended: threading.Event, wait: float) -> None:
         for number, (column, row) in enumerate(CLICKS[:count]):
             cells["abc".index(column) + 3 * (int(row) - 1)] = "ox"[number % 2]
         rows = "/".join("".join(cells[start : start + 3]) for start in (0, 3, 6))
-        request(host, "POST", "/api/review", {"game": GAME, "moves": " ".join(CLICKS[:count]), "wait": True})
+        request(
+            host,
+            "POST",
+            "/api/review",
+            {"game": GAME, "moves": " ".join(CLICKS[:count]), "wait": True},
+        )
         panels = [{"kind": kind} for kind in KINDS]
         body = {"game": GAME, "position": f"{rows} {'ox'[count % 2]}", "panels": panels}
         request(host, "POST", "/api/values", body)
@@ -162,12 +169,17 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
                 page.goto(f"http://{host}/#x=you&skip=0.25")
                 page.wait_for_selector("#board .cell")
                 times.append(page.evaluate("performance.now()"))
-            return Measured.of(name, "from the address to the board, drawn", "ms", times, "under 1000")
+            return Measured.of(
+                name, "from the address to the board, drawn", "ms", times, "under 1000"
+            )
         page.goto(f"http://{host}/#x=you")
         page.wait_for_selector("#panel-mcts[aria-busy=false] .cell")
         of_what, _, count = name.partition("-")
         visitors, ended = int(count), threading.Event()
-        others = [threading.Thread(target=visit, args=(host, ended, n / visitors)) for n in range(1, visitors)]
+        others = [
+            threading.Thread(target=visit, args=(host, ended, n / visitors))
+            for n in range(1, visitors)
+        ]
         for other in others:
             other.start()
         try:
@@ -182,12 +194,16 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
             "click": "from a click to five panels, drawn",
             "answer": "of that, from the first request of the click to its last answer",
         }[of_what]
-        return Measured.of(name, what + f", {visitors - 1} others" * bool(others), "ms", times, "median under 100")
+        return Measured.of(
+            name, what + f", {visitors - 1} others" * bool(others), "ms", times, "median under 100"
+        )
 
 
 def comparison_table(rows: list[Measured]) -> Table:
     """Return the table of the rows."""
-    table = Table(box=MARKDOWN, title="Server, browser and visitors on all cores", title_justify="left")
+    table = Table(
+        box=MARKDOWN, title="Server, browser and visitors on all cores", title_justify="left"
+    )
     for header in ("row", "what", "unit", "times", "median", "99%", "goal"):
         table.add_column(header, no_wrap=True)
     for row in rows:

@@ -24,7 +24,11 @@ from ttt_envs.game.game import Game
 AT_LEAST = 0.97
 """Minimum speed relative to a search without time checks, in positions per second."""
 
-SEARCHED = (("7x7", Game(7, 7, 5), 8), ("7x7-skip", Game(7, 7, 5, 0.25), 5), ("15x15", Game(15, 15, 5), 4))
+SEARCHED = (
+    ("7x7", Game(7, 7, 5), 8),
+    ("7x7-skip", Game(7, 7, 5, 0.25), 5),
+    ("15x15", Game(15, 15, 5), 4),
+)
 SIMULATED, SIMULATIONS = Game(7, 7, 5), 100_000
 
 
@@ -73,4 +77,8 @@ ROWS = (
     ),
 )
 if __name__ == "__main__":
-    run(Benchmark(str(__doc__), ("numpy", "numba", "joblib"), rate("positions or simulations/s"), ROWS))
+    run(
+        Benchmark(
+            str(__doc__), ("numpy", "numba", "joblib"), rate("positions or simulations/s"), ROWS
+        )
+    )

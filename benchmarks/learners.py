@@ -97,7 +97,9 @@ def open_spiel_learner() -> Play:
     def play(games: int) -> None:
         env = rl_environment.Environment("tic_tac_toe")
         actions = env.action_spec()["num_actions"]
-        agents = [tabular_qlearner.QLearner(player_id=player, num_actions=actions) for player in range(2)]
+        agents = [
+            tabular_qlearner.QLearner(player_id=player, num_actions=actions) for player in range(2)
+        ]
         for _ in range(games):
             time_step = env.reset()
             while not time_step.last():
@@ -117,7 +119,11 @@ def keras_learner(hidden: int) -> Play:
 
     def play(games: int) -> None:
         model = keras.Sequential(
-            [keras.layers.Input((18,)), keras.layers.Dense(hidden, activation="relu"), keras.layers.Dense(9)]
+            [
+                keras.layers.Input((18,)),
+                keras.layers.Dense(hidden, activation="relu"),
+                keras.layers.Dense(9),
+            ]
         )
         model.compile(optimizer=keras.optimizers.Adam(0.001), loss="mse")
         env = SingleEnv(opponent="random", seat="alternate", observation="flat")
@@ -132,7 +138,11 @@ def keras_learner(hidden: int) -> Play:
             while not over:
                 q = values(observation)
                 legal = np.flatnonzero(info["action_mask"])
-                action = int(rng.choice(legal)) if rng.random() < 0.3 else int(legal[np.argmax(q[legal])])
+                action = (
+                    int(rng.choice(legal))
+                    if rng.random() < 0.3
+                    else int(legal[np.argmax(q[legal])])
+                )
                 next_observation, reward, terminated, truncated, info = env.step(action)
                 over = terminated or truncated
                 target = reward

@@ -16,7 +16,19 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, alone_part, format_goal, rate, run, time_work
+from measuring import (
+    Benchmark,
+    Part,
+    Row,
+    SkipRow,
+    Spread,
+    Stretch,
+    alone_part,
+    format_goal,
+    rate,
+    run,
+    time_work,
+)
 from rich.box import MARKDOWN
 from rich.table import Table
 
@@ -124,7 +136,13 @@ def measure_workers(name: str, rounds: int, seconds: float) -> Workers:
     one_worker, two_workers = walls.T
     work = f"match of {' and '.join(SLOW_PLAYERS)}, {SLOW}"
     return Workers(
-        name, work, 2 * pairs, Spread.of(one_worker), Spread.of(two_workers), Spread.of(one_worker / two_workers), 1.7
+        name,
+        work,
+        2 * pairs,
+        Spread.of(one_worker),
+        Spread.of(two_workers),
+        Spread.of(one_worker / two_workers),
+        1.7,
     )
 
 
@@ -147,7 +165,10 @@ def workers_table(rows: Sequence[Workers]) -> Table:
 # A net of another library, exactly
 
 ALONE = {
-    "exploitability-torch": ("exploitability of a torch MLP, 3 x 3 (at most 2 s)", "exploitability(Game(), policy)"),
+    "exploitability-torch": (
+        "exploitability of a torch MLP, 3 x 3 (at most 2 s)",
+        "exploitability(Game(), policy)",
+    ),
     "placement": (
         "svd:rank=18 placed on the ladder 3x3, moves timed (at most 60 s)",
         "rate_policy('svd:rank=18', read_ladder('3x3'), {})['rating']['mean']",

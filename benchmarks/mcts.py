@@ -39,7 +39,9 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
     boards, rng = Boards.start(game, count), np.random.default_rng(0)
 
     def think() -> int:
-        search = MCTSSearch(game, boards, rng.integers(0, 1 << 64, count, np.uint64), c=C, decisive=decisive)
+        search = MCTSSearch(
+            game, boards, rng.integers(0, 1 << 64, count, np.uint64), c=C, decisive=decisive
+        )
         search.run(simulations)
         return count * simulations
 
@@ -101,7 +103,9 @@ def mctx_pgx(name: str, simulations: int) -> Stretch:
         return output, state
 
     def search(key: Any, state: Any) -> Any:
-        root = mctx.RootFnOutput(prior_logits=logits(state), value=jnp.zeros(BATCH), embedding=state)
+        root = mctx.RootFnOutput(
+            prior_logits=logits(state), value=jnp.zeros(BATCH), embedding=state
+        )
         output = getattr(mctx, name)(
             params=(),
             rng_key=key,

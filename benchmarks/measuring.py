@@ -34,9 +34,14 @@ os.environ[INTERPRET] = "0"  # measure machine code
 
 # a benchmark named after a package must not shadow it, and the studies are not installed
 FOLDER = Path(__file__).resolve().parent
-sys.path[:] = [*(folder for folder in sys.path if folder != str(Path(__file__).parent)), str(FOLDER.parent)]
+sys.path[:] = [
+    *(folder for folder in sys.path if folder != str(Path(__file__).parent)),
+    str(FOLDER.parent),
+]
 
-if hasattr(os, "sched_setaffinity"):  # libraries imported later make as many threads as they find cores
+if hasattr(
+    os, "sched_setaffinity"
+):  # libraries imported later make as many threads as they find cores
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
@@ -59,7 +64,9 @@ class Spread:
         return cls(statistics.median(values), values[0], values[-1])
 
     def __str__(self) -> str:
-        scale, unit = next(((s, u) for s, u in ((1e6, " M"), (1e3, " k")) if self.median >= s), (1.0, ""))
+        scale, unit = next(
+            ((s, u) for s, u in ((1e6, " M"), (1e3, " k")) if self.median >= s), (1.0, "")
+        )
         median, low, high = (f"{value / scale:.3g}" for value in (self.median, self.low, self.high))
         return f"{median}{unit} ({low} - {high})"
 
@@ -74,7 +81,9 @@ def compile_c(source: str) -> ctypes.CDLL:
         raise SkipRow("there is no gcc: install a C compiler")
     with tempfile.TemporaryDirectory() as folder:
         library, file = Path(folder, "peer.so"), Path(__file__).parent / "peers" / source
-        subprocess.run(["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, file], check=True)
+        subprocess.run(
+            ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, file], check=True
+        )
         return ctypes.CDLL(str(library))
 
 
@@ -87,7 +96,9 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     if shutil.which("gcc"):
-        numbers["gcc"] = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+        numbers["gcc"] = subprocess.run(
+            ["gcc", "-dumpfullversion"], capture_output=True, text=True
+        ).stdout.strip()
     return numbers
 
 
@@ -126,9 +137,14 @@ def measure_alone(name: str, work: str, before: str, expression: str) -> Alone:
         SkipRow: it failed.
     """
     root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+    }
     code = _CHILD.replace("{before}", before).replace("{expression}", expression)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
     if done.returncode:
         raise SkipRow(f"it failed: {done.stderr.strip().splitlines()[-1]}")
     wall, cpu_seconds, peak, answer = done.stdout.strip().split(" ", 3)
@@ -141,7 +157,14 @@ def alone_table(rows: Iterable[Alone]) -> Table:
         table.add_column(header, no_wrap=header != "answer", overflow="fold")
     for row in rows:
         memory = f"{row.peak_rss_bytes / 2**20:,.0f}"
-        table.add_row(row.name, row.work, f"{row.cpu_seconds:.2f}", f"{row.wall_seconds:.2f}", memory, row.answer)
+        table.add_row(
+            row.name,
+            row.work,
+            f"{row.cpu_seconds:.2f}",
+            f"{row.wall_seconds:.2f}",
+            memory,
+            row.answer,
+        )
     return table
 
 
@@ -288,12 +311,20 @@ def comparison_table(comparisons: Sequence[Comparison], aside: str = "") -> Tabl
     table, unit = Table(box=MARKDOWN), comparisons[0].unit
     for header in ("row", "ours", "beside"):
         table.add_column(header, no_wrap=True)
-    for header in (f"ours, {unit}", f"beside, {unit}", "ratio", "at least", *([aside] if aside else [])):
+    for header in (
+        f"ours, {unit}",
+        f"beside, {unit}",
+        "ratio",
+        "at least",
+        *([aside] if aside else []),
+    ):
         table.add_column(header, justify="right", no_wrap=True)
     for c in comparisons:
         sides = str(c.our_side), str(c.peer_side), str(c.ratio)
         left_out = [f"{c.aside_ns:.0f}" if c.aside_ns else ""] if aside else []
-        table.add_row(c.name, c.ours, c.beside, *sides, format_goal(c.ratio.median, c.at_least), *left_out)
+        table.add_row(
+            c.name, c.ours, c.beside, *sides, format_goal(c.ratio.median, c.at_least), *left_out
+        )
     return table
 
 
@@ -318,7 +349,9 @@ class Arguments:
         """Return the rows to measure."""
         names = self.only.split(",") if self.only else all_names
         if unknown := set(names) - set(all_names):
-            raise SystemExit(f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(all_names)}")
+            raise SystemExit(
+                f"there are no rows {', '.join(sorted(unknown))}: choose among {', '.join(all_names)}"
+            )
         return names
 
 
@@ -387,7 +420,10 @@ def run(benchmark: Benchmark) -> None:
     quick = arguments.quick
     names = list(
         dict.fromkeys(
-            [*(row.name for row in benchmark.rows), *(name for part in benchmark.parts for name in part.names)]
+            [
+                *(row.name for row in benchmark.rows),
+                *(name for part in benchmark.parts for name in part.names),
+            ]
         )
     )
     left_out = {*benchmark.asked_for, *(benchmark.left_out if quick else ())}
@@ -414,7 +450,9 @@ def run(benchmark: Benchmark) -> None:
         comparison
         for row in benchmark.rows
         if row.name in chosen
-        for comparison in try_measure(row.name, partial(compare, row, benchmark.unit, rounds, seconds))
+        for comparison in try_measure(
+            row.name, partial(compare, row, benchmark.unit, rounds, seconds)
+        )
     ]
     measured = {
         part.key: [
@@ -429,7 +467,9 @@ def run(benchmark: Benchmark) -> None:
     console.print(f"{processor()}, one core; " + ", ".join(" ".join(pair) for pair in here.items()))
     if comparisons:
         note = f" {benchmark.note}" if benchmark.note else ""
-        console.print(f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.{note}")
+        console.print(
+            f"Medians (min - max) of {rounds} rounds; ratios are taken within each round.{note}"
+        )
         console.print(comparison_table(comparisons, benchmark.aside))
     for part in benchmark.parts:
         if measured[part.key]:
@@ -444,4 +484,6 @@ def run(benchmark: Benchmark) -> None:
             "rows": to_json(comparisons),
             **to_json(measured),
         }
-        arguments.json.write_text(json.dumps({**data, "skipped": skipped}, indent=2) + "\n", encoding="utf-8")
+        arguments.json.write_text(
+            json.dumps({**data, "skipped": skipped}, indent=2) + "\n", encoding="utf-8"
+        )

@@ -43,11 +43,18 @@ def sb3_env(processes: bool, opponent: str, seed: int) -> Any:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-    settings = {"opponent": opponent, "seat": "alternate", "symmetry": "random", "render_mode": None}
+    settings = {
+        "opponent": opponent,
+        "seat": "alternate",
+        "symmetry": "random",
+        "render_mode": None,
+    }
     if not processes:
         return make_vec_env(ID, THEIR_GAMES, seed, env_kwargs=settings, vec_env_cls=DummyVecEnv)
     start = {"start_method": "fork"}  # other methods import this file again
-    return make_vec_env(ID, THEIR_GAMES, seed, env_kwargs=settings, vec_env_cls=SubprocVecEnv, vec_env_kwargs=start)
+    return make_vec_env(
+        ID, THEIR_GAMES, seed, env_kwargs=settings, vec_env_cls=SubprocVecEnv, vec_env_kwargs=start
+    )
 
 
 DUMMY, PROCESSES = functools.partial(sb3_env, False), functools.partial(sb3_env, True)
@@ -112,7 +119,12 @@ def learning(name: str, make: MakeGames, opponent: str = "random", **settings: A
 
 
 def learning_row(
-    name: str, model: str, peer: MakeGames, at_least: float | None, opponent: str = "random", **settings: Any
+    name: str,
+    model: str,
+    peer: MakeGames,
+    at_least: float | None,
+    opponent: str = "random",
+    **settings: Any,
 ) -> Row:
     kind = "SubprocVecEnv" if peer is PROCESSES else "DummyVecEnv"
     return Row(

@@ -74,7 +74,12 @@ def play_steps(game: Game, count: int, steps: int) -> Callable[[], float]:
     Actions are drawn without regard to the mask, because masks cost as much as steps; an occupied cell loses.
     """
     env = MNKVectorEnv(
-        count, (game.rows, game.columns), game.win_length, game.skip_chance, opponent="random", dtype="int8"
+        count,
+        (game.rows, game.columns),
+        game.win_length,
+        game.skip_chance,
+        opponent="random",
+        dtype="int8",
     )
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(0, game.cells, (16, count))
@@ -89,7 +94,9 @@ def play_steps(game: Game, count: int, steps: int) -> Callable[[], float]:
 
 def run_uct(game: Game, count: int, simulations: int, threads: int = 1) -> float:
     """Search empty boards; return the number of simulations."""
-    search = MCTSSearch(game, Boards.start(game, count), np.arange(count, dtype=np.uint64), threads=threads)
+    search = MCTSSearch(
+        game, Boards.start(game, count), np.arange(count, dtype=np.uint64), threads=threads
+    )
     search.run(simulations)
     return float(count * simulations)
 
@@ -112,9 +119,17 @@ def works(quick: bool) -> list[Work]:
     layered = Game(3, 4, 3, 0.25) if quick else Game(4, 5, 4, 0.25)
     sims, count, played = (20, 32, 8) if quick else (200, 256, 256)
     return [
-        Work(f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n)),
+        Work(
+            f"MCTS of {count} positions, 3x3",
+            "simulations",
+            lambda n: run_uct(SKIP_3, count, sims, n),
+        ),
         Work(f"self-play of {played} games, 4x4", "positions", lambda n: play_itself(played, n)),
-        Work(f"layers, {layered.rows}x{layered.columns}", "entries", lambda n: fill_layers(layered, n)),
+        Work(
+            f"layers, {layered.rows}x{layered.columns}",
+            "entries",
+            lambda n: fill_layers(layered, n),
+        ),
     ]
 
 
@@ -132,12 +147,17 @@ def measure_threads(work: Work, numbers: Sequence[int], rounds: int) -> dict[str
             begin = perf_counter()
             items = work.run(threads)
             speeds[threads].append(items / (perf_counter() - begin))
-    ratios = {n: [fast / single for fast, single in zip(speeds[n], speeds[1], strict=True)] for n in numbers}
+    ratios = {
+        n: [fast / single for fast, single in zip(speeds[n], speeds[1], strict=True)]
+        for n in numbers
+    }
     return {
         "name": work.name,
         "item": work.item,
         "per_second": {n: statistics.median(of_threads) for n, of_threads in speeds.items()},
-        "ratio": {n: [min(values), statistics.median(values), max(values)] for n, values in ratios.items()},
+        "ratio": {
+            n: [min(values), statistics.median(values), max(values)] for n, values in ratios.items()
+        },
     }
 
 
@@ -161,10 +181,16 @@ def measure_batches(quick: bool, seconds: float) -> list[Point]:
     points = []
     for count in (1, 64) if quick else (4**power for power in range(9)):
         steps = max(2, min(2_000, (1 << 16) // count))
-        points.append(measure_point("steps, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds))
+        points.append(
+            measure_point(
+                "steps, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds
+            )
+        )
         if count <= 4_096:
             points.append(
-                measure_point("simulations, MCTS 3x3", count, lambda c=count: run_uct(SKIP_3, c, 100), seconds)
+                measure_point(
+                    "simulations, MCTS 3x3", count, lambda c=count: run_uct(SKIP_3, c, 100), seconds
+                )
             )
     return points
 
@@ -175,12 +201,21 @@ def measure_boards(quick: bool, seconds: float) -> list[Point]:
     for edge in (3, 5) if quick else (3, 4, 5, 7, 9, 13, 19):
         game = Game.of_size(edge)
         points += [
-            measure_point("steps, vector environment of 1,024", game.cells, play_steps(game, 1_024, 20), seconds),
-            measure_point("simulations, MCTS of 16", game.cells, lambda g=game: run_uct(g, 16, 100), seconds),
+            measure_point(
+                "steps, vector environment of 1,024",
+                game.cells,
+                play_steps(game, 1_024, 20),
+                seconds,
+            ),
+            measure_point(
+                "simulations, MCTS of 16", game.cells, lambda g=game: run_uct(g, 16, 100), seconds
+            ),
         ]
     for size in ((3, 3), (3, 4)) if quick else ((3, 3), (3, 4), (3, 5), (4, 4), (3, 6)):
         game = Game(*size, 3, 0.25)
-        points.append(measure_point("entries, layers", game.cells, lambda g=game: fill_layers(g, 1), seconds))
+        points.append(
+            measure_point("entries, layers", game.cells, lambda g=game: fill_layers(g, 1), seconds)
+        )
     return points
 
 
@@ -189,7 +224,9 @@ def measure_boards(quick: bool, seconds: float) -> list[Point]:
 
 
 def format_speed(value: float) -> str:
-    scale, unit = next(((s, u) for s, u in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= s), (1.0, ""))
+    scale, unit = next(
+        ((s, u) for s, u in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= s), (1.0, "")
+    )
     return f"{value / scale:.3g}{unit}"
 
 
@@ -201,7 +238,9 @@ def tables(results: dict[str, Any]) -> list[Table]:
         more = [f"{n} threads, times one" for n in numbers if n > 1]
         table = Table("work", "items", "a second, one thread", *more, box=MARKDOWN)
         for row in results["threads"]:
-            ratios = ["{1:.2f} ({0:.2f} - {2:.2f})".format(*row["ratio"][n]) for n in numbers if n > 1]
+            ratios = [
+                "{1:.2f} ({0:.2f} - {2:.2f})".format(*row["ratio"][n]) for n in numbers if n > 1
+            ]
             table.add_row(row["name"], row["item"], format_speed(row["per_second"][1]), *ratios)
         made.append(table)
     for key, header in (("batch", "at once"), ("cells", "cells")):
@@ -215,7 +254,9 @@ def tables(results: dict[str, Any]) -> list[Table]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small work, one round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="threads,batch,cells", help="parts, separated by commas")
@@ -225,12 +266,20 @@ def main() -> None:
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     parts = options.only.split(",")
     if unknown := set(parts) - {"threads", "batch", "cells"}:
-        raise SystemExit(f"there is no part {', '.join(sorted(unknown))}: choose among threads, batch, cells")
+        raise SystemExit(
+            f"there is no part {', '.join(sorted(unknown))}: choose among threads, batch, cells"
+        )
     rounds, seconds = (1, 0.0) if options.quick else (options.rounds, 0.3)
-    numbers = [1, 2] if options.quick else sorted({1, 2, *(2**n for n in range(11) if 2**n <= (os.cpu_count() or 1))})
+    numbers = (
+        [1, 2]
+        if options.quick
+        else sorted({1, 2, *(2**n for n in range(11) if 2**n <= (os.cpu_count() or 1))})
+    )
     results: dict[str, Any] = {"cpu": processor(), "rounds": rounds, "cores": os.cpu_count()}
     if "threads" in parts:
-        results["threads"] = [measure_threads(work, numbers, rounds) for work in works(options.quick)]
+        results["threads"] = [
+            measure_threads(work, numbers, rounds) for work in works(options.quick)
+        ]
     if "batch" in parts:
         results["batch"] = measure_batches(options.quick, seconds)
     if "cells" in parts:
@@ -241,7 +290,8 @@ def main() -> None:
         console.print(table)
     if options.json:
         data = {
-            key: [p._asdict() for p in value] if key in ("batch", "cells") else value for key, value in results.items()
+            key: [p._asdict() for p in value] if key in ("batch", "cells") else value
+            for key, value in results.items()
         }
         options.json.write_text(json.dumps(to_json(data), indent=2) + "\n", encoding="utf-8")
 

@@ -50,7 +50,10 @@ def load_c() -> ctypes.CDLL:
 def lines_in_comparison_order(game: Game) -> tuple[list[list[int]], int]:
     """Return all lines, first the rows, columns and main diagonals of a square board; and the number of these."""
     edge = game.rows
-    main = ({cell * (edge + 1) for cell in range(edge)}, {(cell + 1) * (edge - 1) for cell in range(edge)})
+    main = (
+        {cell * (edge + 1) for cell in range(edge)},
+        {(cell + 1) * (edge - 1) for cell in range(edge)},
+    )
 
     def is_compared(window: list[int]) -> bool:
         step = window[1] - window[0]
@@ -62,7 +65,9 @@ def lines_in_comparison_order(game: Game) -> tuple[list[list[int]], int]:
 
 def c_search(game: Game, depth: int) -> Ask:
     ordered, compared = lines_in_comparison_order(game)
-    of_cell = [[i for i, window in enumerate(ordered) if cell in window] for cell in range(game.cells)]
+    of_cell = [
+        [i for i, window in enumerate(ordered) if cell in window] for cell in range(game.cells)
+    ]
     lists = np.full((game.cells, max(map(len, of_cell))), -1)
     for cell, numbers in enumerate(of_cell):
         lists[cell, : len(numbers)] = numbers
@@ -83,7 +88,9 @@ def c_search(game: Game, depth: int) -> Ask:
     return ask
 
 
-def our_search(game: Game, depth: int, pruning: Pruning, memory: int = 1 << 28, every_move: bool = True) -> Search:
+def our_search(
+    game: Game, depth: int, pruning: Pruning, memory: int = 1 << 28, every_move: bool = True
+) -> Search:
     """Search the empty board."""
     search = Search(game, Boards.start(game), pruning=pruning, memory=memory, every_move=every_move)
     search.run(depth)

@@ -84,11 +84,21 @@ class Start:
     """write all measurements to a file"""
 
 
-def measure(arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, compiled: bool = False) -> float:
+def measure(
+    arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, compiled: bool = False
+) -> float:
     """Return CPU seconds of a process with machine code and tables in ``folder``; every kernel may be compiled."""
     cache = {"NUMBA_CACHE_DIR": str(folder / "numba"), "TTT_ENVS_CACHE": str(folder / "tables")}
-    command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
-    environment = {**os.environ, **cache, INTERPRET: "0" if compiled else "1", "PYTHONPATH": str(root)}
+    command = [
+        sys.executable,
+        *(argument.replace("{folder}", str(folder)) for argument in arguments),
+    ]
+    environment = {
+        **os.environ,
+        **cache,
+        INTERPRET: "0" if compiled else "1",
+        "PYTHONPATH": str(root),
+    }
     with contextlib.chdir(root):
         usage = measure_usage(command, environment)
     return usage.user_s + usage.system_s
@@ -109,7 +119,9 @@ def measure_edits() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         root, folder = Path(name, "copy"), Path(name)
         for package in ("ttt_envs", "baselines", "learners", "ttt_eval"):
-            shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__")
+            )
         play = functools.partial(measure, ("-c", GAME), folder, root, compiled=True)
         play()
         times = {"a compiled game, warm": play()}
@@ -118,7 +130,10 @@ def measure_edits() -> dict[str, float]:
         times["after an edit of a file without its kernels"] = play()
         source = (root / KERNEL).read_text()
         edited = re.sub(
-            r"(def _win_or_block\((?:.|\n)*?\"\"\"(?:.|\n)*?\"\"\"\n)", r"\1    _ = len(cells)\n", source, count=1
+            r"(def _win_or_block\((?:.|\n)*?\"\"\"(?:.|\n)*?\"\"\"\n)",
+            r"\1    _ = len(cells)\n",
+            source,
+            count=1,
         )
         assert edited != source
         (root / KERNEL).write_text(edited)
@@ -128,7 +143,11 @@ def measure_edits() -> dict[str, float]:
 
 def main(options: Start) -> None:
     """Measure and print."""
-    rows = {name: row for name, row in ROWS.items() if any(part in name for part in options.only.split(","))}
+    rows = {
+        name: row
+        for name, row in ROWS.items()
+        if any(part in name for part in options.only.split(","))
+    }
     table = Table("row", "cold", "warm", "cold - warm", "goal", box=MARKDOWN)
     figures: dict[str, list[list[float | None]]] = {name: [] for name in rows}
     for _ in range(options.rounds):  # interleaved, so that a slow moment affects all rows
@@ -139,15 +158,25 @@ def main(options: Start) -> None:
         if beyond:
             cold = Spread.of(round_[0] for round_ in figures[name] if round_[0] is not None)
             more = Spread.of(a - b for a, b in figures[name] if a is not None and b is not None)
-            table.add_row(name, str(cold), str(warm), str(more), "" if goal is None else f"<= {goal:g} beyond warm")
+            table.add_row(
+                name,
+                str(cold),
+                str(warm),
+                str(more),
+                "" if goal is None else f"<= {goal:g} beyond warm",
+            )
         else:
             table.add_row(name, "", str(warm), "", f"<= {goal:g}")
     if not options.only:
         for name, seconds in measure_edits().items():
             table.add_row(name, "", f"{seconds:.2f}", "", "")
-    Console(width=200).print(f"CPU seconds, median (range) of {options.rounds} rounds; {processor()}", table)
+    Console(width=200).print(
+        f"CPU seconds, median (range) of {options.rounds} rounds; {processor()}", table
+    )
     if options.json is not None:
-        options.json.write_text(json.dumps({"cpu": processor(), "load": psutil.getloadavg(), "rows": figures}))
+        options.json.write_text(
+            json.dumps({"cpu": processor(), "load": psutil.getloadavg(), "rows": figures})
+        )
 
 
 if __name__ == "__main__":

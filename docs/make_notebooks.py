@@ -38,7 +38,9 @@ MAX_SECONDS = 600
 
 def address() -> str:
     """Return the address of the repository, empty if none is published yet."""
-    match = re.search(r"^ *Source = (https://\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)
+    match = re.search(
+        r"^ *Source = (https://\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M
+    )
     return match[1] if match else ""
 
 
@@ -54,7 +56,9 @@ def make_notebook(name: str, place: str) -> Any:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         text = LEFT_OUT.sub("", rewrite_links(text, place))
-        text = OUTPUTS_AND_SECTIONS.sub("\n\n\n", text).rstrip()  # jupytext begins a cell after two empty lines
+        text = OUTPUTS_AND_SECTIONS.sub(
+            "\n\n\n", text
+        ).rstrip()  # jupytext begins a cell after two empty lines
     cells = []
     for cell in jupytext.reads(text, path.suffix).cells:
         new_cell = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
@@ -69,7 +73,9 @@ def make_notebook(name: str, place: str) -> Any:
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
+    return new_notebook(
+        cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
 
 
 def rewrite_links(text: str, place: str) -> str:

@@ -36,7 +36,9 @@ CODE_OR_LINK = re.compile(f"({FENCE.pattern})|{LINK.pattern}", re.M | re.S)
 def make(folder: Path) -> None:
     """Write all pages into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
+    shutil.copytree(
+        ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__")
+    )
     texts = {path: page_text(page, path) for page, path in page_paths().items()}
     texts |= {page: api_page(page) for page in api_pages()}
     texts["help.md"] = help_page()
@@ -57,7 +59,9 @@ def page_paths() -> dict[str, str]:
 def page_text(page: str, path: str) -> str:
     """Return the text of a page on the site."""
     text = rewrite_links((ROOT / page).read_text(encoding="utf-8"), page, path)
-    return re.sub(r"^( *```(?:sh|python|text))(?: slow| output| needs=\w+)+$", r"\1", text, flags=re.M)
+    return re.sub(
+        r"^( *```(?:sh|python|text))(?: slow| output| needs=\w+)+$", r"\1", text, flags=re.M
+    )
 
 
 def rewrite_links(text: str, page: str, path: str) -> str:
@@ -109,13 +113,22 @@ def api_page(page: str) -> str:
     path = page.removeprefix("api/").removesuffix(".md")
     name = path.replace("/", ".")
     if not (ROOT / path).is_dir():  # a module, whose packages may not be installed
-        [names] = re.findall(r"^__all__ = (\[.*?\])$", (ROOT / f"{path}.py").read_text(encoding="utf-8"), re.M | re.S)
+        [names] = re.findall(
+            r"^__all__ = (\[.*?\])$", (ROOT / f"{path}.py").read_text(encoding="utf-8"), re.M | re.S
+        )
         return f"# {name}\n\n::: {name}\n    options: {{members: {ast.literal_eval(names)}}}\n"
     package = importlib.import_module(name)
     options = "    options: {heading_level: 2, show_root_heading: true, show_root_toc_entry: true}"
     members = [getattr(package, what) for what in package.__all__]
-    places = [f"{member.__module__}.{member.__name__}" for member in members if isinstance(member, type | FunctionType)]
-    return "\n\n".join([f"# {name}", f"::: {name}", *(f"::: {place}\n{options}" for place in places)]) + "\n"
+    places = [
+        f"{member.__module__}.{member.__name__}"
+        for member in members
+        if isinstance(member, type | FunctionType)
+    ]
+    return (
+        "\n\n".join([f"# {name}", f"::: {name}", *(f"::: {place}\n{options}" for place in places)])
+        + "\n"
+    )
 
 
 def help_page() -> str:
@@ -124,8 +137,15 @@ def help_page() -> str:
     from ttt_envs.agents.specs import load_object
 
     os.environ["COLUMNS"] = "84"
-    parts = ["# Options of all commands", "Generated from `--help`. Common options: [commands](commands.md)."]
-    for script, main in (("train.py", train.main), ("play.py", play.main), ("evaluate.py", evaluate.main)):
+    parts = [
+        "# Options of all commands",
+        "Generated from `--help`. Common options: [commands](commands.md).",
+    ]
+    for script, main in (
+        ("train.py", train.main),
+        ("play.py", play.main),
+        ("evaluate.py", evaluate.main),
+    ):
         parts += [f"## {script}", help_text(main)]
     for name, (path, _) in evaluate.COMMANDS.items():
         group = load_object(path)

@@ -30,18 +30,36 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 @contextmanager
 def explorer(runs: Path) -> Iterator[str]:
     """Its address, while it is served on a free port."""
-    command = [sys.executable, str(ROOT / "play.py"), "--web", "--no-browser", "--port=0", f"--runs={runs}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+    command = [
+        sys.executable,
+        str(ROOT / "play.py"),
+        "--web",
+        "--no-browser",
+        "--port=0",
+        f"--runs={runs}",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
         assert server.stdout is not None
         try:
-            yield next(word for line in server.stdout for word in line.split() if word.startswith("http://"))
+            yield next(
+                word
+                for line in server.stdout
+                for word in line.split()
+                if word.startswith("http://")
+            )
         finally:
             server.terminate()
 
 
 def call(script: str, *words: str) -> None:
     """Run a command quietly."""
-    subprocess.run([sys.executable, str(ROOT / script), "--quiet", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, str(ROOT / script), "--quiet", *words],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def take(browser: Browser, name: str, address: str, wait: Sequence[str] = (), **view: Any) -> None:
@@ -72,7 +90,14 @@ def take_report(browser: Browser, runs: Path) -> None:
 def take_tournament(browser: Browser, runs: Path) -> None:
     """Take the page of the tournament in docs/reports.md."""
     players = ("random", "win-or-block", "table:w=3", "optimal")
-    call("evaluate.py", "match", *players, "--skip-chance=0.25", "--games=400", f"--out={runs / 'four'}")
+    call(
+        "evaluate.py",
+        "match",
+        *players,
+        "--skip-chance=0.25",
+        "--games=400",
+        f"--out={runs / 'four'}",
+    )
     view = {"viewport": {"width": 1060, "height": 1130}}
     take(browser, "evidence", (runs / "four" / "report.html").as_uri(), **view)
 
@@ -82,13 +107,23 @@ def take_explorer(browser: Browser, runs: Path) -> None:
     with explorer(runs) as address:
         panels = [f"#panel-{name}[aria-busy=false] .cell" for name in PANELS]
         view = {"viewport": {"width": 1400, "height": 1400}, "device_scale_factor": 0.75}
-        take(browser, "explorer", f"{address.rstrip('/')}/#{POSITION}&run=first", ["#board .cell", *panels], **view)
+        take(
+            browser,
+            "explorer",
+            f"{address.rstrip('/')}/#{POSITION}&run=first",
+            ["#board .cell", *panels],
+            **view,
+        )
 
 
 PICTURES = {"reports": take_report, "evidence": take_tournament, "explorer": take_explorer}
 
 
-def main(names: tyro.conf.Positional[tuple[Literal["reports", "evidence", "explorer"], ...]] = tuple(PICTURES)) -> None:
+def main(
+    names: tyro.conf.Positional[tuple[Literal["reports", "evidence", "explorer"], ...]] = tuple(
+        PICTURES
+    ),
+) -> None:
     """Take pictures.
 
     Args:

@@ -71,7 +71,9 @@ def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> NDArray[np.float64
     *arrays, next_value, next_done = to_rollout(batch)
     steps, episodes = arrays[0].shape
     spaces_of_game = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
-    buffer = RolloutBuffer(steps, *spaces_of_game, "cpu", gae_lambda=lam, gamma=batch.discount, n_envs=episodes)
+    buffer = RolloutBuffer(
+        steps, *spaces_of_game, "cpu", gae_lambda=lam, gamma=batch.discount, n_envs=episodes
+    )
     nothing = np.zeros((episodes, 1), np.float32)
     for rewards, values, dones in zip(*arrays, strict=True):
         buffer.add(nothing, nothing, rewards, dones, torch.as_tensor(values), torch.zeros(episodes))

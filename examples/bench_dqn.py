@@ -103,5 +103,9 @@ def make_net(inputs, outputs):
     """Return a net with two hidden layers."""
     hidden = SETTINGS["hidden"]
     return nn.Sequential(
-        nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+        nn.Linear(inputs, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, outputs),
     )

@@ -74,7 +74,9 @@ class PPO:
 
     def update(self, rows, observation):
         """Make the updates from a rollout; `observation` follows its last move."""
-        obs, mask, action, log_prob, value = (torch.stack(column) for column in list(zip(*rows, strict=True))[:5])
+        obs, mask, action, log_prob, value = (
+            torch.stack(column) for column in list(zip(*rows, strict=True))[:5]
+        )
         reward, sign = (np.array(column) for column in list(zip(*rows, strict=True))[5:])
         with torch.no_grad():
             following = float(self.critic(torch.as_tensor(observation)))
@@ -109,5 +111,9 @@ def make_net(inputs, outputs):
     """Return a net with two hidden layers."""
     hidden = SETTINGS["hidden"]
     return nn.Sequential(
-        nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, outputs)
+        nn.Linear(inputs, hidden),
+        nn.Tanh(),
+        nn.Linear(hidden, hidden),
+        nn.Tanh(),
+        nn.Linear(hidden, outputs),
     )

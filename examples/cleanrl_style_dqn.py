@@ -19,9 +19,13 @@ from torch.nn.functional import smooth_l1_loss
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=200_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 
@@ -33,7 +37,9 @@ torch.set_num_threads(1)  # for a small net, more threads only wait for each oth
 
 def make_net():
     """Return a net with the values of all moves."""
-    return nn.Sequential(nn.Linear(18, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 9))
+    return nn.Sequential(
+        nn.Linear(18, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 9)
+    )
 
 
 envs = gymnasium.make_vec(
@@ -78,7 +84,12 @@ for iteration in range(iterations):
     drawn = rng.integers(0, min(SIZE, GAMES * (iteration + 1)), BATCH)
     data = {name: torch.as_tensor(column[drawn]) for name, column in buffer.items()}
     with torch.no_grad():
-        following = target_network(data["next_obs"]).masked_fill(data["next_mask"] == 0, -torch.inf).max(dim=1).values
+        following = (
+            target_network(data["next_obs"])
+            .masked_fill(data["next_mask"] == 0, -torch.inf)
+            .max(dim=1)
+            .values
+        )
         target = data["reward"] + data["goes_on"] * following
     chosen = q_network(data["obs"]).gather(1, data["action"][:, None]).squeeze(1)
     loss = smooth_l1_loss(chosen, target)
@@ -89,10 +100,14 @@ for iteration in range(iterations):
         target_network.load_state_dict(q_network.state_dict())
     if (iteration + 1) % max(1, iterations // 5) == 0:
         policy = as_policy(q_network, GAME, returns="values")
-        print(f"{GAMES * (iteration + 1):9,} moves, exploitability {exploitability(GAME, policy):.4f}")
+        print(
+            f"{GAMES * (iteration + 1):9,} moves, exploitability {exploitability(GAME, policy):.4f}"
+        )
 
 policy = as_policy(q_network, GAME, returns="values")
 for opponent in ("random", "optimal"):
     result = match_outcome(GAME, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(GAME, policy):.4f}")

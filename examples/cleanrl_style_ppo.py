@@ -18,9 +18,13 @@ from torch.distributions import Categorical
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=300_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 
@@ -32,7 +36,9 @@ torch.set_num_threads(1)  # for a small net, more threads only wait for each oth
 
 def make_net(outputs):
     """Return the net of the actor or the critic."""
-    return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
+    return nn.Sequential(
+        nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs)
+    )
 
 
 def distribution(observations, masks):
@@ -101,10 +107,14 @@ for iteration in range(iterations):
     if (iteration + 1) % max(1, iterations // 5) == 0:
         policy = as_policy(actor, GAME, returns="logits")
         moves = GAMES * LENGTH * (iteration + 1)
-        print(f"{moves:9,} moves, exploitability of its distribution {exploitability(GAME, policy):.4f}")
+        print(
+            f"{moves:9,} moves, exploitability of its distribution {exploitability(GAME, policy):.4f}"
+        )
 
 policy = as_policy(actor, GAME, returns="values")  # the legal move of the highest logit
 for opponent in ("random", "optimal"):
     result = match_outcome(GAME, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(GAME, policy):.4f}")

@@ -21,12 +21,16 @@ from ttt_envs.open_spiel import load_game, to_boards
 from ttt_eval import interval_from_pairs
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--policy", default="win-or-block", help="ours, by its spec string")
 parser.add_argument("--rows", type=int, default=3)
 parser.add_argument("--columns", type=int, default=3)
 parser.add_argument("--win-length", type=int, default=3)
-parser.add_argument("--games", type=int, default=100, help="against the bot, half of them in each seat")
+parser.add_argument(
+    "--games", type=int, default=100, help="against the bot, half of them in each seat"
+)
 parser.add_argument("--simulations", type=int, default=50, help="of the bot's search, for a move")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
@@ -36,7 +40,9 @@ other = load_game(game)
 policy = make_policy(options.policy, game)
 rng = np.random.default_rng(options.seed)
 random = np.random.RandomState(options.seed)  # the type that OpenSpiel requires
-bot = mcts.MCTSBot(other, 2.0, options.simulations, mcts.RandomRolloutEvaluator(1, random), random_state=random)
+bot = mcts.MCTSBot(
+    other, 2.0, options.simulations, mcts.RandomRolloutEvaluator(1, random), random_state=random
+)
 
 
 def play(seat):
@@ -44,13 +50,17 @@ def play(seat):
     state = other.new_initial_state()
     while not state.is_terminal():
         is_bot = state.current_player() == seat
-        state.apply_action(bot.step(state) if is_bot else int(act(policy, to_boards([state]), rng)[0]))
+        state.apply_action(
+            bot.step(state) if is_bot else int(act(policy, to_boards([state]), rng)[0])
+        )
     return (state.returns()[seat] + 1) / 2
 
 
 pairs = np.array([(play(0) + play(1)) / 2 for _ in range(options.games // 2)])
 share = interval_from_pairs(pairs.mean(), pairs.var(ddof=1), len(pairs))
-print(f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to {share.high:.3f}")
+print(
+    f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to {share.high:.3f}"
+)
 
 exploitability(game, policy)  # the first call compiles
 start = time.process_time()
@@ -62,4 +72,6 @@ start = time.process_time()
 gain = exploitability(game, policy)
 print(f"exploitability by ours: {gain:.4f}, {time.process_time() - start:.3f} s of CPU")
 result = match_outcome(game, policy, "optimal")
-print(f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+print(
+    f"{policy} against optimal: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+)

@@ -21,13 +21,19 @@ def agent(observation, mask):
     return int(np.argmax(np.where(mask == 1, CELL_VALUES, 0)))
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--skip-chance", type=float, default=0.0, help="probability that a turn is skipped")
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
+parser.add_argument(
+    "--skip-chance", type=float, default=0.0, help="probability that a turn is skipped"
+)
 game = Game(3, 3, 3, parser.parse_args().skip_chance)
 policy = as_policy(agent, game)
 
 for opponent in ("random", "win-or-block", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"a best responder wins {best_response(game, policy, 1).win:.2%} moving second")
 print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -14,7 +14,9 @@ from ttt_envs import Game
 from ttt_envs import mnk_v0 as tictactoe_v3  # the changed line
 from ttt_eval.exact import exploitability, outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--games", type=int, default=2_000, help="how many games are played")
 parser.add_argument("--seed", type=int, default=42, help="of all that is drawn")
 options = parser.parse_args()

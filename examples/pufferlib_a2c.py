@@ -40,12 +40,16 @@ class Games(pufferlib.PufferEnv):
 
     def reset(self, seed=None):
         """Begin new games."""
-        self.observations[:] = self.games.reset(seed=None if seed is None else seed * self.num_agents)[0]
+        self.observations[:] = self.games.reset(
+            seed=None if seed is None else seed * self.num_agents
+        )[0]
         return self.observations, []
 
     def step(self, actions):
         """Make a move in every game."""
-        observations, self.rewards[:], self.terminals[:], self.truncations[:], _ = self.games.step(actions)
+        observations, self.rewards[:], self.terminals[:], self.truncations[:], _ = self.games.step(
+            actions
+        )
         self.observations[:] = observations  # of the next game where one has ended
         ended = self.rewards[self.terminals]
         infos = [{"mean_result": float(ended.mean())}] if len(ended) else []
@@ -58,19 +62,27 @@ class Games(pufferlib.PufferEnv):
 
 def distribution(logits, observations):
     """Return the distribution over the cells without a stone; an observation has the own stones, then the others."""
-    return Categorical(logits=logits.masked_fill(observations.unflatten(-1, (2, 9)).sum(-2) > 0, -1e8))
+    return Categorical(
+        logits=logits.masked_fill(observations.unflatten(-1, (2, 9)).sum(-2) > 0, -1e8)
+    )
 
 
 def make_net(outputs):
     """Return the net of the actor or the critic."""
-    return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
+    return nn.Sequential(
+        nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs)
+    )
 
 
 def main():
     """Train and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=300_000, help="moves that it learns from")
-    parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+    parser.add_argument(
+        "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
@@ -78,14 +90,21 @@ def main():
 
     game, count, length = Game(3, 3, 3), 64, 8
     settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
-    envs = pufferlib.vector.make(Games, env_kwargs={"count": count, **settings}, backend=pufferlib.PufferEnv)
+    envs = pufferlib.vector.make(
+        Games, env_kwargs={"count": count, **settings}, backend=pufferlib.PufferEnv
+    )
     actor, critic = make_net(9), make_net(1)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
     updates = max(1, options.steps // (count * length))
     envs.async_reset(options.seed)
-    obs = torch.from_numpy(envs.observations)  # the same memory, in which each step writes the next observations
+    obs = torch.from_numpy(
+        envs.observations
+    )  # the same memory, in which each step writes the next observations
     for update in range(updates):
-        observations, actions = torch.zeros(length, count, 18), torch.zeros(length, count, dtype=torch.int64)
+        observations, actions = (
+            torch.zeros(length, count, 18),
+            torch.zeros(length, count, dtype=torch.int64),
+        )
         rewards, goes_on = torch.zeros(length, count), torch.zeros(length, count)
         for t in range(length):
             observations[t] = obs
@@ -98,7 +117,10 @@ def main():
             following, targets = critic(obs).squeeze(1), torch.zeros(length, count)
             for t in reversed(range(length)):
                 targets[t] = following = rewards[t] + goes_on[t] * following
-        moves, values = distribution(actor(observations), observations), critic(observations).squeeze(2)
+        moves, values = (
+            distribution(actor(observations), observations),
+            critic(observations).squeeze(2),
+        )
         gain = (targets - values).detach()
         loss = -(moves.log_prob(actions) * gain).mean() + 0.5 * (targets - values).square().mean()
         loss -= 0.01 * moves.entropy().mean()
@@ -107,13 +129,17 @@ def main():
         optimizer.step()
         if (update + 1) % max(1, updates // 5) == 0:
             exploited = exploitability(game, as_policy(actor, game, returns="logits"))
-            print(f"{count * length * (update + 1):9,} moves, exploitability of its distribution {exploited:.4f}")
+            print(
+                f"{count * length * (update + 1):9,} moves, exploitability of its distribution {exploited:.4f}"
+            )
     envs.close()
 
     policy = as_policy(actor, game, returns="values")  # the legal move of the highest logit
     for opponent in ("random", "optimal"):
         result = match_outcome(game, policy, opponent)
-        print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+        print(
+            f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+        )
     print(f"exploitability: {exploitability(game, policy):.4f}")
 
 

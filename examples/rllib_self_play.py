@@ -30,9 +30,15 @@ from ray.tune.registry import register_env
 from ttt_envs import Game, as_policy, mnk_v0
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--steps", type=int, default=16_000, help="moves that it learns from, of both seats")
-parser.add_argument("--skip-chance", type=float, default=0.25, help="probability that a turn is skipped")
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
+parser.add_argument(
+    "--steps", type=int, default=16_000, help="moves that it learns from, of both seats"
+)
+parser.add_argument(
+    "--skip-chance", type=float, default=0.25, help="probability that a turn is skipped"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 game, batch = Game(3, 3, 3, options.skip_chance), 2_000
@@ -44,7 +50,9 @@ class Named(BaseWrapper):
     def observation_space(self, agent):
         """Return the space of either agent."""
         stones = gymnasium.spaces.Box(0, 1, (18,), np.float32)
-        return gymnasium.spaces.Dict(observations=stones, action_mask=gymnasium.spaces.Box(0, 1, (9,), np.float32))
+        return gymnasium.spaces.Dict(
+            observations=stones, action_mask=gymnasium.spaces.Box(0, 1, (9,), np.float32)
+        )
 
     def observe(self, agent):
         """Return an agent's observation."""
@@ -57,15 +65,21 @@ class Named(BaseWrapper):
         return (self.observe(self.agent_selection), *self.env.last(observe=False)[1:])
 
 
-ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+ray.init(
+    "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
+)
 register_env("mnk", lambda config: PettingZooEnv(Named(mnk_v0.env(**config))))
-module = RLModuleSpec(module_class=ActionMaskingTorchRLModule, model_config={"head_fcnet_hiddens": [128, 128]})
+module = RLModuleSpec(
+    module_class=ActionMaskingTorchRLModule, model_config={"head_fcnet_hiddens": [128, 128]}
+)
 config = (
     PPOConfig()
     .environment("mnk", env_config={"skip_chance": options.skip_chance})
     .env_runners(num_env_runners=0)
     .debugging(seed=options.seed, log_level="ERROR")
-    .training(train_batch_size_per_learner=batch, minibatch_size=256, num_epochs=4, gamma=1.0, lr=1e-3)
+    .training(
+        train_batch_size_per_learner=batch, minibatch_size=256, num_epochs=4, gamma=1.0, lr=1e-3
+    )
     .multi_agent(policies={"both"}, policy_mapping_fn=lambda agent, *args, **kwargs: "both")
     .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"both": module}))
 )
@@ -75,9 +89,14 @@ learned = algorithm.get_module("both")
 
 def logits(planes, mask):
     """Return the logits of all moves for a batch: planes float32[B, 3, 3, 2], mask int8[B, 9]."""
-    inputs = {"observations": planes.reshape(len(planes), -1), "action_mask": mask.astype(np.float32)}
+    inputs = {
+        "observations": planes.reshape(len(planes), -1),
+        "action_mask": mask.astype(np.float32),
+    }
     with torch.no_grad():
-        answer = learned.forward_inference({"obs": {name: torch.as_tensor(part) for name, part in inputs.items()}})
+        answer = learned.forward_inference(
+            {"obs": {name: torch.as_tensor(part) for name, part in inputs.items()}}
+        )
     return answer["action_dist_inputs"]
 
 
@@ -87,12 +106,18 @@ for iteration in range(iterations):
     algorithm.train()
     if (iteration + 1) % max(1, iterations // 5) == 0:
         moves = batch * (iteration + 1)
-        print(f"{moves:8,} moves, exploitability of its distribution {exploitability(game, policy):.4f}")
+        print(
+            f"{moves:8,} moves, exploitability of its distribution {exploitability(game, policy):.4f}"
+        )
 
-policy = as_policy(logits, game, "planes", "values", batch=True)  # the legal move of the highest logit
+policy = as_policy(
+    logits, game, "planes", "values", batch=True
+)  # the legal move of the highest logit
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")
 algorithm.stop()
 ray.shutdown()

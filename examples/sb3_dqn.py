@@ -18,9 +18,13 @@ from stable_baselines3.common.env_util import make_vec_env
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
@@ -48,5 +52,7 @@ print(f"best move of all is legal: {np.mean(legal):.2%} of {len(legal)} position
 policy = as_policy(model, game)
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")

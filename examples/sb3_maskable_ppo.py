@@ -20,9 +20,13 @@ from stable_baselines3.common.evaluation import evaluate_policy as evaluate_with
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--games", type=int, default=1_000, help="of each evaluation that is sampled")
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
@@ -31,14 +35,18 @@ torch.set_num_threads(1)  # for a small net, more threads only wait for each oth
 game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate"}
 name = "ttt_envs:ttt/TicTacToe-v0"
-envs = make_vec_env(name, n_envs=16, seed=options.seed, env_kwargs={**settings, "illegal_action": "raise"})
+envs = make_vec_env(
+    name, n_envs=16, seed=options.seed, env_kwargs={**settings, "illegal_action": "raise"}
+)
 model = MaskablePPO(
     "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
     seed=options.seed, device="cpu",
 )  # fmt: skip
 model.learn(options.steps)
 
-others = make_vec_env(name, n_envs=16, seed=options.seed + 100, env_kwargs={**settings, "illegal_action": "lose"})
+others = make_vec_env(
+    name, n_envs=16, seed=options.seed + 100, env_kwargs={**settings, "illegal_action": "lose"}
+)
 wrong, _ = evaluate_without_masks(model, others, options.games)
 right, _ = evaluate_with_masks(model, others, options.games)
 policy = as_policy(model, game)  # masks are applied
@@ -49,5 +57,7 @@ print(f"mean result, exactly: {result.value:.4f}")
 
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")

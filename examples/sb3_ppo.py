@@ -19,9 +19,13 @@ from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 from ttt_eval.sb3 import ExactEvalCallback
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 torch.set_num_threads(1)  # for a small net, more threads only wait for each other
@@ -33,16 +37,22 @@ model = PPO(
     "MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=5, learning_rate=1e-3, gamma=1.0, ent_coef=0.01,
     seed=options.seed, device="cpu",
 )  # fmt: skip
-every = max(1, options.steps // (6 * envs.num_envs))  # number of calls of the callback, each a step of all games
+every = max(
+    1, options.steps // (6 * envs.num_envs)
+)  # number of calls of the callback, each a step of all games
 exact = ExactEvalCallback(game, "random", eval_freq=every, deterministic=False, verbose=0)
 model.learn(options.steps, exact)
 
 print("   steps  exploitability     win    loss   of its distribution, against random")
 for line in exact.evaluations:
-    print(f"{line['timesteps']:8,}  {line['exploitability']:14.4f}  {line['win']:6.2%}  {line['loss']:6.2%}")
+    print(
+        f"{line['timesteps']:8,}  {line['exploitability']:14.4f}  {line['win']:6.2%}  {line['loss']:6.2%}"
+    )
 
 policy = as_policy(model, game)
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")

@@ -20,7 +20,9 @@ from ttt_envs.envs import Scene, text
 from ttt_eval.exact import cached, exploitability, match_outcome
 
 GAME = Game(3, 3, 3)
-TASK = "You play tic-tac-toe and have the stones o. Answer with the cell of your move, such as b2.\n\n"
+TASK = (
+    "You play tic-tac-toe and have the stones o. Answer with the cell of your move, such as b2.\n\n"
+)
 REMARK = "\n{!r} names no legal move. Choose one of the legal actions.\n"
 LIKED = ("b2", "a1", "c3", "c1", "a3", "b1", "b3", "a2", "c2")
 
@@ -28,7 +30,9 @@ LIKED = ("b2", "a1", "c3", "c1", "a3", "b1", "b3", "a2", "c2")
 def model(prompt):
     """Return the stand-in's answer to a prompt; it uses nothing but the text."""
     if "names no legal move" in prompt:
-        return f"I beg your pardon. Then {re.search('legal actions: [0-9]+ .(..)', prompt)[1]} it is."
+        return (
+            f"I beg your pardon. Then {re.search('legal actions: [0-9]+ .(..)', prompt)[1]} it is."
+        )
     rows = [line.split()[1:] for line in prompt.splitlines() if re.match("[0-9] ", line)]
     choice = next(name for name in LIKED if rows[int(name[1]) - 1]["abc".index(name[0])] != "o")
     return f"I looked at the board for a while and move to {choice.upper()}."
@@ -70,6 +74,8 @@ print(prompt_of(np.zeros((3, 3, 2), np.int8)))
 policy = cached(as_policy(agent, GAME, "planes"), GAME)  # caches its answers
 exploited = exploitability(GAME, policy)
 result = match_outcome(GAME, policy, "random")
-print(f"{count['moves']} positions, {count['illegal']} first answers illegal, {count['given up']} moves given up")
+print(
+    f"{count['moves']} positions, {count['illegal']} first answers illegal, {count['given up']} moves given up"
+)
 print(f"against random: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
 print(f"exploitability: {exploited:.4f}")

@@ -27,9 +27,13 @@ from tianshou.utils.net.common import Net
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 np.random.seed(options.seed)  # noqa: NPY002 - from which Tianshou draws
@@ -45,7 +49,9 @@ class Games:
     def __init__(self, count, **settings):
         mode = gymnasium.vector.AutoresetMode.DISABLED
         name = "ttt_envs:ttt/TicTacToe-v0"
-        self.games = gymnasium.make_vec(name, count, observation="dict", autoreset_mode=mode, **settings)
+        self.games = gymnasium.make_vec(
+            name, count, observation="dict", autoreset_mode=mode, **settings
+        )
         self.action_space = [self.games.single_action_space] * count
 
     def __len__(self):
@@ -81,12 +87,18 @@ class Games:
 
 
 game, epochs = Game(3, 3, 3), 5
-envs = Games(16, opponent=options.opponent, seat="alternate", illegal_action="raise")  # a forgotten mask is an error
+envs = Games(
+    16, opponent=options.opponent, seat="alternate", illegal_action="raise"
+)  # a forgotten mask is an error
 envs.seed(options.seed)
 net = Net(state_shape=(3, 3, 2), action_shape=9, hidden_sizes=[128, 128])
 policy = DiscreteQLearningPolicy(model=net, action_space=envs.action_space[0], eps_training=0.3)
-algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=1.0, target_update_freq=200)
-collector = Collector(algorithm, envs, VectorReplayBuffer(20_000, len(envs)), exploration_noise=True)
+algorithm = DQN(
+    policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=1.0, target_update_freq=200
+)
+collector = Collector(
+    algorithm, envs, VectorReplayBuffer(20_000, len(envs)), exploration_noise=True
+)
 collector.reset()
 for epoch in range(epochs):
     algorithm.run_training(
@@ -102,9 +114,13 @@ for epoch in range(epochs):
         )
     )
     agent = as_policy(lambda planes: net(planes)[0], Game(3, 3, 3), "planes", "values", batch=True)
-    print(f"{options.steps // epochs * (epoch + 1):8,} moves, exploitability {exploitability(game, agent):.4f}")
+    print(
+        f"{options.steps // epochs * (epoch + 1):8,} moves, exploitability {exploitability(game, agent):.4f}"
+    )
 
 for opponent in ("random", "optimal"):
     result = match_outcome(game, agent, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, agent):.4f}")

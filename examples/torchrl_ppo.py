@@ -13,7 +13,14 @@ import torch
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.collectors import Collector
-from torchrl.envs import ActionMask, Compose, DTypeCastTransform, FlattenObservation, GymEnv, TransformedEnv
+from torchrl.envs import (
+    ActionMask,
+    Compose,
+    DTypeCastTransform,
+    FlattenObservation,
+    GymEnv,
+    TransformedEnv,
+)
 from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
@@ -21,9 +28,13 @@ from torchrl.objectives.value import GAE
 from ttt_envs import Game, as_policy
 from ttt_eval.exact import exploitability, match_outcome
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")
-parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+parser.add_argument(
+    "--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string"
+)
 parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
 options = parser.parse_args()
 torch.manual_seed(options.seed)
@@ -31,7 +42,9 @@ torch.set_num_threads(1)  # for a small net, more threads only wait for each oth
 
 game = Game(3, 3, 3)
 settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
-env = GymEnv("ttt_envs:ttt/TicTacToe-v0", observation="dict", categorical_action_encoding=True, **settings)
+env = GymEnv(
+    "ttt_envs:ttt/TicTacToe-v0", observation="dict", categorical_action_encoding=True, **settings
+)
 env = TransformedEnv(
     env,
     Compose(
@@ -45,7 +58,9 @@ env.set_seed(options.seed)
 
 def make_net(outputs):
     """Return the net of the actor or the critic; planes [3, 3, 2] are flattened to 18 numbers."""
-    return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
+    return nn.Sequential(
+        nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs)
+    )
 
 
 actor_net = make_net(9)
@@ -63,7 +78,11 @@ optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
 FRAMES = 1_024
 batches = max(1, options.steps // FRAMES)
 collector = Collector(
-    env, actor, frames_per_batch=FRAMES, total_frames=FRAMES * batches, auto_register_policy_transforms=True
+    env,
+    actor,
+    frames_per_batch=FRAMES,
+    total_frames=FRAMES * batches,
+    auto_register_policy_transforms=True,
 )
 net = nn.Sequential(nn.Flatten(), actor_net)  # as_policy passes planes
 for number, data in enumerate(collector):
@@ -77,11 +96,15 @@ for number, data in enumerate(collector):
     if (number + 1) % max(1, batches // 5) == 0:
         policy = as_policy(net, game, "planes", "logits")
         exploited = exploitability(game, policy)
-        print(f"{FRAMES * (number + 1):8,} moves, exploitability of its distribution {exploited:.4f}")
+        print(
+            f"{FRAMES * (number + 1):8,} moves, exploitability of its distribution {exploited:.4f}"
+        )
 collector.shutdown()
 
 policy = as_policy(net, game, "planes", "values")  # the legal move of the highest logit
 for opponent in ("random", "optimal"):
     result = match_outcome(game, policy, opponent)
-    print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(
+        f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost"
+    )
 print(f"exploitability: {exploitability(game, policy):.4f}")

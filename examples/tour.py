@@ -59,14 +59,19 @@ Both players win or block where they can, and turns may be skipped: o moves firs
 
 # %%
 env = gymnasium.make(
-    "ttt_envs:ttt/MNK-v0", skip_chance=SKIP_CHANCE, opponent="win-or-block", render_mode="rgb_array_list"
+    "ttt_envs:ttt/MNK-v0",
+    skip_chance=SKIP_CHANCE,
+    opponent="win-or-block",
+    render_mode="rgb_array_list",
 )
 player, rng = make_policy("win-or-block", game), np.random.default_rng(SEED)
 observation, info = env.reset(seed=SEED)
 over = False
 while not over:
     own, other = observation.reshape(2, 9).astype(np.int8)
-    board = Boards((own + 2 * other)[None], np.zeros(1, np.int8))  # from the mover's view: own stones are 1
+    board = Boards(
+        (own + 2 * other)[None], np.zeros(1, np.int8)
+    )  # from the mover's view: own stones are 1
     action = int(rng.choice(9, p=player.probabilities(board)[0]))
     observation, reward, terminated, truncated, info = env.step(action)
     over = terminated or truncated
@@ -111,7 +116,9 @@ every = max(1, GAMES // 20)
 Trainer(learner, "self", GAMES, batch=256, seed=SEED).run(
     every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw
 )
-print(f"after {curve_games[0]} games {curve_values[0]:.4f}, after {curve_games[-1]} games {curve_values[-1]:.4f}")
+print(
+    f"after {curve_games[0]} games {curve_values[0]:.4f}, after {curve_games[-1]} games {curve_values[-1]:.4f}"
+)
 
 # %% [markdown]
 """
@@ -132,7 +139,14 @@ for row, (name, values) in enumerate((("exactly", exact), ("learned", learned)))
         image = axis.imshow(grid, vmin=-1, vmax=1, cmap="PuOr")
         for (i, j), value in np.ndenumerate(grid):
             stone = ".ox"[boards.cells[column, 3 * i + j]]
-            axis.text(j, i, stone if np.isnan(value) else f"{value:.2f}", ha="center", va="center", fontsize="small")
+            axis.text(
+                j,
+                i,
+                stone if np.isnan(value) else f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize="small",
+            )
         axis.set(xticks=[], yticks=[], title=f"{name}, {positions[column][-1]} to move")
 figure.colorbar(image, ax=axes, shrink=0.8)
 show(figure)
@@ -148,7 +162,9 @@ with tables of several ranks.
 """
 
 # %%
-table = random_play_values(game)[0]  # with player_0 to move; with skips the board does not determine the mover
+table = random_play_values(game)[
+    0
+]  # with player_0 to move; with skips the board does not determine the mover
 singular = np.linalg.svd(make_grouping(game, "svd").tensor(table), compute_uv=False)
 ranks = [0, 1, 2, 4, 8, 16, 32, 81]
 exploited = [exploitability(game, f"svd:rank={rank}") for rank in ranks]
@@ -160,7 +176,9 @@ right.set(xlabel="rank", ylabel="exploitability", xscale="symlog", ylim=(0, 1))
 for axis in (left, right):
     axis.grid(alpha=0.3)
 show(figure)
-print(f"rank {ranks[3]} has an exploitability of {exploited[3]:.4f}, the whole table of {exploited[-1]:.4f}")
+print(
+    f"rank {ranks[3]} has an exploitability of {exploited[3]:.4f}, the whole table of {exploited[-1]:.4f}"
+)
 
 # %% [markdown]
 """
@@ -175,12 +193,18 @@ estimate, truth = score.rate("score"), match_outcome(game, learner, "win-or-bloc
 points = truth.win + truth.draw / 2
 figure, axis = plt.subplots(figsize=(6, 1.2), layout="constrained")
 axis.errorbar(
-    [estimate.mean], [0], xerr=[[estimate.mean - estimate.low], [estimate.high - estimate.mean]], fmt="o", capsize=4
+    [estimate.mean],
+    [0],
+    xerr=[[estimate.mean - estimate.low], [estimate.high - estimate.mean]],
+    fmt="o",
+    capsize=4,
 )
 axis.axvline(points, color="tab:red")
 axis.set(yticks=[], xlabel="points a game against win-or-block: estimate and truth (line)")
 show(figure)
-print(f"points against win-or-block: {estimate.mean:.4f}, 95% interval {estimate.low:.4f} to {estimate.high:.4f}")
+print(
+    f"points against win-or-block: {estimate.mean:.4f}, 95% interval {estimate.low:.4f} to {estimate.high:.4f}"
+)
 print(f"exactly: {points:.4f}")
 
 # %%

@@ -123,7 +123,9 @@ class Stored:
                 own = value.array_specs(with_prefix(f"{name}.", arrays))
                 specs |= {f"{name}.{part}": spec for part, spec in own.items()}
             else:
-                specs |= {part: ArraySpec.like(array) for part, array in _to_arrays(name, value).items()}
+                specs |= {
+                    part: ArraySpec.like(array) for part, array in _to_arrays(name, value).items()
+                }
                 if isinstance(value, np.random.Generator):
                     specs[name] = specs[name].within(None, None, name)
         for place, limits in self.limits().items():
@@ -150,7 +152,11 @@ def _to_arrays(name: str, value: Any) -> dict[str, np.ndarray[Any, Any]]:
     if isinstance(value, np.random.Generator):
         text = json.dumps(value.bit_generator.state, default=np.ndarray.tolist)
         return {name: np.frombuffer(text.encode(), np.uint8)}
-    parts = value.to_arrays() if isinstance(value, Stored) else getattr(value, "_asdict", lambda: value or {})()
+    parts = (
+        value.to_arrays()
+        if isinstance(value, Stored)
+        else getattr(value, "_asdict", lambda: value or {})()
+    )
     return {f"{name}.{part}": np.array(array) for part, array in parts.items()}
 
 
@@ -232,7 +238,10 @@ class EpsilonGreedyLearner(GreedyPolicy, Learner):
             rule = 'rewards="report" (1, 0.5, 0) has no opposite for the other player, which backup="negamax" needs'
             raise Refusal(f'{rule}: choose rewards="unit" or backup="agent"')
         self.config, self.name, self.game, self.backup = config, config.name, game, backup
-        self.symmetric, self.epsilon = config.symmetries == "all", np.array([config.epsilon, config.epsilon_decay])
+        self.symmetric, self.epsilon = (
+            config.symmetries == "all",
+            np.array([config.epsilon, config.epsilon_decay]),
+        )
 
     def limits(self) -> Limits:
         """See :class:`Stored`."""
@@ -291,7 +300,10 @@ def check_arrays(specs: Mapping[str, ArraySpec], arrays: Arrays, owner: str) -> 
             shape[0] = lengths.setdefault(place, len(array) if array.ndim else 0)
         if (array.dtype, list(array.shape)) != (spec.dtype, shape):
             raise _misfit(owner, name, f"{spec.dtype}{shape}", f"{array.dtype}{list(array.shape)}")
-        if spec.minimum is not None and not ((array >= spec.minimum) & (array <= spec.maximum)).all():
+        if (
+            spec.minimum is not None
+            and not ((array >= spec.minimum) & (array <= spec.maximum)).all()
+        ):
             limits = f"numbers from {np.min(spec.minimum):g} to {np.max(spec.maximum):g}"
             raise _misfit(owner, name, limits, "another number")
 

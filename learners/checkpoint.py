@@ -94,7 +94,9 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
     Raises:
         OSError: it cannot be written; a checkpoint before it is still there.
     """
-    named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+    named = {
+        f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()
+    }
     save_arrays(run / CHECKPOINT, named)
 
 
@@ -122,10 +124,14 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
         ValueError: a file that is damaged, too large, or holds anything but arrays.
     """
     with (
-        name_place(f"{path} cannot be read as a file of arrays", (Exception,)),  # a malformed zip can raise any
+        name_place(
+            f"{path} cannot be read as a file of arrays", (Exception,)
+        ),  # a malformed zip can raise any
         open_to_read(path, limit) as file,
         zipfile.ZipFile(file) as entries,
-        np.lib.npyio.NpzFile(file) as archive,  # np.load would propose pickle to read what is no zip file
+        np.lib.npyio.NpzFile(
+            file
+        ) as archive,  # np.load would propose pickle to read what is no zip file
     ):
         # ours are not compressed: a small file could fill the memory
         if sum(entry.file_size for entry in entries.infolist()) > path.stat().st_size:
@@ -165,9 +171,19 @@ def read_config(run: Path, fields: type = RunConfig) -> dict[str, Any]:
     if run.is_file():
         raise Refusal(f"{run} is a file and no run: name the folder of a run")
     if not os.path.lexists(path):
-        near = difflib.get_close_matches(run.name, [other.name for other in run.parent.glob("*") if is_run(other)], 1)
-        hints = [f"Did you mean {other}?" for other in (run.parent, *map(run.with_name, near)) if is_run(other)]
-        hints += [f"It contains runs: choose one, such as {other}" for other in sorted(run.glob("*")) if is_run(other)]
+        near = difflib.get_close_matches(
+            run.name, [other.name for other in run.parent.glob("*") if is_run(other)], 1
+        )
+        hints = [
+            f"Did you mean {other}?"
+            for other in (run.parent, *map(run.with_name, near))
+            if is_run(other)
+        ]
+        hints += [
+            f"It contains runs: choose one, such as {other}"
+            for other in sorted(run.glob("*"))
+            if is_run(other)
+        ]
         hints.append(f"Make one with train.py --out {run}")
         raise Refusal(f"{run} is no run: there is no {CONFIG} in it. {hints[0]}")
     data = read_json(path, MAX_CONFIG_BYTES)
@@ -206,18 +222,26 @@ class RunPolicy(PolicyWrapper):
         run = Path(path)
         config = read_config(run)
         if is_recorded(run, config):
-            raise Refusal(f"{path} is a recorded curve, which has no policy: name a run of train.py")
+            raise Refusal(
+                f"{path} is a recorded curve, which has no policy: name a run of train.py"
+            )
         trained = game_from_dict(config["game"])
         # what learned where stones are seen also plays where they are hidden, by views
         played = game if isinstance(trained, PhantomGame) else visible(game)
-        rules, trained_rules = ({**each.to_dict(), "skip_chance": 0, "win_length": 0} for each in (played, trained))
+        rules, trained_rules = (
+            {**each.to_dict(), "skip_chance": 0, "win_length": 0} for each in (played, trained)
+        )
         if rules != trained_rules:
             games = f"the run {path} learned {trained}, and the game here is {game}"
             raise Refusal(f"{games}: play it on its own board, by its rules")
-        if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
+        if (
+            trained != game and current_process().name == "MainProcess"
+        ):  # worker processes would repeat the warning
             words = f"run:{path} learned {trained}, and plays {game} here, which it has never seen"
             warnings.warn(words, OtherGameWarning, stacklevel=2)
-        learner = build_config(config["learner"], config["settings"]).build(trained, np.random.default_rng(0))
+        learner = build_config(config["learner"], config["settings"]).build(
+            trained, np.random.default_rng(0)
+        )
         with name_place(str(run / CHECKPOINT)):
             learner.state = load_checkpoint(run).get("learner", {})
         symmetrized = symmetrize and not learner.symmetric

@@ -36,7 +36,9 @@ NumProcesses = Annotated[int, Meta(ge=-1)]
 """-1 for one for each core; 0 is refused when a training is made."""
 NumThreads = Annotated[int, Meta(ge=1, le=MAX_THREADS)] | Literal["auto"]
 """``"auto"`` for cores / processes."""
-Layers = Annotated[tuple[Annotated[int, Meta(ge=1, le=8192)], ...], Meta(min_length=1, max_length=8)]
+Layers = Annotated[
+    tuple[Annotated[int, Meta(ge=1, le=8192)], ...], Meta(min_length=1, max_length=8)
+]
 """Number of units of each hidden layer."""
 TEACHER = "teacher"
 """Opponent name of a learner that is trained on its teacher's games."""
@@ -100,8 +102,12 @@ class LearnerConfig:
 
     def check_game(self, game: AnyGame) -> None:
         """Raise ValueError if a rule of the game is not supported."""
-        by_view = {HIDING: "it reads the whole board, to value or search the positions after its moves"}
-        reasons = dict.fromkeys(VARIANTS, "its configuration does not list it in `variants`") | by_view
+        by_view = {
+            HIDING: "it reads the whole board, to value or search the positions after its moves"
+        }
+        reasons = (
+            dict.fromkeys(VARIANTS, "its configuration does not list it in `variants`") | by_view
+        )
         check_variants(self.name, game, self.variants, reasons=reasons)
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> Checkpointable:
@@ -136,7 +142,9 @@ class LearnerConfig:
         self.check_game(game)
         opponent = opponent or (self.opponent if self.only_opponent else SELF)
         if self.only_opponent and opponent != self.opponent:
-            raise Refusal(f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} out")
+            raise Refusal(
+                f"{self.name} learns from games of {self.opponent} only: leave opponent={opponent} out"
+            )
         is_pool = opponent.partition(":")[0] == POOL
 
         def build() -> Any:
@@ -144,8 +152,16 @@ class LearnerConfig:
 
         if self.loop:
             if is_pool:
-                raise Refusal(f"{self.name} trains in a loop of its own, without a pool: choose self or a policy")
-            options = {"batch": batch, "seed": seed, "opponent": opponent, "seat": seat, "cluster": cluster}
+                raise Refusal(
+                    f"{self.name} trains in a loop of its own, without a pool: choose self or a policy"
+                )
+            options = {
+                "batch": batch,
+                "seed": seed,
+                "opponent": opponent,
+                "seat": seat,
+                "cluster": cluster,
+            }
             loop = load_object(self.loop)
             names = inspect.signature(loop).parameters
             named = {name: value for name, value in options.items() if name in names}
@@ -178,5 +194,7 @@ def load_learner(name: str) -> type[LearnerConfig]:
     named.add(name)
     kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
-        raise Refusal(f"{name} is no class of a learner's settings: name one derived from LearnerConfig")
+        raise Refusal(
+            f"{name} is no class of a learner's settings: name one derived from LearnerConfig"
+        )
     return kind

@@ -50,7 +50,12 @@ from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
 from ttt_envs.graph.layers import query_policy
 
 Method = Literal[
-    "gradient", "natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "fictitious-play", "r-nad"
+    "gradient",
+    "natural-gradient",
+    "optimistic-mirror-descent",
+    "magnetic-mirror-descent",
+    "fictitious-play",
+    "r-nad",
 ]
 MIN_PROBABILITY = 1e-300
 """Minimum probability of an average policy of which a logarithm is stored."""
@@ -109,8 +114,13 @@ class ExactPG(Checkpointable):
     def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self.config, self.game, self.graph = config, game, KeptGraph(game)
         shape = self.graph.legal.shape
-        initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
-        self.index, self.logits = PositionIndex(game, self.graph.boards), log_softmax(initial, self.graph.legal)
+        initial = (
+            rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
+        )
+        self.index, self.logits = (
+            PositionIndex(game, self.graph.boards),
+            log_softmax(initial, self.graph.legal),
+        )
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
@@ -149,22 +159,34 @@ class ExactTraining(TrainingLoop):
     learner: ExactPG
     stored = ("counts", "totals", "q_tm1", "reference")
 
-    def __init__(self, learner: ExactPG, games: int, *, batch: int, opponent: str, seat: str) -> None:
+    def __init__(
+        self, learner: ExactPG, games: int, *, batch: int, opponent: str, seat: str
+    ) -> None:
         super().__init__(learner, games, batch)
         game, boards, method = learner.game, learner.graph.boards, learner.config.method
         if isinstance(game, PhantomGame) and method == "fictitious-play":
-            raise Refusal(f"{method} needs best responses over views, unknown in {game}: choose another method")
+            raise Refusal(
+                f"{method} needs best responses over views, unknown in {game}: choose another method"
+            )
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
         if opponent != SELF:
             policy = make_policy(opponent, game)
             if not policy.pure:
                 why = f"{opponent} is no function of the position, or of the view of the player who moves, alone"
-                raise Refusal(f"{learner} evaluates its opponent exactly, but {why}: choose another opponent")
-            self._opponent = np.concatenate([query_policy(policy, part) for part in boards.chunks(QUERY_SIZE)])
+                raise Refusal(
+                    f"{learner} evaluates its opponent exactly, but {why}: choose another opponent"
+                )
+            self._opponent = np.concatenate(
+                [query_policy(policy, part) for part in boards.chunks(QUERY_SIZE)]
+            )
             self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
         self.updated = np.isin(boards.mover, self._seats)
-        self.totals, self.q_tm1, self.reference = np.zeros(3), np.zeros(learner.logits.shape), learner.logits
+        self.totals, self.q_tm1, self.reference = (
+            np.zeros(3),
+            np.zeros(learner.logits.shape),
+            learner.logits,
+        )
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
@@ -192,8 +214,12 @@ class ExactTraining(TrainingLoop):
         change = getattr(self, f"_{config.method.replace('-', '_')}")(p, exact, h)
         logits = log_softmax(np.where(self.updated[:, None], x + change, x), legal)
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
-            is_damped = config.method in ("magnetic-mirror-descent", "r-nad") and config.temperature > 1
-            remedy = "temperature of at most 1" if is_damped else f"learning_rate below {min(h, 10):g}"
+            is_damped = (
+                config.method in ("magnetic-mirror-descent", "r-nad") and config.temperature > 1
+            )
+            remedy = (
+                "temperature of at most 1" if is_damped else f"learning_rate below {min(h, 10):g}"
+            )
             raise Refusal(f"{config.name} has diverged after {number} updates: choose a {remedy}")
         learner.logits = logits
         wins = min(round(float(self.totals[0])), number + 1)
@@ -201,7 +227,11 @@ class ExactTraining(TrainingLoop):
         self.done = Progress(number + 1, wins, number + 1 - wins - losses, losses)
 
     def _evaluate(
-        self, policy: Float64Array, costs: Float64Array | None = None, *, best_response: bool = False
+        self,
+        policy: Float64Array,
+        costs: Float64Array | None = None,
+        *,
+        best_response: bool = False,
     ) -> GraphEvaluation:
         """Evaluate the learner's policy, or its best responses to the other player's policy.
 
@@ -222,7 +252,11 @@ class ExactTraining(TrainingLoop):
         for array, other in zip(first[:4], second[:4], strict=True):
             array[is_second] = other[is_second]
         results = np.mean(
-            [part.results[:: 1 - 2 * seat] for part, seat in zip(evaluations, self._seats, strict=True)], 0
+            [
+                part.results[:: 1 - 2 * seat]
+                for part, seat in zip(evaluations, self._seats, strict=True)
+            ],
+            0,
         )
         return first._replace(results=tuple(results.tolist()))
 
@@ -237,14 +271,18 @@ class ExactTraining(TrainingLoop):
         """Return h A."""
         return h * exact.advantages
 
-    def _optimistic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+    def _optimistic_mirror_descent(
+        self, p: Float64Array, exact: GraphEvaluation, h: float
+    ) -> Float64Array:
         """Return h (2 q_t - q_(t-1)), and h q_t in the first update."""
         q_t = exact.action_values
         q_tm1 = self.q_tm1 if self.done.games else q_t
         self.q_tm1 = q_t
         return h * (2.0 * q_t - q_tm1)
 
-    def _magnetic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+    def _magnetic_mirror_descent(
+        self, p: Float64Array, exact: GraphEvaluation, h: float
+    ) -> Float64Array:
         """Return (x + h q) / (1 + h a) - x."""
         config, x = self.learner.config, self.learner.logits
         scale = 1.0 / math.sqrt(self.done.games + 1.0) if config.anneal else 1.0

@@ -16,7 +16,15 @@ import numpy as np
 
 from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Stored
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import (
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    inlined,
+    int64,
+    kernel,
+)
 from ttt_envs.core.packages import avoid_triton_crash, hide_native_log, install_command
 from ttt_envs.game.phantom import AnyGame
 
@@ -48,10 +56,18 @@ def layer_shapes(widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def glorot(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> dict[str, Float32Array]:
+def glorot(
+    shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
+) -> dict[str, Float32Array]:
     """Draw weights uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), in this order; biases are 0."""
-    limits = {name: math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0 for name, shape in shapes.items()}
-    return {name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32) for name, shape in shapes.items()}
+    limits = {
+        name: math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
+        for name, shape in shapes.items()
+    }
+    return {
+        name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
 
 
 def net_specs(weights: Mapping[str, Any], limit: float = MAX_NUMBER) -> dict[str, ArraySpec]:
@@ -69,7 +85,11 @@ def planes(obs: Int8Array, count: int = 3) -> Float32Array:
 def dense_layers(weights: Arrays, activations: Iterable[Activation]) -> list[Dense]:
     """Return the layers of a net for :func:`forward`."""
     return [
-        Dense(weights[f"{layer}.weights"].astype(np.float64), weights[f"{layer}.bias"].astype(np.float64), activation)
+        Dense(
+            weights[f"{layer}.weights"].astype(np.float64),
+            weights[f"{layer}.bias"].astype(np.float64),
+            activation,
+        )
         for layer, activation in enumerate(activations)
     ]
 
@@ -108,10 +128,14 @@ class Packed(NamedTuple):
     def from_weights(cls, weights: Arrays, lines: Int64Array) -> Packed:
         """Pack a net in the layout of :func:`evaluate_net`."""
         layers = range(len(weights) // 2)
-        kernels, biases = ([weights[f"{layer}.{part}"] for layer in layers] for part in ("weights", "bias"))
+        kernels, biases = (
+            [weights[f"{layer}.{part}"] for layer in layers] for part in ("weights", "bias")
+        )
         parts = [array.ravel() for pair in zip(biases, kernels, strict=True) for array in pair]
         widths = [len(kernels[0]), *map(len, biases)]
-        return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
+        return cls(
+            np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines)
+        )
 
     def room(self) -> Float32Array:
         """Allocate float32[2, N] for the outputs of two layers."""
@@ -208,7 +232,11 @@ def import_tensorflow(learner: str) -> Any:
         raise Refusal(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
     threads = tf.config.threading
     try:
-        if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:
+        if (
+            threads.get_intra_op_parallelism_threads()
+            == threads.get_inter_op_parallelism_threads()
+            == 0
+        ):
             threads.set_intra_op_parallelism_threads(1)
             threads.set_inter_op_parallelism_threads(1)
     except RuntimeError:  # TensorFlow is already initialized
@@ -254,10 +282,14 @@ class TFNet(Stored):
         with tf.device(DEVICE):
             self.weights = {name: tf.Variable(array) for name, array in weights.items()}
             names = [f"{moment}.{name}" for moment in ("mean", "square") for name in weights]
-            moments = {name: tf.Variable(np.zeros_like(weights[name.partition(".")[2]])) for name in names}
+            moments = {
+                name: tf.Variable(np.zeros_like(weights[name.partition(".")[2]])) for name in names
+            }
             self._moments = moments if optimizer == "adam" else {}
 
-    def compile(self, function: Callable[..., Any], *arguments: tuple[tuple[int | None, ...], str]) -> Any:
+    def compile(
+        self, function: Callable[..., Any], *arguments: tuple[tuple[int | None, ...], str]
+    ) -> Any:
         """Compile a function of tensors, given the shape and dtype of each; it is traced once."""
         tf = self.tf
 
@@ -266,19 +298,25 @@ class TFNet(Stored):
                 return function(*tensors)
 
         signature = [tf.TensorSpec(*argument) for argument in arguments]
-        compiled = tf.function(on_device, input_signature=signature, autograph=False).get_concrete_function()
+        compiled = tf.function(
+            on_device, input_signature=signature, autograph=False
+        ).get_concrete_function()
         return lambda *arrays: compiled(*(tf.constant(array) for array in arrays))
 
     def outputs(self, inputs: Any) -> Any:
         """Return the outputs float32[B, outputs] of the net."""
         for layer, activation in enumerate(self._activations):
-            inputs = self._add_bias(inputs @ self.weights[f"{layer}.weights"], self.weights[f"{layer}.bias"])
+            inputs = self._add_bias(
+                inputs @ self.weights[f"{layer}.weights"], self.weights[f"{layer}.bias"]
+            )
             inputs = inputs if activation == "linear" else getattr(self.tf.nn, activation)(inputs)
         return inputs
 
     def planes(self, obs: Any, count: int = 3) -> Any:
         """Return :func:`planes` of boards int8[B, cells]."""
-        return self.tf.cast(self.tf.concat([obs == stone for stone in (1, 2, 0)[:count]], axis=1), self.tf.float32)
+        return self.tf.cast(
+            self.tf.concat([obs == stone for stone in (1, 2, 0)[:count]], axis=1), self.tf.float32
+        )
 
     def legal_moves(self, game: AnyGame, obs: Any) -> Any:
         """Return :func:`rules.legal`: bool[..., cells] of boards int8[..., cells] in progress."""
@@ -297,7 +335,9 @@ class TFNet(Stored):
         for update in range(self.updates, self.updates + count):
             rates.append(rate / (1 + decay * update))
             if self._moments:
-                rates[-1] *= math.sqrt(1 - ADAM["beta2"] ** (update + 1)) / (1 - ADAM["beta1"] ** (update + 1))
+                rates[-1] *= math.sqrt(1 - ADAM["beta2"] ** (update + 1)) / (
+                    1 - ADAM["beta1"] ** (update + 1)
+                )
         self.updates += count
         return np.array(rates, np.float32)
 
@@ -315,8 +355,15 @@ class TFNet(Stored):
                 weight.assign_sub(rate * gradient)
                 continue
             m, v = (self._moments[f"{moment}.{name}"].handle for moment in ("mean", "square"))
-            corrected = {"beta1_power": 0.0, "beta2_power": 0.0, "lr": rate, **ADAM}  # the rate has the bias correction
-            self.tf.raw_ops.ResourceApplyAdam(var=weight.handle, m=m, v=v, grad=gradient, **corrected)
+            corrected = {
+                "beta1_power": 0.0,
+                "beta2_power": 0.0,
+                "lr": rate,
+                **ADAM,
+            }  # the rate has the bias correction
+            self.tf.raw_ops.ResourceApplyAdam(
+                var=weight.handle, m=m, v=v, grad=gradient, **corrected
+            )
         return before
 
     def steps(self, losses: Callable[[Any], Sequence[Any]], rates: Any, count: int = 1) -> Any:
@@ -330,7 +377,9 @@ class TFNet(Stored):
         def next_step(n: Any, total: Any) -> tuple[Any, Any]:
             return n + 1, total + tf.stack(self.step(lambda: losses(n), rates[n]))
 
-        return tf.while_loop(lambda n, _: n < tf.shape(rates)[0], next_step, (tf.constant(0), tf.zeros(count)))[1]
+        return tf.while_loop(
+            lambda n, _: n < tf.shape(rates)[0], next_step, (tf.constant(0), tf.zeros(count))
+        )[1]
 
     @property
     def arrays(self) -> dict[str, Float32Array]:
@@ -345,7 +394,11 @@ class TFNet(Stored):
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
         moments = net_specs(self._moments, limit=float(np.finfo(np.float32).max))
-        return {**net_specs(self.weights), **moments, "updates": ArraySpec.like([self.updates]).within(0, MAX_COUNT)}
+        return {
+            **net_specs(self.weights),
+            **moments,
+            "updates": ArraySpec.like([self.updates]).within(0, MAX_COUNT),
+        }
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Set them."""

@@ -72,9 +72,15 @@ class NaiveMC(TabularLearner):
 
     def update(self, transition: Transition) -> dict[str, float]:
         """Remember the moves, and learn from those of the players whose game is over, in order."""
-        batch, num_over = transition.own_first(self.config.rewards), int((transition.discount == 0).sum())
+        batch, num_over = (
+            transition.own_first(self.config.rewards),
+            int((transition.discount == 0).sum()),
+        )
         if (games := int(batch.game.max(initial=-1)) + 1) > len(self.lengths):
-            self.waiting, self.lengths = extend_rows(self.waiting, games), extend_rows(self.lengths, games)
+            self.waiting, self.lengths = (
+                extend_rows(self.waiting, games),
+                extend_rows(self.lengths, games),
+            )
         self.table.reserve(num_over * self.game.cells)
         error = mc_update(batch, self.waiting, self.lengths, self._rates, self.table.memory)
         errors = {"error": error} if num_over else {}
@@ -93,7 +99,9 @@ def mc_update(
     total, count = 0.0, 0
     for b in range(len(batch.action)):
         game, mover, obs = batch.game[b], int64(batch.boards.mover[b]), batch.boards.cells[b]
-        length = lengths[game, mover] if lengths[game, mover] < len(obs) else 0  # full of games never finished
+        length = (
+            lengths[game, mover] if lengths[game, mover] < len(obs) else 0
+        )  # full of games never finished
         set_key(obs, batch.action[b], table)
         for w in range(len(table.words)):
             waiting[game, mover, length, w] = table.action_keys[batch.action[b], w]

@@ -10,7 +10,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from learners.base import Learner
-from learners.training import SPAWN_EXPLORATION, Decisions, Progress, check_backup, check_counts, make_rng, training_key
+from learners.training import (
+    SPAWN_EXPLORATION,
+    Decisions,
+    Progress,
+    check_backup,
+    check_counts,
+    make_rng,
+    training_key,
+)
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal, check_choice
@@ -26,7 +34,13 @@ GAME_0 = np.zeros(1, np.int64)
 
 
 def train_in(
-    env: Any, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, seat: Seat = "alternate"
+    env: Any,
+    learner: Learner,
+    opponent: str | Policy,
+    games: int,
+    *,
+    seed: int = 0,
+    seat: Seat = "alternate",
 ) -> Progress:
     """Train a learner in a PettingZoo AEC environment.
 
@@ -44,7 +58,9 @@ def train_in(
     """
     game = getattr(env.unwrapped, "game", None)
     if isinstance(game, AnyGame) and game != learner.game:
-        raise Refusal(f"the environment plays {game}, and {learner} plays {learner.game}: give both the same game")
+        raise Refusal(
+            f"the environment plays {game}, and {learner} plays {learner.game}: give both the same game"
+        )
     check_counts(games, 1)
     check_choice("seat", seat, get_args(Seat))
     check_backup(learner, self_play=opponent == SELF)
@@ -67,7 +83,10 @@ def train_in(
                 action = decisions.act(GAME_0, boards)  # and learns from the decision before
                 last = player
             else:
-                episode_key, stones = np.uint64(splitmix64(key, number)), np.count_nonzero(boards.cells)
+                episode_key, stones = (
+                    np.uint64(splitmix64(key, number)),
+                    np.count_nonzero(boards.cells),
+                )
                 action = act_in_episodes(other, boards, np.array([episode_key]), np.array([stones]))
             env.step(int(cells_to_actions(learner.game, action)[0]))
         decisions.end(GAME_0, np.array([last], np.int8), np.array([rewards[last]]))

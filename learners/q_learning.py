@@ -19,7 +19,16 @@ import numpy as np
 
 from learners.base import Backup, Transition
 from learners.config import Fraction, Rate
-from learners.q_table import Memory, TabularConfig, TabularLearner, learn, learning_rates, max_value, set_key, value_of
+from learners.q_table import (
+    Memory,
+    TabularConfig,
+    TabularLearner,
+    learn,
+    learning_rates,
+    max_value,
+    set_key,
+    value_of,
+)
 from ttt_envs.core.checks import Refusal
 from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.game.parameters import Parameters
@@ -58,7 +67,9 @@ class QLearningConfig(TabularConfig):
             ValueError: values of positions after moves, in a phantom game, where a move may fail.
         """
         if isinstance(game, PhantomGame) and self.values == "afterstate":
-            raise Refusal(f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'")
+            raise Refusal(
+                f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'"
+            )
         return QLearning(self, game)
 
 
@@ -76,12 +87,21 @@ class QLearning(TabularLearner):
         batch, config = transition.own_first(self.config.rewards), self.config
         rates = self._rates, config.step_size_power
         error = q_update(batch, config.gamma, *rates, self._parameters, self.table.memory)
-        return {"td_error": error, "epsilon": float(self.epsilon[0]), "entries": float(self.table.size)}
+        return {
+            "td_error": error,
+            "epsilon": float(self.epsilon[0]),
+            "entries": float(self.table.size),
+        }
 
 
 @kernel
 def q_update(
-    batch: Transition, gamma: float, rates: Float64Array, power: float, parameters: Parameters, table: Memory
+    batch: Transition,
+    gamma: float,
+    rates: Float64Array,
+    power: float,
+    parameters: Parameters,
+    table: Memory,
 ) -> float:
     """Q(s, a) += alpha * (td_target - Q(s, a)), for each transition in order. Return the mean absolute TD error."""
     total = 0.0

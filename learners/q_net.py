@@ -11,7 +11,14 @@ import numpy as np
 from msgspec import Meta
 
 from learners.base import MAX_COUNT, Backup, EpsilonGreedyLearner, Limits, Stored, Transition
-from learners.config import Fraction, LearnerConfig, NonNegative, NonNegativeInt, Positive, PositiveInt
+from learners.config import (
+    Fraction,
+    LearnerConfig,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+)
 from learners.mlp import Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
 from learners.training import check_memory
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array
@@ -43,7 +50,12 @@ class QNetConfig(LearnerConfig):
         "gradient_steps": 4,
     }
     self_play_games: ClassVar[int] = 30_000
-    report: ClassVar[Mapping[str, Any]] = {"hidden": 20, "gamma": 0.999, "rewards": "report", "batch": 1}
+    report: ClassVar[Mapping[str, Any]] = {
+        "hidden": 20,
+        "gamma": 0.999,
+        "rewards": "report",
+        "batch": 1,
+    }
 
     hidden: Annotated[int, Meta(ge=1, le=65536)] = 64
     """number of units of the hidden layer, 1 to 65536"""
@@ -101,10 +113,14 @@ class QNet(EpsilonGreedyLearner):
         check_memory(4 * width * config.buffer_size, f"buffer_size={config.buffer_size:,}")
         initial, draws = rng.spawn(2)
         shapes = layer_shapes((2 * game.cells, config.hidden, game.cells)).items()
-        weights = glorot(dict(sorted(shapes, key=lambda shape: -len(shape[1]))), initial)  # biases draw last
+        weights = glorot(
+            dict(sorted(shapes, key=lambda shape: -len(shape[1]))), initial
+        )  # biases draw last
         rates = config.learning_rate, config.learning_rate_decay
         self.net = net = TFNet(config.name, weights, ACTIVATIONS, *rates, config.optimizer)
-        self._q = net.compile(lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8"))
+        self._q = net.compile(
+            lambda obs: net.outputs(net.planes(obs, 2)), ((None, game.cells), "int8")
+        )
         self._update = net.compile(self._step, ((None, width), "float32"), ((1,), "float32"))
         self.replay = ReplayBuffer(config.buffer_size, width, draws) if config.buffer_size else None
 
@@ -127,7 +143,9 @@ class QNet(EpsilonGreedyLearner):
         action, reward, discount = tf.cast(numbers[:, 0], tf.int32), numbers[:, 1], numbers[:, 2]
 
         next_q = net.outputs(net.planes(next_obs, 2))
-        next_value = tf.reduce_max(tf.where(net.legal_moves(self.game, next_obs), next_q, -math.inf), axis=1)
+        next_value = tf.reduce_max(
+            tf.where(net.legal_moves(self.game, next_obs), next_q, -math.inf), axis=1
+        )
         td_target = reward + tf.where(discount == 0, 0.0, discount * next_value)
 
         if len(self._permutations) > 1:
@@ -146,7 +164,9 @@ class QNet(EpsilonGreedyLearner):
         """Update the net once from all the decisions, or ``gradient_steps`` times from the replay buffer."""
         config, batch = self.config, transition.own_first(self.config.rewards)
         numbers = np.stack([batch.action, batch.reward, batch.discount * config.gamma], axis=1)
-        rows = np.concatenate([batch.boards.cells, batch.next_boards.cells, numbers], axis=1, dtype=np.float32)
+        rows = np.concatenate(
+            [batch.boards.cells, batch.next_boards.cells, numbers], axis=1, dtype=np.float32
+        )
         if self.replay is not None:
             self.replay.add(rows)
         loss = 0.0

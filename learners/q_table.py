@@ -21,10 +21,27 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from learners.base import MAX_COUNT, MAX_NUMBER, Arrays, ArraySpec, Backup, EpsilonGreedyLearner, Stored
+from learners.base import (
+    MAX_COUNT,
+    MAX_NUMBER,
+    Arrays,
+    ArraySpec,
+    Backup,
+    EpsilonGreedyLearner,
+    Stored,
+)
 from learners.config import Fraction, LearnerConfig
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+    inlined,
+    int64,
+    kernel,
+)
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.parameters import Parameters
@@ -82,7 +99,9 @@ class Table(Stored):
         memory: the arrays, for kernels; new ones after :meth:`reserve`.
     """
 
-    def __init__(self, game: AnyGame, which: Symmetries, afterstates: bool, initial: float, max_bytes: int) -> None:
+    def __init__(
+        self, game: AnyGame, which: Symmetries, afterstates: bool, initial: float, max_bytes: int
+    ) -> None:
         self.game, self.initial, self.max_bytes = game, initial, max_bytes
         images = inverse(symmetries(game, which))
         cells_per_word, unit = (36, 64) if game.cells <= 36 else (34, 512)
@@ -92,9 +111,15 @@ class Table(Stored):
         stones = np.where(in_word, digit[:, None], np.uint64(0))
         moves = stones.copy() if afterstates else np.zeros_like(stones)
         moves[:, 0] += np.uint64(1) if afterstates else (images + 1).astype(np.uint64)
-        scratch = np.zeros(words, np.uint64), np.zeros((game.cells, words), np.uint64), np.zeros(game.cells)
+        scratch = (
+            np.zeros(words, np.uint64),
+            np.zeros((game.cells, words), np.uint64),
+            np.zeros(game.cells),
+        )
         share_slot = game.cells <= MAX_CELLS_PER_SLOT and not afterstates
-        self._columns, move_bits = (1 + game.cells, np.uint64(unit - 1)) if share_slot else (1, np.uint64(0))
+        self._columns, move_bits = (
+            (1 + game.cells, np.uint64(unit - 1)) if share_slot else (1, np.uint64(0))
+        )
         self._constants: tuple[Any, ...] = move_bits, stones, moves, (0,) * words, *scratch
         self._fill(np.zeros((0, words), np.uint64), np.zeros(0), np.zeros(0, np.int64), 1)
 
@@ -116,14 +141,22 @@ class Table(Stored):
         entries, slot_bytes = self._entries(), 8 * (len(self.memory.words) + 2 * self._columns)
         if slots * slot_bytes > self.max_bytes:
             size = f"{self.size:,} entries of {self.game} and may take {self.max_bytes / 2**20:,.3g} MiB"
-            raise MemoryError(f"the table holds {size}: give more with memory=, or learn with a net")
+            raise MemoryError(
+                f"the table holds {size}: give more with memory=, or learn with a net"
+            )
         self._fill(*entries, 2 * slots if 2 * slots * slot_bytes <= self.max_bytes else slots)
 
-    def _fill(self, keys: UInt64Array, values: Float64Array, counts: Int64Array, slots: int) -> None:
+    def _fill(
+        self, keys: UInt64Array, values: Float64Array, counts: Int64Array, slots: int
+    ) -> None:
         """Allocate so many slots, and insert entries with different keys."""
         words = keys.shape[1]
         shape = slots, self._columns
-        arrays = np.zeros((slots, words), np.uint64), np.full(shape, self.initial), np.zeros(shape, np.int64)
+        arrays = (
+            np.zeros((slots, words), np.uint64),
+            np.full(shape, self.initial),
+            np.zeros(shape, np.int64),
+        )
         self.memory = Memory(*arrays, np.array([0, len(keys)]), *self._constants)
         insert_all(keys, values, counts, self.memory)
 
@@ -137,7 +170,12 @@ class Table(Stored):
         """Return an empty board, and the entries by ascending keys, so that equal tables have equal arrays."""
         keys, values, counts = self._entries()
         order, board = np.lexsort(keys.T), np.zeros((self.game.rows, self.game.columns), np.int8)
-        return {"board": board, "keys": keys[order], "values": values[order], "counts": counts[order]}
+        return {
+            "board": board,
+            "keys": keys[order],
+            "values": values[order],
+            "counts": counts[order],
+        }
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`."""
@@ -145,7 +183,9 @@ class Table(Stored):
         return {
             "board": ArraySpec.like(board),
             "keys": ArraySpec.like(memory.keys).within(None, None, "entries"),
-            "values": ArraySpec.like(memory.values[:, 0]).within(-MAX_NUMBER, MAX_NUMBER, "entries"),
+            "values": ArraySpec.like(memory.values[:, 0]).within(
+                -MAX_NUMBER, MAX_NUMBER, "entries"
+            ),
             "counts": ArraySpec.like(memory.counts[:, 0]).within(1, MAX_COUNT, "entries"),
         }
 
@@ -212,7 +252,12 @@ class TabularLearner(EpsilonGreedyLearner):
     stored: ClassVar[tuple[str, ...]] = ("table", "epsilon")
 
     def __init__(
-        self, config: TabularConfig, game: AnyGame, backup: Backup = "agent", *, afterstates: bool = False
+        self,
+        config: TabularConfig,
+        game: AnyGame,
+        backup: Backup = "agent",
+        *,
+        afterstates: bool = False,
     ) -> None:
         super().__init__(config, game, backup)
         draw = 0.5 if config.rewards == "report" else 0.0
@@ -246,7 +291,10 @@ def write_keys(obs: Int8Array, first: int, stop: int, table: Memory) -> None:
         for action in range(np.uint64(first), np.uint64(stop)):
             is_less = False
             for w in range(len(table.words) - 1, -1, -1):
-                word, least = table.sums[w] + table.move_weights[s, w, action], table.action_keys[action, w]
+                word, least = (
+                    table.sums[w] + table.move_weights[s, w, action],
+                    table.action_keys[action, w],
+                )
                 is_less = (s == 0) | (word < least) | (word == least) & is_less
             for w in range(len(table.words)):
                 word = table.sums[w] + table.move_weights[s, w, action]
@@ -310,13 +358,18 @@ def insert_all(keys: UInt64Array, values: Float64Array, counts: Int64Array, tabl
 def value_of(obs: Int8Array, action: int, table: Memory) -> float:
     """Return the value of an action on a board."""
     set_key(obs, action, table)
-    slot, move = find(table.action_keys[action], table), table.action_keys[action, 0] & table.move_bits
+    slot, move = (
+        find(table.action_keys[action], table),
+        table.action_keys[action, 0] & table.move_bits,
+    )
     value: float = table.values[slot, move]
     return value
 
 
 @inlined
-def learn(key: UInt64Array, target: float, rates: Float64Array, power: float, table: Memory) -> float:
+def learn(
+    key: UInt64Array, target: float, rates: Float64Array, power: float, table: Memory
+) -> float:
     """Move the value of a key uint64[words] towards a target: Q += alpha * (target - Q). Return the error before.
 
     The learning rate alpha of the n-th update of an entry is that of :func:`learning_rates`.

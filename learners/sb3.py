@@ -21,7 +21,15 @@ from msgspec import Meta
 
 from baselines.softmax_table import softmax
 from learners.base import Arrays, ArraySpec, Checkpointable, GreedyPolicy, discounts
-from learners.config import Fraction, Layers, LearnerConfig, NonNegative, Positive, PositiveInt, Rate
+from learners.config import (
+    Fraction,
+    Layers,
+    LearnerConfig,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    Rate,
+)
 from learners.mlp import Activation, Dense, forward, net_specs, planes
 from learners.training import (
     SPAWN_EXPLORATION,
@@ -61,8 +69,16 @@ class RandomState:
         """Exchange the states of three generators and the number of threads for the stored ones that are not None."""
         import torch
 
-        kinds = [(random, "state"), (np.random, "_state"), (torch, "_rng_state"), (torch, "_num_threads")]
-        states, self._states = self._states, [getattr(module, f"get{name}")() for module, name in kinds]
+        kinds = [
+            (random, "state"),
+            (np.random, "_state"),
+            (torch, "_rng_state"),
+            (torch, "_num_threads"),
+        ]
+        states, self._states = (
+            self._states,
+            [getattr(module, f"get{name}")() for module, name in kinds],
+        )
         for (module, name), state in zip(kinds, states, strict=True):
             if state is not None:
                 getattr(module, f"set{name}")(state)
@@ -83,7 +99,9 @@ def load_algorithm(owner: str, path: str) -> Any:
         with hide_native_log():
             return load_object(path)
     except (ImportError, ValueError) as problem:
-        raise Refusal(f"{owner} needs Stable-Baselines3 ({problem}): {install_command('sb3')}") from None
+        raise Refusal(
+            f"{owner} needs Stable-Baselines3 ({problem}): {install_command('sb3')}"
+        ) from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -104,13 +122,17 @@ def sign_buffer(games: Any, buffer: Any) -> Any:
     kind: Any = type(buffer)
 
     class SignedReplay(kind):  # type: ignore[misc]
-        def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
+        def add(
+            self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any
+        ) -> None:
             super().add(obs, next_obs, action, reward, 1 - games.discount, infos)
 
     class SignedRollout(kind):  # type: ignore[misc]
         before = games.discount
 
-        def add(self, obs: Any, action: Any, reward: Any, episode_start: Any, *rest: Any, **masks: Any) -> None:
+        def add(
+            self, obs: Any, action: Any, reward: Any, episode_start: Any, *rest: Any, **masks: Any
+        ) -> None:
             super().add(obs, action, reward, 1 - self.before, *rest, **masks)
             self.before = games.discount
 
@@ -157,7 +179,10 @@ class SB3Net(Checkpointable):
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`; :meth:`from_arrays` compares the shapes of those that it uses."""
-        return {name: spec._replace(dtype=np.dtype(np.float32)) for name, spec in net_specs(arrays).items()}
+        return {
+            name: spec._replace(dtype=np.dtype(np.float32))
+            for name, spec in net_specs(arrays).items()
+        }
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace the arrays.
@@ -167,10 +192,19 @@ class SB3Net(Checkpointable):
         """
         config, layers = self.config, []
         for prefixes, outputs in zip(self.towers, (num_actions(self.game), 1), strict=False):
-            parts = [array.astype(np.float64) for name, array in arrays.items() if name.startswith(prefixes)]
-            tower = [Dense(w.T, bias, self.activation) for w, bias in zip(parts[::2], parts[1::2], strict=True)]
+            parts = [
+                array.astype(np.float64)
+                for name, array in arrays.items()
+                if name.startswith(prefixes)
+            ]
+            tower = [
+                Dense(w.T, bias, self.activation)
+                for w, bias in zip(parts[::2], parts[1::2], strict=True)
+            ]
             shapes = list(pairwise((2 * self.game.cells, *config.hidden, outputs)))
-            if [layer.weights.shape + layer.bias.shape for layer in tower] != [(*shape, shape[1]) for shape in shapes]:
+            if [layer.weights.shape + layer.bias.shape for layer in tower] != [
+                (*shape, shape[1]) for shape in shapes
+            ]:
                 needs = f"{config.name} with hidden={config.hidden} needs layers of {shapes} for {self.game}"
                 raise Refusal(f"{needs}, but these arrays are another game's or learner's")
             layers.append([*tower[:-1], tower[-1]._replace(activation="linear")])
@@ -195,7 +229,10 @@ class SB3Net(Checkpointable):
 class SB3ActorCritic(SB3Net):
     """A net whose ``values`` are the critic's, of the stochastic policy, its ``actor``."""
 
-    towers = ("mlp_extractor.policy_net.", "action_net."), ("mlp_extractor.value_net.", "value_net.")
+    towers = (
+        ("mlp_extractor.policy_net.", "action_net."),
+        ("mlp_extractor.value_net.", "value_net."),
+    )
     activation = "tanh"
 
     def __init__(self, config: SB3Config, game: AnyGame) -> None:
@@ -266,33 +303,51 @@ class SB3Training(TrainingLoop):
     learner: SB3Net
     continues_log = False
 
-    def __init__(self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice) -> None:
+    def __init__(
+        self, learner: SB3Net, games: int, *, batch: int, seed: int, opponent: str, seat: SeatChoice
+    ) -> None:
         super().__init__(learner, games, batch)
         config, self._self_play = learner.config, opponent == SELF
         if self._self_play:
             check_opposite_values(learner.game, "choose a policy as opponent")
         buffer_size = getattr(config, "buffer_size", 0)
-        check_memory((4 * learner.game.cells + 20) * buffer_size, f"buffer_size={buffer_size:,}")  # as in its buffer
+        check_memory(
+            (4 * learner.game.cells + 20) * buffer_size, f"buffer_size={buffer_size:,}"
+        )  # as in its buffer
         algorithm = load_algorithm(config.name, config.algorithm)
         from stable_baselines3.common.logger import Logger
 
         from ttt_envs.sb3 import make_vec_env
 
-        rules: Any = {"symmetry": config.symmetry, "illegal_action": getattr(config, "illegal_action", "raise")}
+        rules: Any = {
+            "symmetry": config.symmetry,
+            "illegal_action": getattr(config, "illegal_action", "raise"),
+        }
         rules |= {**game_keywords(learner.game), "opponent": opponent, "seat": seat}
         env = make_vec_env(n_envs=self.batch, dtype="int8", **rules)
         self._positions, arguments = config.arguments(self.batch)
         rate, parameters = config.learning_rate, inspect.signature(algorithm).parameters
-        arguments = {**{name: value for name, value in vars(config).items() if name in parameters}, **arguments}
-        arguments["learning_rate"] = (lambda remaining: rate * remaining) if config.anneal_lr else rate
+        arguments = {
+            **{name: value for name, value in vars(config).items() if name in parameters},
+            **arguments,
+        }
+        arguments["learning_rate"] = (
+            (lambda remaining: rate * remaining) if config.anneal_lr else rate
+        )
         arguments |= {"policy_kwargs": {"net_arch": list(config.hidden)}, "device": "cpu"}
         initial = int(make_seeds(seed, SPAWN_INITIAL).generate_state(1)[0])
         self._random_state = RandomState(config.threads)
         with self._random_state:
             self.model = model = algorithm("MlpPolicy", env, seed=initial, **arguments)
-        env._seeds = make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()  # not model's
-        model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
-        model._update_current_progress_remaining = self._update_remaining  # by games, not by positions
+        env._seeds = (
+            make_seeds(seed, SPAWN_EXPLORATION).generate_state(self.batch, np.uint64).tolist()
+        )  # not model's
+        model.set_logger(
+            Logger(folder=None, output_formats=[])
+        )  # the default logger would make a folder
+        model._update_current_progress_remaining = (
+            self._update_remaining
+        )  # by games, not by positions
         self.discount = np.ones(self.batch, np.float32)
         if self._self_play:
             sign_buffer(self, getattr(model, "rollout_buffer", None) or model.replay_buffer)
@@ -309,9 +364,14 @@ class SB3Training(TrainingLoop):
             ValueError: the net has diverged.
         """
         with self._random_state:
-            self.model.learn(self._positions, self.count, reset_num_timesteps=False, log_interval=None)
+            self.model.learn(
+                self._positions, self.count, reset_num_timesteps=False, log_interval=None
+            )
         self.steps = self.model.num_timesteps
-        values = {key.partition("/")[2]: float(value) for key, value in self.model.logger.name_to_value.items()}
+        values = {
+            key.partition("/")[2]: float(value)
+            for key, value in self.model.logger.name_to_value.items()
+        }
         self.logged = {name: value for name, value in values.items() if math.isfinite(value)}
         self._store()
 
@@ -319,7 +379,9 @@ class SB3Training(TrainingLoop):
         """Take a step of the games: count those that end, in self-play for player_0, and set the discounts."""
         over, rewards = step["dones"], step["rewards"].astype(np.float64)
         if self._self_play:
-            mover, seat = (np.array([info[name] for info in step["infos"]]) for name in ("mover", "seat"))
+            mover, seat = (
+                np.array([info[name] for info in step["infos"]]) for name in ("mover", "seat")
+            )
             rewards = np.where(seat == 1, -rewards, rewards)
             self.discount = discounts(over, seat, mover)
         self.done.count(rewards[over])
@@ -327,9 +389,14 @@ class SB3Training(TrainingLoop):
 
     def _store(self) -> None:
         """Hand the weights to the learner."""
-        arrays = {name: tensor.detach().numpy().copy() for name, tensor in self.model.policy.state_dict().items()}
+        arrays = {
+            name: tensor.detach().numpy().copy()
+            for name, tensor in self.model.policy.state_dict().items()
+        }
         if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise Refusal(f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate")
+            raise Refusal(
+                f"{self.learner} diverged after {self.done.games} games: choose a smaller learning_rate"
+            )
         self.learner.from_arrays(arrays)
 
 
@@ -408,7 +475,9 @@ class MaskablePPOConfig(SB3Config):
         steps = max(2 if batch == 1 else 1, self.rollout // batch)
         total = steps * batch
         # a last minibatch of one position would have standard deviation 0
-        size = next(size for size in range(min(self.batch_size, total), total + 1) if total % size == 0)
+        size = next(
+            size for size in range(min(self.batch_size, total), total + 1) if total % size == 0
+        )
         return total, {"n_steps": steps, "batch_size": size}
 
 
@@ -428,7 +497,11 @@ class PPOConfig(MaskablePPOConfig):
 # Zips saved by Stable-Baselines3
 
 Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
-CONFIGS: dict[str, type[SB3Config]] = {"dqn": DQNConfig, "ppo": PPOConfig, "maskable-ppo": MaskablePPOConfig}
+CONFIGS: dict[str, type[SB3Config]] = {
+    "dqn": DQNConfig,
+    "ppo": PPOConfig,
+    "maskable-ppo": MaskablePPOConfig,
+}
 
 
 @dataclass(frozen=True)
@@ -448,7 +521,9 @@ class ZipPolicy(Named):
     name: ClassVar[str] = "sb3"
     colour_blind = plays_hidden = True
     variants = ("gravity",)  # which shows by the number of actions
-    refusals: ClassVar = dict.fromkeys(("overlines", "misere", "torus"), "a zip does not store the rules of its game")
+    refusals: ClassVar = dict.fromkeys(
+        ("overlines", "misere", "torus"), "a zip does not store the rules of its game"
+    )
 
     game: Game
     path: str
@@ -459,14 +534,18 @@ class ZipPolicy(Named):
         if not (self.trust or trusted()):
             spec = f"sb3:{self.path},algorithm={self.algorithm},trust=true"
             why = "a zip of Stable-Baselines3 holds pickles, which can run any code when they are loaded"
-            raise Refusal(f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}")
+            raise Refusal(
+                f"{self.path} is not read: {why}. If you trust its source, set {TRUST}=1 or write {spec}"
+            )
         self.model  # noqa: B018  # reports a damaged file at once
 
     @cached_property
     def model(self) -> Policy:
         """The model."""
         kind = load_algorithm(str(self), CONFIGS[self.algorithm].algorithm)
-        memory = {"buffer_size": 1} if self.algorithm == "dqn" else {}  # and not of a million positions
+        memory = (
+            {"buffer_size": 1} if self.algorithm == "dqn" else {}
+        )  # and not of a million positions
         place = f"{self.path} cannot be read as a zip of {kind.__name__}, is it there, and of this algorithm?"
         # a pickle can raise any; opened here, because Stable-Baselines3 would add .zip to the name of a missing file
         with RandomState(), name_place(place, (Exception,)), open(self.path, "rb") as file:

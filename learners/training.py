@@ -14,7 +14,17 @@ from typing import Any, ClassVar
 import numpy as np
 import psutil
 
-from learners.base import MAX_COUNT, Arrays, ArraySpec, Checkpointable, Learner, Limits, Stored, Transition, with_prefix
+from learners.base import (
+    MAX_COUNT,
+    Arrays,
+    ArraySpec,
+    Checkpointable,
+    Learner,
+    Limits,
+    Stored,
+    Transition,
+    with_prefix,
+)
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, act_in_episodes
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
@@ -158,7 +168,12 @@ class TrainingLoop(Stored, ABC):
             done = self.done
             if self.is_log_point(following):
                 self.marked = done.games
-                measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
+                measured = {
+                    **self.logged,
+                    "wins": done.wins,
+                    "draws": done.draws,
+                    "losses": done.losses,
+                }
                 if self.steps:
                     measured["steps"] = self.steps
                 for callback in () if self.measured_at_end and self.running else callbacks:
@@ -171,7 +186,9 @@ class TrainingLoop(Stored, ABC):
 
     def is_log_point(self, following: Marks) -> bool:
         """Return whether to log after this step: it has reached a mark, or is the last."""
-        return self.done.games >= following(self.marked) or (not self.running and self.done.games > self.marked)
+        return self.done.games >= following(self.marked) or (
+            not self.running and self.done.games > self.marked
+        )
 
 
 class Decisions(Stored):
@@ -198,7 +215,11 @@ class Decisions(Stored):
 
     def limits(self) -> Limits:
         """See :class:`~learners.base.Stored`."""
-        return {"boards.cells": (0, 2), "boards.mover": (0, 1), "action": (0, self.learner.game.cells - 1)}
+        return {
+            "boards.cells": (0, 2),
+            "boards.mover": (0, 1),
+            "action": (0, self.learner.game.cells - 1),
+        }
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`; each learner logs metrics of its own."""
@@ -239,7 +260,11 @@ class Decisions(Stored):
         return games if self.num_seats == 1 else 2 * games + seats
 
     def _close(
-        self, index: Int64Array, rewards: Float64Array, results: Boards | None = None, actions: Int64Array | None = None
+        self,
+        index: Int64Array,
+        rewards: Float64Array,
+        results: Boards | None = None,
+        actions: Int64Array | None = None,
     ) -> None:
         """Learn from the open decisions among these, which led to the boards ``results``, or to the end.
 
@@ -258,7 +283,9 @@ class Decisions(Stored):
         if actions is not None:
             next_action = actions[rows]
         move = index // self.num_seats, boards, self.action[index]
-        self.logged = self.learner.update(Transition(*move, rewards[rows], discount, next_boards, next_action))
+        self.logged = self.learner.update(
+            Transition(*move, rewards[rows], discount, next_boards, next_action)
+        )
 
 
 def _take(boards: Boards, rows: Int64Array) -> Boards:
@@ -291,7 +318,9 @@ class Pool(Stored, Policy):
 
     def __init__(self, game: AnyGame, every: int = 5_000, size: int = 8) -> None:
         if every < 1 or size < 1:
-            raise Refusal(f"pool: every={every} and size={size} do not work: choose 1 or more for both")
+            raise Refusal(
+                f"pool: every={every} and size={size} do not work: choose 1 or more for both"
+            )
         self.every, self.size, self._snapshots = every, size, dict[int, Learner]()
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
@@ -299,7 +328,9 @@ class Pool(Stored, Policy):
         for number in range(max(self._snapshots, default=-1) + 1, last // self.every + 1):
             self._add(number, learner.state)
         oldest = min(first, running) // self.every + 1 - self.size
-        self._snapshots = {number: snapshot for number, snapshot in self._snapshots.items() if number >= oldest}
+        self._snapshots = {
+            number: snapshot for number, snapshot in self._snapshots.items() if number >= oldest
+        }
 
     def _add(self, number: int, state: Arrays) -> None:
         self._snapshots[number] = self.build()
@@ -314,7 +345,9 @@ class Pool(Stored, Policy):
         chosen = available - 1 - (u * np.minimum(available, self.size)).astype(np.int64)
         for number in np.unique(chosen).tolist():
             rows, snapshot = np.flatnonzero(chosen == number), self._snapshots[number]
-            actions[rows] = act_in_episodes(snapshot, boards.take(rows), episode_keys[rows], plies[rows])
+            actions[rows] = act_in_episodes(
+                snapshot, boards.take(rows), episode_keys[rows], plies[rows]
+            )
         return actions
 
     def check(self, running: int, started: int) -> None:
@@ -322,7 +355,9 @@ class Pool(Stored, Policy):
         newest = (started - 1) // self.every
         needed = range(max(0, running // self.every + 1 - self.size), newest + 1)
         if not {*needed} <= {*self._snapshots} or max(self._snapshots, default=-1) > newest:
-            raise Refusal(f"its pool needs the snapshots {list(needed)}, and has {list(self._snapshots)}")
+            raise Refusal(
+                f"its pool needs the snapshots {list(needed)}, and has {list(self._snapshots)}"
+            )
 
     def array_specs(self, arrays: Arrays) -> dict[str, ArraySpec]:
         """See :class:`~learners.base.Stored`: those of every snapshot."""
@@ -332,7 +367,11 @@ class Pool(Stored, Policy):
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the arrays of all snapshots."""
         parts = {number: snapshot.state for number, snapshot in self._snapshots.items()}
-        return {f"{number}.{name}": array for number, state in parts.items() for name, array in state.items()}
+        return {
+            f"{number}.{name}": array
+            for number, state in parts.items()
+            for name, array in state.items()
+        }
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Replace all snapshots."""
@@ -343,7 +382,13 @@ class Pool(Stored, Policy):
 
 def _snapshot_numbers(arrays: Arrays) -> list[int]:
     """Return the numbers of the snapshots whose arrays these are, in order."""
-    return sorted({int(number) for number in (name.partition(".")[0] for name in arrays) if number.isdecimal()})
+    return sorted(
+        {
+            int(number)
+            for number in (name.partition(".")[0] for name in arrays)
+            if number.isdecimal()
+        }
+    )
 
 
 class Trainer(TrainingLoop):
@@ -382,7 +427,9 @@ class Trainer(TrainingLoop):
         check_backup(learner, self._self_play)
         count = min(batch, max(1, games))
         self.pool = opponent if isinstance(opponent, Pool) else None
-        config = EnvConfig(**game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise")
+        config = EnvConfig(
+            **game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise"
+        )
         self._games = GameBatch(config, count, observes=False)
         self._games.seed(np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
@@ -418,8 +465,14 @@ class Trainer(TrainingLoop):
             ValueError: more games than there are, or games in progress that are over, by their numbers or positions.
         """
         super().from_arrays(arrays)
-        started, in_progress = self.done.games + int(self.live.sum()), arrays["board.outcome"] == NOT_OVER
-        numbers, stones = self._games.column("episode", self.live), np.count_nonzero(arrays["board.cells"], axis=1)
+        started, in_progress = (
+            self.done.games + int(self.live.sum()),
+            arrays["board.outcome"] == NOT_OVER,
+        )
+        numbers, stones = (
+            self._games.column("episode", self.live),
+            np.count_nonzero(arrays["board.cells"], axis=1),
+        )
         if (
             started > self.games
             or not ((numbers >= 0) & (numbers < started)).all()
@@ -485,7 +538,9 @@ def check_memory(size: int, cause: str) -> None:
     """Raise ValueError if a setting, the ``cause``, takes more bytes than are free."""
     free = int(psutil.virtual_memory().available)
     if size > free:
-        needs = f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free / 2**30:,.3g} GiB are free"
+        needs = (
+            f"{cause} takes {size / 2**30:,.3g} GiB of memory, and {free / 2**30:,.3g} GiB are free"
+        )
         raise Refusal(f"{needs}: choose a lower number")
 
 

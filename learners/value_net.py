@@ -96,7 +96,9 @@ class ValueNetConfig(types.LearnerConfig):
         super().__post_init__()
         hidden, activations = self.layers()
         if len(activations) != len(hidden):
-            raise Refusal(f"activations={self.activations} do not fit: choose one for each hidden layer {hidden}")
+            raise Refusal(
+                f"activations={self.activations} do not fit: choose one for each hidden layer {hidden}"
+            )
 
     def layers(self) -> tuple[tuple[int, ...], tuple[Activation, ...]]:
         """Return the units and activations of the hidden layers."""
@@ -108,7 +110,8 @@ class ValueNetConfig(types.LearnerConfig):
         shapes = layer_shapes((3 * game.cells, *self.layers()[0], 1))
         inputs = {name: np.float32(shapes[name.replace("bias", "weights")][0]) for name in shapes}
         weights = {
-            name: rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(inputs[name]) for name, shape in shapes.items()
+            name: rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(inputs[name])
+            for name, shape in shapes.items()
         }
         return ValueNet(self, visible(game), weights, rng)
 
@@ -138,7 +141,9 @@ def make_teacher(spec: str, game: AnyGame) -> tuple[Scores, float, float]:
         return policy.scores, policy.depth + 1, policy.depth / (policy.depth + 1)
     if policy.action_values is not None:
         return (lambda boards, rng: policy.action_values(boards)), 1, 1 - 2**-10
-    raise Refusal(f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal")
+    raise Refusal(
+        f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal"
+    )
 
 
 class TrainingExamples(NamedTuple):
@@ -154,7 +159,9 @@ class TrainingExamples(NamedTuple):
     """float64[games], for player_0"""
 
 
-def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
+def play_training_games(
+    game: Game, teacher: str, epsilon: float, seed: int, numbers: range
+) -> TrainingExamples:
     """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone.
 
     Moves within 1e-9 of the best have equal shares.
@@ -170,7 +177,13 @@ def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, num
             moves = best_moves(scores)
             if epsilon > 0 and rng.random() < epsilon:
                 moves = np.flatnonzero(legal(game, cells))
-            outcome = place(cells, int(mover[0]), int(rng.choice(moves)), int(np.count_nonzero(cells)), game.parameters)
+            outcome = place(
+                cells,
+                int(mover[0]),
+                int(rng.choice(moves)),
+                int(np.count_nonzero(cells)),
+                game.parameters,
+            )
             mover[0] = next_mover(int(mover[0]), rng.random(), game.skip_chance)
         results.append(0.0 if outcome == DRAW else 1.0 - 2.0 * outcome)
     obs, value, games = map(np.array, zip(*rows, strict=True))
@@ -203,7 +216,9 @@ class Imitation(TrainingLoop):
         super().__init__(learner, games, 1)
         config, self._seed, self._workers = learner.config, seed, cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
-        check_range("games", games, 1, problem="gives no training data", hint=" of the teacher's games")
+        check_range(
+            "games", games, 1, problem="gives no training data", hint=" of the teacher's games"
+        )
         import_tensorflow(config.name)  # report a missing TensorFlow before games are played
         learner.scale = np.array(make_teacher(config.teacher, learner.game)[1:], np.float32)
         self._weights = learner.weights
@@ -241,7 +256,9 @@ class Imitation(TrainingLoop):
     def _play_and_fit(self) -> Iterator[dict[str, float]]:
         """Play games, and yield nothing after each block; then train, and yield the numbers of :meth:`_fit`."""
         config, numbers = self.learner.config, range(self.done.games, self.games)
-        play = partial(play_training_games, self.learner.game, config.teacher, config.epsilon, self._seed)
+        play = partial(
+            play_training_games, self.learner.game, config.teacher, config.epsilon, self._seed
+        )
         blocks = ((numbers[start : start + BLOCK],) for start in range(0, len(numbers), BLOCK))
         for examples in results_in_order(map_blocks(play, blocks, self._workers)):
             self.examples = concatenate([self.examples, examples])
@@ -252,9 +269,15 @@ class Imitation(TrainingLoop):
     def _fit(self) -> Iterator[dict[str, float]]:
         """Train the net on the teacher's values; yield the errors before, and after every ``log_iterations``."""
         learner, config, (obs, value, *_) = self.learner, self.learner.config, self.examples
-        net = TFNet(config.name, self._weights, (*config.layers()[1], "linear"), config.learning_rate)
+        net = TFNet(
+            config.name, self._weights, (*config.layers()[1], "linear"), config.learning_rate
+        )
         learned, held = hold_out(learner.game, self.examples, config.held_out, learner.rng)
-        tf, value, permutations = net.tf, value.astype(np.float32), symmetries(learner.game, config.symmetries)
+        tf, value, permutations = (
+            net.tf,
+            value.astype(np.float32),
+            symmetries(learner.game, config.symmetries),
+        )
         images = np.concatenate([obs[learned][:, permutation] for permutation in permutations])
         x, y = tf.constant(planes(images)), tf.constant(np.tile(value[learned], len(permutations)))
         x_held, y_held = tf.constant(planes(obs[held])), tf.constant(value[held])
@@ -293,7 +316,9 @@ def hold_out(
         share: of the games, to hold out.
         rng: chooses them.
     """
-    classes = np.unique(canonical_keys(examples.obs, symmetries(game))[0], axis=0, return_inverse=True)[1].reshape(-1)
+    classes = np.unique(
+        canonical_keys(examples.obs, symmetries(game))[0], axis=0, return_inverse=True
+    )[1].reshape(-1)
     order = rng.permutation(len(examples.results))
     for count in range(math.ceil(share * len(order)), len(order)):
         held = np.isin(examples.game, order[:count])
@@ -327,7 +352,11 @@ class ValueNet(GreedyPolicy, Checkpointable):
     game: Game
 
     def __init__(
-        self, config: ValueNetConfig, game: Game, weights: dict[str, Float32Array], rng: np.random.Generator
+        self,
+        config: ValueNetConfig,
+        game: Game,
+        weights: dict[str, Float32Array],
+        rng: np.random.Generator,
     ) -> None:
         self.config, self.game, self.weights, self.rng = config, game, weights, rng
         self.scale = np.ones(2, np.float32)
@@ -341,7 +370,9 @@ class ValueNet(GreedyPolicy, Checkpointable):
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
         obs, (win, bound) = boards.own_first(), self.scale.tolist()
         layers = dense_layers(self.weights, (*self.config.layers()[1], "linear"))
-        total = sum(forward(planes(obs[:, permutation]), layers)[:, 0] for permutation in self._permutations)
+        total = sum(
+            forward(planes(obs[:, permutation]), layers)[:, 0] for permutation in self._permutations
+        )
         return np.clip(total / (len(self._permutations) * win), -bound, bound)
 
     def action_values(self, boards: Boards) -> Float64Array:

@@ -42,7 +42,10 @@ QUICK_SHARE = 16
 """The quick form plays this part of the games."""
 SKIPS, FOUR, FOUR_SKIPS = Game(skip_chance=0.25), Game(4, 4, 4), Game(4, 4, 4, 0.25)
 SHARES = tuple((mark + 1) / 32 for mark in range(32))
-MARKS: Mapping[Game, tuple[float, ...]] = {FOUR: SHARES[1::2], FOUR_SKIPS: (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)}
+MARKS: Mapping[Game, tuple[float, ...]] = {
+    FOUR: SHARES[1::2],
+    FOUR_SKIPS: (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),
+}
 """Shares of the games after which learners are measured, where not after all: these measurements take seconds."""
 LEARNERS = (NAME, "q-learning", "q-net")
 GAMES: Mapping[Game, tuple[int, int, int]] = {
@@ -51,7 +54,10 @@ GAMES: Mapping[Game, tuple[int, int, int]] = {
     FOUR_SKIPS: (32_768, 300_000, 60_000),
 }
 """Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two on 4 x 4."""
-LARGE: Mapping[str, dict[str, Any]] = {"q-learning": {"memory": 8.0}, NAME: {"buffer_size": 150_000}}
+LARGE: Mapping[str, dict[str, Any]] = {
+    "q-learning": {"memory": 8.0},
+    NAME: {"buffer_size": 150_000},
+}
 """Changed settings on 4 x 4 with skips: room for ten million positions, and a replay buffer for longer trainings."""
 GOALS = (
     ("plays perfectly at the end", Game(), ROUNDING),
@@ -92,7 +98,9 @@ def _warm(unit: str) -> None:
 
 def _start_training(unit: Unit) -> TrainingLoop:
     config = build_config(unit["learner"], unit["settings"])
-    return config.training(Game.from_dict(unit["game"]), unit["games"], batch=config.batch, seed=unit["seed"])
+    return config.training(
+        Game.from_dict(unit["game"]), unit["games"], batch=config.batch, seed=unit["seed"]
+    )
 
 
 @contextmanager
@@ -119,7 +127,9 @@ class TrainingCurve(NamedTuple):
     @classmethod
     def from_result(cls, result: Mapping[str, Any]) -> TrainingCurve:
         """Build the curve from the result of a unit."""
-        games, cpu_s, values = (np.array(result[name], np.float64) for name in ("games", "cpu_s", "exploitability"))
+        games, cpu_s, values = (
+            np.array(result[name], np.float64) for name in ("games", "cpu_s", "exploitability")
+        )
         return cls(games, cpu_s, values, result["searched"])
 
     @property
@@ -178,7 +188,10 @@ class TrainingStudy(Study):
         """Return the trainings, seeds in the outer loop."""
         if quick:
             short = [run for run in self.trainings() if run["game"] == SKIPS.to_dict()]
-            return [{**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0} for run in short]
+            return [
+                {**run, "games": run["games"] // QUICK_SHARE, "marks": SHARES[7::8], "seed": 0}
+                for run in short
+            ]
         return [{**run, "seed": seed} for seed in range(SEEDS) for run in self.trainings()]
 
     def measure(self, unit: Unit) -> dict[str, Any]:
@@ -211,16 +224,24 @@ class TrainingStudy(Study):
         curves: Curves = {}
         for unit, result in results:
             own = curves.setdefault(Game.from_dict(unit["game"]), {})
-            own.setdefault(unit.get("variant", unit["learner"]), []).append(TrainingCurve.from_result(result))
+            own.setdefault(unit.get("variant", unit["learner"]), []).append(
+                TrainingCurve.from_result(result)
+            )
         rows = []
         for game, by_name in curves.items():
             first = next(iter(by_name.values()))
             for name, runs in by_name.items():
-                cost = {"games": int(runs[0].games[-1]), "CPU s": median_and_range([run.cpu_s[-1] for run in runs])}
+                cost = {
+                    "games": int(runs[0].games[-1]),
+                    "CPU s": median_and_range([run.cpu_s[-1] for run in runs]),
+                }
                 cost[f"below {NEAR} for good"] = cpu_numbers(times_to_play(runs))
                 ends = [run.end for run in runs]
                 perfect = f"{sum(end <= ROUNDING for end in ends)} of {len(ends)}"
-                strength: dict[str, Any] = {"exploitability": median_and_range(ends), "0 in": perfect}
+                strength: dict[str, Any] = {
+                    "exploitability": median_and_range(ends),
+                    "0 in": perfect,
+                }
                 if searched := [run.searched for run in runs if run.searched is not None]:
                     strength[f"with {SIMULATIONS} simulations"] = median_and_range(searched)
                 if runs is not first:
@@ -255,7 +276,9 @@ class Learning(TrainingStudy):
     def trainings(self) -> list[dict[str, Any]]:
         """Return the trainings of three learners on all boards."""
         return [
-            training_unit(learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {}))
+            training_unit(
+                learner, game, games, **(LARGE.get(learner, {}) if game == FOUR_SKIPS else {})
+            )
             | {"search": learner == NAME and game != FOUR_SKIPS}
             for game, numbers in GAMES.items()
             for learner, games in zip(LEARNERS, numbers, strict=True)
@@ -267,7 +290,13 @@ class Learning(TrainingStudy):
         for words, game, bound in GOALS:
             seconds = times_to_play(curves.get(game, {}).get(NAME, ()), bound)
             holds = len(seconds) == SEEDS and bool(np.isfinite(seconds).all())
-            claims.append(Claim(f"{game_name(game)}: the net {words}, with every seed", holds, cpu_numbers(seconds)))
+            claims.append(
+                Claim(
+                    f"{game_name(game)}: the net {words}, with every seed",
+                    holds,
+                    cpu_numbers(seconds),
+                )
+            )
         figures = {
             f"alpha-zero-{name}": Figure(
                 f"How {much} until AlphaZero plays perfectly, and the others?",
@@ -275,7 +304,10 @@ class Learning(TrainingStudy):
                 [curve_panel(curves, game, by) for game in curves],
                 3,
             )
-            for name, much, by in (("cpu", "much CPU time", "cpu_s"), ("games", "many games", "games"))
+            for name, much, by in (
+                ("cpu", "much CPU time", "cpu_s"),
+                ("games", "many games", "games"),
+            )
         }
         return Report(rows, claims, figures, "measured")
 
@@ -285,11 +317,23 @@ def curve_panel(curves: Curves, game: Game, by: str) -> Panel:
     series = []
     for index, learner in enumerate(LEARNERS):
         runs = curves[game][learner]
-        series += [Series("", getattr(run, by), run.exploitability, "-", index, 0.9) for run in runs]
-        x, y = (np.median([getattr(run, name) for run in runs], axis=0) for name in (by, "exploitability"))
+        series += [
+            Series("", getattr(run, by), run.exploitability, "-", index, 0.9) for run in runs
+        ]
+        x, y = (
+            np.median([getattr(run, name) for run in runs], axis=0)
+            for name in (by, "exploitability")
+        )
         series.append(Series(learner, x, y, f"{'os^'[index]}-", index, 1.8))
     axis = {"cpu_s": "CPU s of training", "games": "games of training"}[by]
-    return Panel(series, axis, "exploitability, exact", game_name(game), scales=("log", "symlog"), limits=AXIS)
+    return Panel(
+        series,
+        axis,
+        "exploitability, exact",
+        game_name(game),
+        scales=("log", "symlog"),
+        limits=AXIS,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -323,7 +367,9 @@ class Ablation(TrainingStudy):
         claims = []
         for variant, part in ABLATION["parts"].items():
             boards = {game: runs for game, runs in curves.items() if variant in runs}
-            verdicts = {game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()}
+            verdicts = {
+                game: is_sooner(runs[DEFAULT], runs[variant]) for game, runs in boards.items()
+            }
             numbers = {
                 game_name(game): {
                     "with": cpu_numbers(times_to_play(runs[DEFAULT])),
@@ -337,10 +383,18 @@ class Ablation(TrainingStudy):
         panels = []
         for game, by_variant in curves.items():
             costs = [cpu_numbers(times_to_play(runs)) for runs in by_variant.values()]
-            times = {place: own["after CPU s"] for place, own in enumerate(costs) if "after CPU s" in own}
+            times = {
+                place: own["after CPU s"] for place, own in enumerate(costs) if "after CPU s" in own
+            }
             series = Series("", times, times.values(), "o")
             axis = f"CPU s, below {NEAR} for good"
-            panels.append(Panel([series], axis, "", game_name(game), places=list(by_variant), limits=(0, None)))
-        symbols = "Circles are medians, bars the range of the runs that get there; other runs never do."
+            panels.append(
+                Panel(
+                    [series], axis, "", game_name(game), places=list(by_variant), limits=(0, None)
+                )
+            )
+        symbols = (
+            "Circles are medians, bars the range of the runs that get there; other runs never do."
+        )
         figure = Figure("Which parts of AlphaZero make it learn fast?", symbols, panels)
         return Report(rows, claims, {"alpha-zero-ablation": figure}, "measured")

@@ -49,8 +49,12 @@ class Decompositions(Study):
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
         """Measure a method at each share, at its largest rank."""
         (game, source), is_learned = TABLES[unit["table"]], unit["table"] == LEARNED
-        values = learned_values(game, train_learner(game)) if is_learned else source_values(game, source)
-        decomposition = decompose(unit["method"], values, make_grouping(game, unit["method"], of_moves=is_learned))
+        values = (
+            learned_values(game, train_learner(game)) if is_learned else source_values(game, source)
+        )
+        decomposition = decompose(
+            unit["method"], values, make_grouping(game, unit["method"], of_moves=is_learned)
+        )
         tables = [decomposition.at(rank) for rank in range(decomposition.largest + 1)]
         whole = Softmax(Table(game, values), WEIGHT)
         points = []
@@ -58,9 +62,15 @@ class Decompositions(Study):
             table = [table for table in tables if table.compression_ratio <= share][-1]
             exact = strength(game, Softmax(table, WEIGHT), (whole,))
             [result] = exact.results.values()
-            size = {"rank": table.rank, "numbers": table.stored_numbers, "share": table.compression_ratio}
+            size = {
+                "rank": table.rank,
+                "numbers": table.stored_numbers,
+                "share": table.compression_ratio,
+            }
             size["error"] = table.relative_error
-            points.append({"size": size, "play": {"against the whole": list(result), **exact.measures}})
+            points.append(
+                {"size": size, "play": {"against the whole": list(result), **exact.measures}}
+            )
         return points
 
     def analyse(self, results: Results) -> Report:
@@ -72,8 +82,18 @@ class Decompositions(Study):
             for index, share in enumerate(SHARES):
                 points = {method: curves[method][index] for method in curves}
                 for method, point in points.items():
-                    rows.append(Row(f"{table}, at most {share:.0%} kept, {method}", None, point["size"], point["play"]))
-                best = [min(points, key=lambda method: points[method][part][name]) for part, name, _ in MEASURES]
+                    rows.append(
+                        Row(
+                            f"{table}, at most {share:.0%} kept, {method}",
+                            None,
+                            point["size"],
+                            point["play"],
+                        )
+                    )
+                best = [
+                    min(points, key=lambda method: points[method][part][name])
+                    for part, name, _ in MEASURES
+                ]
                 matches += best[0] == best[1]
             words = f"{table}: the smallest error gives the least exploitable play"
             numbers = {"at equal numbers in": f"{matches} of {len(SHARES)}"}
@@ -98,7 +118,12 @@ class Decompositions(Study):
 def train_learner(game: Game) -> QLearning:
     """Train a table of moves by self-play."""
     config = QLearningConfig(  # all relevant settings are given, whatever the defaults are
-        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, backup="negamax", symmetries="all"
+        step_size=1.0,
+        step_size_power=0.7,
+        epsilon=0.3,
+        epsilon_decay=0.0,
+        backup="negamax",
+        symmetries="all",
     )
     learner = config.build(game, make_initial_rng(0))
     Trainer(learner, SELF, GAMES, batch=256).run()

@@ -22,7 +22,12 @@ LATE, EARLIER = "oxo/xo./x.. o", "ox./.../x.. o"
 TARGET = "optimal:epsilon=0.5"
 """Policy that is audited off policy, from episodes of random play."""
 SKIPS = (0.0, 0.25, 0.5)
-WHOLE, TRUNCATED, GROUPS, OFF_POLICY = "whole episodes", "truncated after 2 decisions", "groups", "off policy"
+WHOLE, TRUNCATED, GROUPS, OFF_POLICY = (
+    "whole episodes",
+    "truncated after 2 decisions",
+    "groups",
+    "off policy",
+)
 """Kinds of episodes."""
 ESTIMATORS: Mapping[str, Sequence[str]] = {
     WHOLE: [*GAE, "n-step:n=2", "n-step:n=3", "monte-carlo", "return-minus-value", "td-lambda", "gae-finite"],
@@ -71,7 +76,13 @@ class Estimators(Study):
             (OFF_POLICY, LARGER, SKIPS[1], EARLIER),
         ]
         return [
-            {"kind": kind, "board": list(board), "skip": skip, "position": position, "critic": critic}
+            {
+                "kind": kind,
+                "board": list(board),
+                "skip": skip,
+                "position": position,
+                "critic": critic,
+            }
             for kind, board, skip, position in places
             if not quick or (board == SMALL and skip == SKIPS[1])
             for critic in ((EXACT,) if kind == GROUPS else (EXACT, LEARNED))
@@ -97,7 +108,9 @@ class Estimators(Study):
         """Report biases and variances, and verdicts on the claims."""
         rows = []
         for unit, audits in results:
-            place = " x ".join(map(str, unit["board"][:2])) + (f" from {unit['position']}" if unit["position"] else "")
+            place = " x ".join(map(str, unit["board"][:2])) + (
+                f" from {unit['position']}" if unit["position"] else ""
+            )
             values = "exact" if unit["critic"] == EXACT else "learned"
             label = f"{place}, skip {unit['skip']:g}, {unit['kind']}, {values} values"
             for estimator, audit in audits.items():
@@ -107,14 +120,27 @@ class Estimators(Study):
         for claim in data["bias"]:
             biases = [bias for row in _numbers(results, claim, "bias_squared") for bias in row]
             holds = min(biases) > ROUNDING if claim["biased"] else max(biases) <= ROUNDING
-            claims.append(Claim(claim["words"], holds, {"squared bias": [min(biases), max(biases)]}))
+            claims.append(
+                Claim(claim["words"], holds, {"squared bias": [min(biases), max(biases)]})
+            )
         for claim in data["less"]:
             games = _numbers(results, claim, claim["measure"])
-            numbers = {name: [row[index] for row in games] for index, name in enumerate(claim["estimators"])}
-            claims.append(Claim(claim["words"], all(row[0] < min(row[1:]) for row in games), numbers))
-        angles = [max(0.0, 1 - result["grpo"]["cosine"]["mean"]) for unit, result in results if unit["kind"] == GROUPS]
+            numbers = {
+                name: [row[index] for row in games]
+                for index, name in enumerate(claim["estimators"])
+            }
+            claims.append(
+                Claim(claim["words"], all(row[0] < min(row[1:]) for row in games), numbers)
+            )
+        angles = [
+            max(0.0, 1 - result["grpo"]["cosine"]["mean"])
+            for unit, result in results
+            if unit["kind"] == GROUPS
+        ]
         words = "advantages that are divided by the standard deviation of the group give a biased gradient"
-        claims.append(Claim(f"Liu et al. (2025): {words}", max(angles) > EQUAL, {"1 - cosine": angles}))
+        claims.append(
+            Claim(f"Liu et al. (2025): {words}", max(angles) > EQUAL, {"1 - cosine": angles})
+        )
         return Report(rows, claims, {"estimators-lambda": _figure(results)}, "of gradients")
 
 
@@ -122,7 +148,10 @@ def _numbers(results: Results, claim: Mapping[str, Any], measure: str) -> list[l
     """Return a measure of the gradients of a claim's estimators, in all games of its kind with its critic."""
     kind = claim["kind"], claim["critic"]
     games = [audits for unit, audits in results if (unit["kind"], unit["critic"]) == kind]
-    return [[float(game[name]["gradient"][measure]["mean"]) for name in claim["estimators"]] for game in games]
+    return [
+        [float(game[name]["gradient"][measure]["mean"]) for name in claim["estimators"]]
+        for game in games
+    ]
 
 
 def _figure(results: Results) -> Figure:
@@ -135,6 +164,14 @@ def _figure(results: Results) -> Figure:
             Series(ERRORS[key], LAMBDAS, _numbers(own, claim, key)[0], "o-", index)
             for index, key in enumerate(("bias_squared", "variance"))
         ]
-        panels.append(Panel(series, "lambda", "of the gradient of one episode", values, scales=("linear", "symlog")))
+        panels.append(
+            Panel(
+                series,
+                "lambda",
+                "of the gradient of one episode",
+                values,
+                scales=("linear", "symlog"),
+            )
+        )
     question = "How do bias and variance of GAE depend on lambda?"
     return Figure(question, "The board is 2 x 3, two to win, the skip chance .25.", panels)

@@ -125,7 +125,10 @@ class Report:
 
     def claims_table(self) -> list[list[str]]:
         """Return the header and a line for each claim, as text."""
-        lines = [[claim.words, VERDICTS[claim.holds], format_value(claim.numbers)] for claim in self.claims]
+        lines = [
+            [claim.words, VERDICTS[claim.holds], format_value(claim.numbers)]
+            for claim in self.claims
+        ]
         return [["claim of the source", "verdict", "evidence"], *lines]
 
 
@@ -173,7 +176,9 @@ def group(results: Results, *names: str) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for unit, result in results:
         if all(name in unit for name in names):
-            key = tuple(tuple(unit[name]) if isinstance(unit[name], list) else unit[name] for name in names)
+            key = tuple(
+                tuple(unit[name]) if isinstance(unit[name], list) else unit[name] for name in names
+            )
             groups.setdefault(key if len(names) > 1 else key[0], []).append(result)
     return groups
 
@@ -239,21 +244,27 @@ def reproduce(
     report = study.analyse(list(zip(units, values, strict=True)))
     if quick and study.left_out:
         report = replace(report, claims=[claim._replace(holds=None) for claim in report.claims])
-    page = write_page(study, report, f"python evaluate.py reproduce {name}{' --quick' if quick else ''}", quick)
+    page = write_page(
+        study, report, f"python evaluate.py reproduce {name}{' --quick' if quick else ''}", quick
+    )
     content = {
         "format": 2,
         "study": name,
         "quick": quick,
         "rows": [row._asdict() for row in report.rows],
         "claims": [claim._asdict() for claim in report.claims],
-        "units": [{"unit": unit, "result": value} for unit, value in zip(units, values, strict=True)],
+        "units": [
+            {"unit": unit, "result": value} for unit, value in zip(units, values, strict=True)
+        ],
     }
     # numbers that are not finite become null
     result = msgspec.json.encode(content, enc_hook=lambda value: value.tolist())
     write_bytes(folder / TABLE, page.encode())
     write_bytes(folder / RESULT, msgspec.json.format(result, indent=1) + b"\n")
     paths = [folder / TABLE, folder / RESULT]
-    tables = {name: report.table()} | ({f"{name}-claims": report.claims_table()} if report.claims else {})
+    tables = {name: report.table()} | (
+        {f"{name}-claims": report.claims_table()} if report.claims else {}
+    )
     for stem, rows in tables.items():
         paths.append(folder / f"{stem}.csv")
         write_csv(paths[-1], rows)
@@ -272,7 +283,14 @@ def write_page(study: Study, report: Report, command: str, quick: bool) -> str:
     for table in (report.table(), report.claims_table()) if report.claims else (report.table(),):
         lines += ["", *markdown_rows(table)]
     for name, figure in report.figures.items():
-        lines += ["", f"**{figure.question}**", "", f"![{figure.question}]({name}.png)", "", figure.symbols]
+        lines += [
+            "",
+            f"**{figure.question}**",
+            "",
+            f"![{figure.question}]({name}.png)",
+            "",
+            figure.symbols,
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -328,7 +346,12 @@ def draw_figure(figure: Figure, canvas: Canvas) -> None:
         handles |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     for axes in panes[len(figure.panels) :]:
         axes.remove()
-    style: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False, "fontsize": "small"}
+    style: dict[str, Any] = {
+        "loc": "outside upper center",
+        "ncols": 3,
+        "frameon": False,
+        "fontsize": "small",
+    }
     canvas.legend(list(handles.values()), list(handles), **style)
 
 
@@ -337,7 +360,12 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     for series in panel.series:
         intervals = [y if isinstance(y, Interval) else Interval(y, y, y) for y in series.y]
         points = list(series.x), [interval.mean for interval in intervals]
-        style: dict[str, Any] = {"ms": 4, "lw": series.width, "capsize": 2, "alpha": 0.4 if series.width < 1 else 1}
+        style: dict[str, Any] = {
+            "ms": 4,
+            "lw": series.width,
+            "capsize": 2,
+            "alpha": 0.4 if series.width < 1 else 1,
+        }
         style["color"] = SERIES[series.colour] if isinstance(series.colour, int) else series.colour
         if any(interval.low < interval.high for interval in intervals):
             style["xerr" if across else "yerr"] = error_bars(intervals)

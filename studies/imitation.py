@@ -8,7 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.value_net import Preset, ValueNetConfig
-from studies.frame import RESULT_VALUES, Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import (
+    RESULT_VALUES,
+    Claim,
+    Figure,
+    Panel,
+    Report,
+    Results,
+    Row,
+    Series,
+    Study,
+    group,
+    read_data,
+)
 from studies.trees import (
     DEPTH,
     FIRST,
@@ -57,7 +69,9 @@ class Entry(NamedTuple):
     @property
     def name(self) -> str:
         """Board, author of the net, and number of training steps."""
-        return f"{board_name(self.game)}, {self.preset} ({AUTHORS[self.preset]}), {self.iterations:,}"
+        return (
+            f"{board_name(self.game)}, {self.preset} ({AUTHORS[self.preset]}), {self.iterations:,}"
+        )
 
     @property
     def tree(self) -> str:
@@ -85,14 +99,24 @@ class EntryResult:
 
     def lead(self, *seats: int) -> Interval:
         """Return wins minus losses, the mean over seats and nets."""
-        return interval_from_seeds((self.rates[list(seats)].mean(axis=0) @ RESULT_VALUES).tolist(), bounds=(-1.0, 1.0))
+        return interval_from_seeds(
+            (self.rates[list(seats)].mean(axis=0) @ RESULT_VALUES).tolist(), bounds=(-1.0, 1.0)
+        )
 
     def rows(self) -> list[Row]:
         """Return rows: first the published seat, then the other."""
-        plausible = any(is_sample(self.entry.published, rates) for rates in self.rates[FIRST].tolist())
+        plausible = any(
+            is_sample(self.entry.published, rates) for rates in self.rates[FIRST].tolist()
+        )
         rows = []
-        for seat, published, agrees in ((FIRST, format_counts(self.entry.published), plausible), (SECOND, None, None)):
-            ours = {"": [rate.mean for rate in rates_of_seat(total_score(self.runs), seat)], "lead": self.lead(seat)}
+        for seat, published, agrees in (
+            (FIRST, format_counts(self.entry.published), plausible),
+            (SECOND, None, None),
+        ):
+            ours = {
+                "": [rate.mean for rate in rates_of_seat(total_score(self.runs), seat)],
+                "lead": self.lead(seat),
+            }
             exact = None if self.runs[0]["exact"] is None else self.rates[seat].mean(axis=0)
             label = f"{self.entry.name} {'second' if seat else 'moves first'}"
             rows.append(Row(label, published, ours, exact, agrees))
@@ -113,13 +137,17 @@ class ImitationNets(Study):
 
     title = "Networks trained by imitation of the tree, against the tree"
     source = f"{SOURCE}, part three"
-    left_out = "all boards but 3 x 3, three of four nets, and all but 10 of 500 games in either seat"
+    left_out = (
+        "all boards but 3 x 3, three of four nets, and all but 10 of 500 games in either seat"
+    )
 
     def units(self, quick: bool) -> list[Unit]:
         """Return every net with every seed, seed by seed."""
         seeds, pairs, entries = (2, 10, ENTRIES[:1]) if quick else (SEEDS, PAIRS, ENTRIES)
         return [
-            {"entry": entry, "seed": seed, "pairs": pairs} for seed in range(seeds) for entry in range(len(entries))
+            {"entry": entry, "seed": seed, "pairs": pairs}
+            for seed in range(seeds)
+            for entry in range(len(entries))
         ]
 
     def measure(self, unit: Unit) -> Any:
@@ -127,8 +155,12 @@ class ImitationNets(Study):
         entry, seed = ENTRIES[unit["entry"]], unit["seed"]
         game, tree = entry.game, entry.tree
         steps = entry.iterations
-        config = ValueNetConfig(preset=entry.preset, teacher=tree, iterations=steps, log_iterations=steps)
-        training = config.training(game, TEACHER_GAMES, batch=1, seed=seed, opponent=config.opponent)
+        config = ValueNetConfig(
+            preset=entry.preset, teacher=tree, iterations=steps, log_iterations=steps
+        )
+        training = config.training(
+            game, TEACHER_GAMES, batch=1, seed=seed, opponent=config.opponent
+        )
         training.run()
         net, exact = training.learner, None
         if game.cells <= MAX_EXACT_CELLS:
@@ -137,12 +169,17 @@ class ImitationNets(Study):
 
     def analyse(self, results: Results) -> Report:
         """Report all rows, and verdicts on the report's statements."""
-        nets = {entry: EntryResult(ENTRIES[entry], runs) for entry, runs in group(results, "entry").items()}
+        nets = {
+            entry: EntryResult(ENTRIES[entry], runs)
+            for entry, runs in group(results, "entry").items()
+        }
         by_size = sorted(nets.values(), key=lambda net: net.entry.size)
         question = "Does a net that imitates the tree beat it?"
         figure = Figure(question, "Wins less losses with 95% intervals.", [_net_panel(by_size)])
         rows = [row for net in nets.values() for row in net.rows()]
-        return Report(rows, _net_claims(nets), {"tree-net": figure}, f"ours, {len(by_size[0].runs)} nets")
+        return Report(
+            rows, _net_claims(nets), {"tree-net": figure}, f"ours, {len(by_size[0].runs)} nets"
+        )
 
 
 def _net_claims(nets: Mapping[int, EntryResult]) -> list[Claim]:
@@ -152,34 +189,53 @@ def _net_claims(nets: Mapping[int, EntryResult]) -> list[Claim]:
         own = [net for net in nets.values() if net.entry.preset == preset]
         for words, seats in (
             (f"{author}: moving first, the net wins more than the tree on each board", (FIRST,)),
-            (f"the same over both seats ({author}'s net): the lead is not the first move's", (FIRST, SECOND)),
+            (
+                f"the same over both seats ({author}'s net): the lead is not the first move's",
+                (FIRST, SECOND),
+            ),
         ):
-            leads = {f"{board_name(net.entry.game)}, {net.entry.iterations:,}": net.lead(*seats) for net in own}
+            leads = {
+                f"{board_name(net.entry.game)}, {net.entry.iterations:,}": net.lead(*seats)
+                for net in own
+            }
             claims.append(Claim(words, is_above(leads.values()), leads))
     small = [net for net in nets.values() if net.entry.size == 3]
-    draws = [interval_from_seeds(net.rates[FIRST, :, 1].tolist(), bounds=(0.0, 1.0)) for net in small]
+    draws = [
+        interval_from_seeds(net.rates[FIRST, :, 1].tolist(), bounds=(0.0, 1.0)) for net in small
+    ]
     holds = holds_for_all(is_within(share, *ABOUT_A_FIFTH) for share in draws)
     numbers = {"draws by net": draws, "read as": ABOUT_A_FIFTH}
     claims.append(Claim("3 x 3: about a fifth of the games is drawn", holds, numbers))
     for words, before, better in (
         ("Song, 6 x 6: 300 steps are a significant improvement on 100", 3, 4),
-        ("Song, 7 x 7: 1,000 steps perform a little worse than 500, probably for overfitting", 6, 5),
+        (
+            "Song, 7 x 7: 1,000 steps perform a little worse than 500, probably for overfitting",
+            6,
+            5,
+        ),
     ):
         if before in nets:
             wins = [nets[index].rates[FIRST, :, 0] for index in (before, better)]
             gain = interval_from_seeds((wins[1] - wins[0]).tolist(), bounds=(-1.0, 1.0))
-            claims.append(Claim(words, is_above([gain]), {"wins of the better less the other's": gain}))
+            claims.append(
+                Claim(words, is_above([gain]), {"wins of the better less the other's": gain})
+            )
     return claims
 
 
 def _net_panel(nets: Sequence[EntryResult]) -> Panel:
     """Return the leads, published and ours, a row for each net."""
-    names = [f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}" for net in nets]
+    names = [
+        f"{board_name(net.entry.game)}  {AUTHORS[net.entry.preset]}, {net.entry.iterations:,}"
+        for net in nets
+    ]
     places = np.arange(len(nets))
     published = [mean_result(net.entry.published, RESULT_VALUES) for net in nets]
     leads = [
         Series(f"published, net first ({GAMES} games)", places - 0.22, published, "D", "black"),
         Series("ours, net first", places, [net.lead(FIRST) for net in nets], "o"),
-        Series("ours, both seats", places + 0.22, [net.lead(FIRST, SECOND) for net in nets], "s", 1),
+        Series(
+            "ours, both seats", places + 0.22, [net.lead(FIRST, SECOND) for net in nets], "s", 1
+        ),
     ]
     return Panel(leads, "the net's wins less losses", places=names, limits=(-1.05, 1.05))

@@ -12,7 +12,19 @@ import numpy as np
 from learners.base import Learner, Transition
 from learners.checkpoint import build_config, new_config
 from learners.training import Trainer
-from studies.frame import RESULT_VALUES, Claim, Figure, Panel, Report, Results, Row, Series, Study, group, read_data
+from studies.frame import (
+    RESULT_VALUES,
+    Claim,
+    Figure,
+    Panel,
+    Report,
+    Results,
+    Row,
+    Series,
+    Study,
+    group,
+    read_data,
+)
 from studies.verdicts import holds_for_all, is_above, is_within
 from ttt_apps.sweep import measure_training
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -37,7 +49,9 @@ DATA = read_data("learners")
 # Two learners, trained on the games between them
 
 
-def build_learner(name: str, settings: Mapping[str, Any], game: Game, rng: np.random.Generator) -> Learner:
+def build_learner(
+    name: str, settings: Mapping[str, Any], game: Game, rng: np.random.Generator
+) -> Learner:
     """Return an untrained learner that learns from single transitions."""
     learner = build_config(name, settings).build(game, rng)
     assert isinstance(learner, Learner), f"{name} has a loop of its own"
@@ -67,7 +81,9 @@ class TwoLearners(Learner):
         parts: tuple[Any, ...] = transition
         for learner, rows in self._parts(transition.boards):
             own = Transition(*(part.take(rows) for part in parts))
-            learner.update(own if learner.on_policy else own._replace(next_action=np.full(len(rows), -1)))
+            learner.update(
+                own if learner.on_policy else own._replace(next_action=np.full(len(rows), -1))
+            )
         return {}
 
     def _parts(self, boards: Boards) -> Iterator[tuple[Learner, Int64Array]]:
@@ -97,7 +113,10 @@ class DuelStudy(Study):
     def pairs(self) -> dict[str, dict[str, Any]]:
         """Return pairs by name: learners with settings, ``challenger`` and ``benchmark``; and the number of seeds."""
         return {
-            name: {**pair, **{role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")}}
+            name: {
+                **pair,
+                **{role: DATA["learners"][pair[role]] for role in ("challenger", "benchmark")},
+            }
             for name, pair in DATA["pairs"][self.name].items()
         }
 
@@ -144,7 +163,9 @@ class DuelStudy(Study):
             shares = curves[claim["pair"]].shares(claim["weights"], range(first, last + 1))
             numbers = {f"{games:,} games": share for games, share in shares.items()}
             holds = is_above(shares.values(), claim["above"])
-            claims.append(Claim(claim["words"], holds, {**numbers, "read as: above": claim["above"]}))
+            claims.append(
+                Claim(claim["words"], holds, {**numbers, "read as: above": claim["above"]})
+            )
         symbols = "Wins, draws and losses are drawn side by side, with 95% intervals over runs."
         figure = Figure(self.question, symbols, [curve.panel() for curve in curves.values()], 1)
         rows = [row for curve in curves.values() for row in curve.rows()]
@@ -165,11 +186,16 @@ class LearningCurve:
         self.marks = [point["games"] for point in runs[0]]
         self.exact = np.array([[point["exact"] for point in run] for run in runs])
 
-    def shares(self, weights: Sequence[float], games: Iterable[int] | None = None) -> dict[int, Interval]:
+    def shares(
+        self, weights: Sequence[float], games: Iterable[int] | None = None
+    ) -> dict[int, Interval]:
         """Return by games the mean over seeds of results weighted by ``weights`` of wins, draws and losses."""
         values, bounds = self.exact @ np.asarray(weights), (min(0.0, *weights), 1.0)
         chosen = self.marks if games is None else [mark for mark in self.marks if mark in games]
-        return {mark: interval_from_seeds(values[:, self.marks.index(mark)].tolist(), bounds=bounds) for mark in chosen}
+        return {
+            mark: interval_from_seeds(values[:, self.marks.index(mark)].tolist(), bounds=bounds)
+            for mark in chosen
+        }
 
     def rows(self) -> list[Row]:
         """Return a row for each mark."""
@@ -183,13 +209,32 @@ class LearningCurve:
     def panel(self) -> Panel:
         """Return mean rates by games of training, and 95% intervals of the means over runs."""
         series = [
-            Series(name, np.arange(len(self.marks)) + 0.16 * (column - 1), self.shares(weights).values(), form, colour)
+            Series(
+                name,
+                np.arange(len(self.marks)) + 0.16 * (column - 1),
+                self.shares(weights).values(),
+                form,
+                colour,
+            )
             for column, (name, weights, form, colour) in enumerate(
-                zip(("wins", "draws", "losses"), np.eye(3).tolist(), ("o-", "s-", "^-"), RESULTS, strict=True)
+                zip(
+                    ("wins", "draws", "losses"),
+                    np.eye(3).tolist(),
+                    ("o-", "s-", "^-"),
+                    RESULTS,
+                    strict=True,
+                )
             )
         ]
         title = f"{self.name}: rates of the last named (95%, n = {len(self.exact)} runs)"
-        return Panel(series, "games of training", "rate, exact", title, limits=(-0.02, 1.02), ticks=self.marks)
+        return Panel(
+            series,
+            "games of training",
+            "rate, exact",
+            title,
+            limits=(-0.02, 1.02),
+            ticks=self.marks,
+        )
 
 
 RATES = (0.0001, 0.001, 0.01, 0.1)
@@ -202,7 +247,10 @@ class Optimizer(DuelStudy):
 
     title = "Optimizer and learning rate of the Q-net, against Q-learning"
     source = f"{SOURCE}, figures 7 and 8"
-    name, question = "learners-optimizer", "Which optimizer and learning rate are best for the Q-net?"
+    name, question = (
+        "learners-optimizer",
+        "Which optimizer and learning rate are best for the Q-net?",
+    )
     marks = (10_000,)
 
     def pairs(self) -> dict[str, dict[str, Any]]:
@@ -210,7 +258,10 @@ class Optimizer(DuelStudy):
         net, program = (DATA["learners"][name] for name in ("net", "program"))
         return {
             f"{optimizer} {rate:g}": {
-                "challenger": {**net, "settings": {**net["settings"], "optimizer": optimizer, "learning_rate": rate}},
+                "challenger": {
+                    **net,
+                    "settings": {**net["settings"], "optimizer": optimizer, "learning_rate": rate},
+                },
                 "benchmark": program,
                 "seeds": 3,
             }
@@ -222,14 +273,19 @@ class Optimizer(DuelStudy):
         """Report results by optimizer and rate, and whether the report's best is ours."""
         curves = {name: LearningCurve(name, runs) for name, runs in group(results, "name").items()}
         runs = {name: curve.exact[:, -1] @ RESULT_VALUES for name, curve in curves.items()}
-        leads = {name: interval_from_seeds(values.tolist(), bounds=(-1.0, 1.0)) for name, values in runs.items()}
+        leads = {
+            name: interval_from_seeds(values.tolist(), bounds=(-1.0, 1.0))
+            for name, values in runs.items()
+        }
         ahead = {
             name: interval_from_seeds((runs[BEST] - values).tolist(), bounds=(-2.0, 2.0))
             for name, values in runs.items()
             if name != BEST
         }
         words = "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001"
-        claim = Claim(words, is_above(ahead.values()), {"wins less losses": leads, f"{BEST} less": ahead})
+        claim = Claim(
+            words, is_above(ahead.values()), {"wins less losses": leads, f"{BEST} less": ahead}
+        )
         rows = [
             curve.rows()[-1]._replace(what=name, published="best" if name == BEST else None)
             for name, curve in curves.items()
@@ -250,7 +306,10 @@ class AgainstNaive(DuelStudy):
 
     title = "Learners against the naive learner"
     source = f"{SOURCE}, figures 12 and 13"
-    name, question = "learners-naive", "Do learners outperform the naive learner that learns beside them?"
+    name, question = (
+        "learners-naive",
+        "Do learners outperform the naive learner that learns beside them?",
+    )
 
 
 class QLearningAgainstNet(DuelStudy):
@@ -265,7 +324,8 @@ class QLearningAgainstNet(DuelStudy):
 # Cost
 
 LEARNERS = {
-    DATA["learners"][name]["learner"]: DATA["learners"][name]["settings"] for name in ("naive", "program", "net")
+    DATA["learners"][name]["learner"]: DATA["learners"][name]["settings"]
+    for name in ("naive", "program", "net")
 }
 COST_GAMES = (0, 2_000, 6_000, 10_000)
 """Numbers of games, large enough to exceed the startup cost; the last three are evenly spaced."""
@@ -293,7 +353,12 @@ class Cost(Study):
     def units(self, quick: bool) -> list[Unit]:
         """Return the processes to run, repeats in the outer loop, so that a slow moment affects all alike."""
         return [
-            {"learner": name, "settings": settings, "games": games // (20 if quick else 1), "repeat": repeat}
+            {
+                "learner": name,
+                "settings": settings,
+                "games": games // (20 if quick else 1),
+                "repeat": repeat,
+            }
             for repeat in range(1 if quick else REPEATS)
             for games in COST_GAMES
             for name, settings in LEARNERS.items()
@@ -321,19 +386,38 @@ class Cost(Study):
             numbers = {"times": times, "read as": claim["range"]}
             claims.append(Claim(claim["words"], is_within(times, *claim["range"]), numbers))
         for words, measure, low, high in (
-            ("the CPU time has a linear increase as the number of games increases", "bend", -MAX_BEND, MAX_BEND),
-            ("The memory usage remains almost stable as the number of games increases", "growth", -1.0, MAX_GROWTH),
+            (
+                "the CPU time has a linear increase as the number of games increases",
+                "bend",
+                -MAX_BEND,
+                MAX_BEND,
+            ),
+            (
+                "The memory usage remains almost stable as the number of games increases",
+                "growth",
+                -1.0,
+                MAX_GROWTH,
+            ),
         ):
-            intervals = {name: interval_from_seeds(getattr(cost, measure).tolist()) for name, cost in costs.items()}
+            intervals = {
+                name: interval_from_seeds(getattr(cost, measure).tolist())
+                for name, cost in costs.items()
+            }
             holds = holds_for_all(is_within(interval, low, high) for interval in intervals.values())
             claims.append(Claim(words, holds, {**intervals, "read as: at most": high}))
         panels = [
-            _cost_panel({name: cost.cpu for name, cost in costs.items()}, costs, "CPU of the process, s"),
-            _cost_panel({name: cost.memory / MIB for name, cost in costs.items()}, costs, "peak memory, MiB"),
+            _cost_panel(
+                {name: cost.cpu for name, cost in costs.items()}, costs, "CPU of the process, s"
+            ),
+            _cost_panel(
+                {name: cost.memory / MIB for name, cost in costs.items()}, costs, "peak memory, MiB"
+            ),
         ]
         symbols = "Marks are single processes, lines connect their means."
         figure = Figure("What do learners cost in CPU time and memory?", symbols, panels)
-        return Report(rows, claims, {"learners-cost": figure}, "mean of processes, and its 95% interval")
+        return Report(
+            rows, claims, {"learners-cost": figure}, "mean of processes, and its 95% interval"
+        )
 
 
 @cache
@@ -343,7 +427,13 @@ def _warm(name: str) -> None:
 
 
 def _measure_process(unit: Unit) -> dict[str, float]:
-    training = {"opponent": "random", "seat": "alternate", "games": unit["games"], "batch": 1, "seed": unit["repeat"]}
+    training = {
+        "opponent": "random",
+        "seat": "alternate",
+        "games": unit["games"],
+        "batch": 1,
+        "seed": unit["repeat"],
+    }
     config = new_config(Game(), unit["settings"], learner=unit["learner"], **training)
     return dict(zip(COST_KEYS, measure_training(config), strict=True))
 
@@ -355,10 +445,14 @@ def _ratio(over: Float64Array, under: Float64Array) -> Interval:
     """
     if min(over.min(), under.min()) <= 0:
         return Interval(math.nan, 0.0, math.inf)
-    return Interval(*(float(np.exp(end)) for end in interval_from_seeds(np.log(over / under).tolist())))
+    return Interval(
+        *(float(np.exp(end)) for end in interval_from_seeds(np.log(over / under).tolist()))
+    )
 
 
-def _cost_panel(values: Mapping[str, Float64Array], costs: Mapping[str, ProcessCost], label: str) -> Panel:
+def _cost_panel(
+    values: Mapping[str, Float64Array], costs: Mapping[str, ProcessCost], label: str
+) -> Panel:
     """Return a panel of numbers, float64[repeats, N] for each learner, by the number of games."""
     series = []
     for index, (learner, numbers) in enumerate(values.items()):
@@ -384,8 +478,15 @@ class ProcessCost:
     """
 
     def __init__(self, results: Results, name: str) -> None:
-        own = {(unit["repeat"], unit["games"]): result for unit, result in results if unit["learner"] == name}
-        repeats, self.games = sorted({repeat for repeat, _ in own}), np.array(sorted({games for _, games in own}))
+        own = {
+            (unit["repeat"], unit["games"]): result
+            for unit, result in results
+            if unit["learner"] == name
+        }
+        repeats, self.games = (
+            sorted({repeat for repeat, _ in own}),
+            np.array(sorted({games for _, games in own})),
+        )
         runs = [[own[repeat, int(games)] for games in self.games] for repeat in repeats]
         self.cpu = np.array([[cpu_seconds(run) for run in row] for row in runs])
         self.memory = np.array([[run["peak_rss_bytes"] for run in row] for row in runs])

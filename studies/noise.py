@@ -50,7 +50,10 @@ class NoiseOfGames(Study):
         """Return a unit for each submission, with a hash of its file."""
         paths = sorted(SUBMISSIONS.glob("*.npz"))[:: 5 if quick else 1]
         hashes = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-        return [{"agent": agent, "sha256": sha256, "checkpoints": int(quick)} for agent, sha256 in hashes.items()]
+        return [
+            {"agent": agent, "sha256": sha256, "checkpoints": int(quick)}
+            for agent, sha256 in hashes.items()
+        ]
 
     def measure(self, unit: Unit) -> list[dict[str, Any]]:
         """Measure the policies of an agent at the last ``checkpoints`` checkpoints of each run, at all if it is 0.
@@ -71,7 +74,10 @@ class NoiseOfGames(Study):
                     row: dict[str, Any] = {"task": run.task.name, "seed": run.seed, "steps": steps}
                     row["score"] = score_policies(run.task, [policy], steps).score
                     for opponent in OPPONENTS:
-                        row[opponent] = [outcome(game, policy, opponent).win, outcome(game, opponent, policy).loss]
+                        row[opponent] = [
+                            outcome(game, policy, opponent).win,
+                            outcome(game, opponent, policy).loss,
+                        ]
                     rows.append(row)
         return rows
 
@@ -80,7 +86,9 @@ class NoiseOfGames(Study):
         agents: dict[tuple[str, int], dict[str, list[Any]]] = {}
         for unit, rows in results:
             for row in rows:
-                agents.setdefault((row["task"], row["seed"]), {}).setdefault(unit["agent"], []).append(row)
+                agents.setdefault((row["task"], row["seed"]), {}).setdefault(
+                    unit["agent"], []
+                ).append(row)
         rng = np.random.default_rng(0)
         wrongs = defaultdict[str, dict[str, list[float]]](dict)
         for (task, _), by_agent in sorted(agents.items()):
@@ -91,9 +99,16 @@ class NoiseOfGames(Study):
                     wrongs[name].setdefault(task, []).append(wrong)
         wrong_share = {name: mean_over_tasks(by_task) for name, by_task in wrongs.items()}
         claims = [
-            Claim(f"{words} {RARELY}", is_within(wrong_share[name], 0, MAX_WRONG), {"": wrong_share[name]})
+            Claim(
+                f"{words} {RARELY}",
+                is_within(wrong_share[name], 0, MAX_WRONG),
+                {"": wrong_share[name]},
+            )
             for words, name in (
-                ("By 100 games against random play a comparison picks the wrong one of two", SAMPLED),
+                (
+                    "By 100 games against random play a comparison picks the wrong one of two",
+                    SAMPLED,
+                ),
                 ("By an exact win rate against random play it does so", EXACT_RATE),
             )
         ]
@@ -117,7 +132,9 @@ def mean_over_tasks(shares: Mapping[str, Sequence[float]]) -> Interval:
     return interval_from_seeds([fmean(of_task) for of_task in shares.values()], bounds=(0, 1))
 
 
-def win_rates(rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> dict[str, Float64Array]:
+def win_rates(
+    rows: Sequence[Mapping[str, Any]], rng: np.random.Generator
+) -> dict[str, Float64Array]:
     """Return the win rates of the policies of one task and seed by measure, float64[replicates, policies].
 
     Numbers of won games are drawn from their exact distribution: half of the games in each seat.
@@ -126,7 +143,9 @@ def win_rates(rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> di
     for opponent in OPPONENTS:
         exact = np.array([row[opponent] for row in rows])
         for games in GAMES:
-            wins = rng.binomial(games // 2, np.clip(exact, 0, 1), size=(REPLICATES, *exact.shape)).sum(axis=2)
+            wins = rng.binomial(
+                games // 2, np.clip(exact, 0, 1), size=(REPLICATES, *exact.shape)
+            ).sum(axis=2)
             values[f"win rate against {opponent}, {games:,} games"] = wins / games
         values[f"win rate against {opponent}, exact"] = exact.mean(axis=1)[None].round(9)
     return values
@@ -146,6 +165,8 @@ def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> f
     for a, b in itertools.combinations(range(len(rows)), 2):
         lead = rows[a]["score"] - rows[b]["score"]
         if rows[a]["steps"] == rows[b]["steps"] and abs(lead) > TIE:
-            measured_lead = np.sign(lead) * (values[:, a] - values[:, b])  # negative: for the worse one
+            measured_lead = np.sign(lead) * (
+                values[:, a] - values[:, b]
+            )  # negative: for the worse one
             wrong.append(float(np.mean((measured_lead < 0) + 0.5 * (measured_lead == 0))))
     return float(np.mean(wrong)) if wrong else None

@@ -69,13 +69,26 @@ class NetScores(Study):
                 published_scores = [published(pairs)[score] / 1000 for score in scores]
                 for score, number in zip(scores, published_scores, strict=True):
                     if number != round(computed["within"][score], 3):
-                        wrong[f"{pairs} pairs, s = {score}, {number}, exactly"] = computed["within"][score]
+                        wrong[f"{pairs} pairs, s = {score}, {number}, exactly"] = computed[
+                            "within"
+                        ][score]
                 label = f"slide {slide}, {pairs} pairs, s = {scores[0]} to {scores[-1]}"
-                texts = [" ".join(f"{number:.3f}" for number in column) for column in (published_scores, ours)]
+                texts = [
+                    " ".join(f"{number:.3f}" for number in column)
+                    for column in (published_scores, ours)
+                ]
                 rows.append(Row(label, texts[0], None, texts[1], published_scores == ours))
         for pairs, computed in exact.items():
             agrees = abs(SIGMAS[pairs] - computed["deviation"]) <= 0.01
-            rows.append(Row(f"standard deviation, {pairs} pairs", SIGMAS[pairs], None, computed["deviation"], agrees))
+            rows.append(
+                Row(
+                    f"standard deviation, {pairs} pairs",
+                    SIGMAS[pairs],
+                    None,
+                    computed["deviation"],
+                    agrees,
+                )
+            )
         series = [Series("95%", (0, 20), (0.95, 0.95), "--", "#8C8C8C")]
         for (pairs, result), marker in zip(exact.items(), "osD^v", strict=True):
             series.append(Series("", SCORES, result["within"], "-"))
@@ -93,7 +106,11 @@ def _claims(exact: dict[int, Any], wrong: dict[str, float]) -> list[Claim]:
     variance = exact[10]["deviation"] ** 2 / 10
     rest = 1 - sum(MASTER_RATES)
     claims = [
-        Claim("Pr(abs(X[n]) <= s) is as in the tables, to three digits", not wrong, wrong or {"numbers": 105}),
+        Claim(
+            "Pr(abs(X[n]) <= s) is as in the tables, to three digits",
+            not wrong,
+            wrong or {"numbers": 105},
+        ),
         Claim("1 - p - q ~ 0.2920", round(rest, 4) == 0.2920, {"1 - p - q": rest}),
         Claim(
             "the standard deviation of X[n] is the square root of 1.16 n",
@@ -101,7 +118,10 @@ def _claims(exact: dict[int, Any], wrong: dict[str, float]) -> list[Claim]:
             {"deviation of a pair": math.sqrt(variance), "variance of a pair": variance},
         ),
     ]
-    for limit, key in (("2.154 times the square root of n", "slides"), ("twice the standard deviation", "two")):
+    for limit, key in (
+        ("2.154 times the square root of n", "slides"),
+        ("twice the standard deviation", "two"),
+    ):
         words = f"a net score above {limit} has a chance of less than 5% between equal players"
         chances = {f"{pairs} pairs": result["beyond"][key] for pairs, result in exact.items()}
         claims.append(Claim(words, max(chances.values()) < 0.05, chances))

@@ -10,7 +10,19 @@ import numpy as np
 
 from baselines.compression import Compressed, Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
-from studies.frame import Claim, Figure, Panel, Report, Results, Row, Series, Study, group, make_claims, read_data
+from studies.frame import (
+    Claim,
+    Figure,
+    Panel,
+    Report,
+    Results,
+    Row,
+    Series,
+    Study,
+    group,
+    make_claims,
+    read_data,
+)
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.reports.plots import RESULTS
@@ -65,7 +77,9 @@ def mean(result: Mapping[str, Any]) -> OutcomeProbabilities:
     return first.mean(second)
 
 
-def rate_series(ratios: Sequence[float], results: Sequence[Mapping[str, Any]], name: str) -> list[Series]:
+def rate_series(
+    ratios: Sequence[float], results: Sequence[Mapping[str, Any]], name: str
+) -> list[Series]:
     """Return wins of a table and of the SVD, and draws, by compression ratio."""
     rates = np.array([mean(result) for result in results])
     labels = (f"{name} wins", "draws", "SVD wins")
@@ -110,7 +124,10 @@ class Figure4(PaperStudy):
         """Report the curves of both conventions, and the paper's claims about them."""
         rows, claims, panels = list[Row](), list[Claim](), list[Panel]()
         curves = {
-            terminal: {point["rank"]: point for point in sorted(chain(*parts), key=lambda point: point["rank"])}
+            terminal: {
+                point["rank"]: point
+                for point in sorted(chain(*parts), key=lambda point: point["rank"])
+            }
             for terminal, parts in group(results, "terminal").items()
         }
         for terminal, curve in curves.items():
@@ -119,13 +136,19 @@ class Figure4(PaperStudy):
                 label = f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}"
                 rows.append(Row(label, None, None, {"": mean(point), "error": point["error"]}))
             claims += _claims_on_ranks(terminal, curve)
-            ratios, errors = ([point[name] for point in curve.values()] for name in ("ratio", "error"))
+            ratios, errors = (
+                [point[name] for point in curve.values()] for name in ("ratio", "error")
+            )
             series = rate_series(ratios, list(curve.values()), "whole table")
             series.append(Series("relative error", ratios, errors, "--", "black"))
-            panels.append(Panel(series, "share of the numbers kept", "rate; relative error", terminal))
+            panels.append(
+                Panel(series, "share of the numbers kept", "rate; relative error", terminal)
+            )
         curve, entries = curves["equation"], full_table("equation").entries
         squares = np.square([point["error"] for point in curve.values()])
-        singular = np.sqrt(np.maximum(0.0, squares[:-1] - squares[1:]))  # over the norm of the table
+        singular = np.sqrt(
+            np.maximum(0.0, squares[:-1] - squares[1:])
+        )  # over the norm of the table
         full_ranks = {
             terminal: min(rank for rank, point in part.items() if point["error"] < 1e-9)
             for terminal, part in curves.items()
@@ -133,7 +156,10 @@ class Figure4(PaperStudy):
         num_kept, full_rank = curve[KNEE]["numbers"], full_ranks["equation"]
         ignored = {"sum": float(singular[KNEE:].sum()), "error": curve[KNEE]["error"]}
         verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-            "reduced": (abs(1 - num_kept / entries.size - 0.7) < 0.01, {"numbers kept": num_kept, "of": entries.size}),
+            "reduced": (
+                abs(1 - num_kept / entries.size - 0.7) < 0.01,
+                {"numbers kept": num_kept, "of": entries.size},
+            ),
             "sum": (abs(ignored["sum"] - ignored["error"]) < 0.01, ignored),
             "81": (full_rank == max(curve), {"rank beyond which nothing changes": full_ranks}),
         }
@@ -145,12 +171,23 @@ class Figure4(PaperStudy):
 
 def _claims_on_ranks(terminal: str, curve: Mapping[int, Any]) -> list[Claim]:
     last, wins = max(curve), {rank: mean(point).win for rank, point in curve.items()}
-    rates = np.array([[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE])
+    rates = np.array(
+        [[mean(point).win, mean(point).loss] for rank, point in curve.items() if rank >= KNEE]
+    )
     drift = float(np.abs(rates - rates[-1]).max())
-    by_rank = {f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]} for rank in (last, KNEE, 12, 3)}
+    by_rank = {
+        f"rank {rank}": {"wins": wins[rank], "error": curve[rank]["error"]}
+        for rank in (last, KNEE, 12, 3)
+    }
     verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-        "draw": (mean(curve[last]).draw > MAJORITY, {"exact share of draws": mean(curve[last]).draw}),
-        "constant": (drift <= MAX_DRIFT, {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT}),
+        "draw": (
+            mean(curve[last]).draw > MAJORITY,
+            {"exact share of draws": mean(curve[last]).draw},
+        ),
+        "constant": (
+            drift <= MAX_DRIFT,
+            {f"largest change to rank {KNEE}": drift, "read as: at most": MAX_DRIFT},
+        ),
         "sharply": (wins[3] - wins[KNEE] > 2 * (wins[KNEE] - wins[last]), by_rank),
     }
     return make_claims(DATA["ranks"], verdicts, f"{terminal}: ")
@@ -193,12 +230,17 @@ class Figure5(PaperStudy):
         curves = group(results, "terminal", "method")
         for (terminal, method), points in curves.items():
             series = rate_series([point["ratios"][0] for point in points], points, "HOSVD")
-            panels.append(Panel(series, "compression ratio of the SVD", "rate", f"{terminal}, {method}"))
+            panels.append(
+                Panel(series, "compression ratio of the SVD", "rate", f"{terminal}, {method}")
+            )
         for terminal in TERMINALS:
             at = dict(zip(RATIOS, map(mean, curves[terminal, "hosvd"]), strict=True))
             deviations = {f"{ratio}": _deviations(at[ratio]) for ratio in RATIOS if 0 < ratio < 0.3}
             verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-                "more": (min(deviations.values()) > SIGNIFICANT, {"wins less losses in deviations": deviations}),
+                "more": (
+                    min(deviations.values()) > SIGNIFICANT,
+                    {"wins less losses in deviations": deviations},
+                ),
                 "draws": (at[1.0].draw > MAJORITY, {"at 1.0": at[1.0]}),
                 "half": (abs(at[0.0].win - 0.5) < 0.01, {"both move at random": at[0.0]}),
             }
@@ -206,9 +248,15 @@ class Figure5(PaperStudy):
         ratios = [point["ratios"] for point in curves["equation", "hosvd2"]]
         same = max(abs(ratio - svd_ratio) for svd_ratio, ratio in ratios) < MAX_RATIO_ERROR
         words = "the older version: the two are compared at the same compression ratio"
-        claims.append(Claim(words, same, {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios}))
+        claims.append(
+            Claim(
+                words, same, {f"SVD {svd_ratio:.3f}, HOSVD": ratio for svd_ratio, ratio in ratios}
+            )
+        )
         question = "Does the HOSVD beat the SVD at the same compression ratio?"
-        figure = Figure(question, f"{SYMBOLS} Upper row: equation; lower row: as published.", panels)
+        figure = Figure(
+            question, f"{SYMBOLS} Upper row: equation; lower row: as published.", panels
+        )
         return Report(rows, claims, {"svd-fig5": figure})
 
 
@@ -231,26 +279,51 @@ class Table1(PaperStudy):
     def measure(self, unit: Unit) -> dict[str, Any]:
         """Return the stored numbers and the ratio of the ranks by all formulas."""
         ranks = dict(zip(METHODS, (*unit["pair"], unit["pair"][1]), strict=True))
-        tables = {method: compressed_table(method, "equation", rank) for method, rank in ranks.items()}
-        return {method: [table.stored_numbers, table.compression_ratio] for method, table in tables.items()}
+        tables = {
+            method: compressed_table(method, "equation", rank) for method, rank in ranks.items()
+        }
+        return {
+            method: [table.stored_numbers, table.compression_ratio]
+            for method, table in tables.items()
+        }
 
     def analyse(self, results: Results) -> Report:
         """Report the table with recomputed ratios."""
         rows = []
         for unit, result in results:
-            (svd_rank, rank), ratios = unit["pair"], {method: ratio for method, (_, ratio) in result.items()}
-            agrees = all(abs(ratios[method] - unit["ratio"]) <= MAX_RATIO_ERROR for method in METHODS[:2])
-            rows.append(Row(f"svd {svd_rank}, hosvd {rank}", f"{unit['ratio']:g}", ratios, None, agrees))
+            (svd_rank, rank), ratios = (
+                unit["pair"],
+                {method: ratio for method, (_, ratio) in result.items()},
+            )
+            agrees = all(
+                abs(ratios[method] - unit["ratio"]) <= MAX_RATIO_ERROR for method in METHODS[:2]
+            )
+            rows.append(
+                Row(f"svd {svd_rank}, hosvd {rank}", f"{unit['ratio']:g}", ratios, None, agrees)
+            )
         by_rank = {unit["pair"][0]: result for unit, result in results}
-        numbers = {rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)}
+        numbers = {
+            rank: {method: by_rank[rank][method][0] for method in METHODS} for rank in (49, 61)
+        }
         newer, older = (
-            max(abs(ratios[method][1] - ratios["svd"][1]) for ratios in by_rank.values()) for method in METHODS[1:]
+            max(abs(ratios[method][1] - ratios["svd"][1]) for ratios in by_rank.values())
+            for method in METHODS[1:]
         )
-        apart = {"apart by up to": newer, "read as: within": MAX_RATIO_ERROR, "by the older version's formula": older}
+        apart = {
+            "apart by up to": newer,
+            "read as: within": MAX_RATIO_ERROR,
+            "by the older version's formula": older,
+        }
         elements = 64 * (3**4 + 3**5)
         verdicts: dict[str, tuple[bool, Mapping[str, Any]]] = {
-            "newer": (elements == 15_876 and numbers[49]["hosvd"] == 15_768, {"with r = 49": numbers[49]}),
-            "older": (elements == 19_764 and numbers[61]["hosvd2"] == 19_656, {"with r = 61": numbers[61]}),
+            "newer": (
+                elements == 15_876 and numbers[49]["hosvd"] == 15_768,
+                {"with r = 49": numbers[49]},
+            ),
+            "older": (
+                elements == 19_764 and numbers[61]["hosvd2"] == 19_656,
+                {"with r = 61": numbers[61]},
+            ),
             "similar": (newer <= MAX_RATIO_ERROR, apart),
         }
         return Report(rows, make_claims(DATA["table 1"], verdicts), ours="ratios")

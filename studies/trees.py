@@ -80,7 +80,9 @@ class ReportBoard(NamedTuple):
     def spec(self, heuristic: Heuristic = "count", *, wide: bool = False) -> str:
         """Return the report's tree, or one with another heuristic, or a ``wide`` one that tries every move."""
         width = "" if wide else f",width={self.width}"
-        return f"expectiminimax:depth={DEPTH}{width}" + ("" if heuristic == "count" else f",heuristic={heuristic}")
+        return f"expectiminimax:depth={DEPTH}{width}" + (
+            "" if heuristic == "count" else f",heuristic={heuristic}"
+        )
 
     @property
     def trees(self) -> dict[str, str]:
@@ -102,7 +104,9 @@ def board_name(game: Game) -> str:
     return f"{game.rows} x {game.columns} ({game.win_length})"
 
 
-def play_match(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+def play_match(
+    game: Game, a: str | Policy, b: str | Policy, games: int, seed: int
+) -> dict[str, Any]:
     """Play this number of games of a against b in each seat.
 
     Returns:
@@ -134,7 +138,9 @@ def first_mover_score(score: Score) -> Score:
 
 def rates_of_first_mover(score: Score, confidence: float = 0.95) -> list[Interval]:
     """Return rates of wins, draws and losses of the first mover."""
-    return [first_mover_score(score).rate(result, confidence) for result in ("wins", "draws", "losses")]
+    return [
+        first_mover_score(score).rate(result, confidence) for result in ("wins", "draws", "losses")
+    ]
 
 
 def first_move_advantage(score: Score) -> Interval:
@@ -157,13 +163,20 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
     mean = float(games @ weight / games.sum())
     variance = float(games @ (weight - mean) ** 2 / max(1, games.sum() - 1))
     # from [-1, 1] to [0, 1] and back
-    return Interval(*(2 * share - 1 for share in interval_from_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
+    return Interval(
+        *(
+            2 * share - 1
+            for share in interval_from_pairs((1 + mean) / 2, variance / 4, int(games.sum()))
+        )
+    )
 
 
 def has_draw_gap(draws: Sequence[Interval]) -> bool | None:
     """Return whether each board of close size and goal has more draws than any other; None if intervals overlap."""
     rates = list(zip(BOARDS, draws, strict=True))
-    close, other = ([rate for board, rate in rates if board.close == kind] for kind in (True, False))
+    close, other = (
+        [rate for board, rate in rates if board.close == kind] for kind in (True, False)
+    )
     if min(rate.high for rate in close) < max(rate.low for rate in other):
         return False
     return True if min(rate.low for rate in close) > max(rate.high for rate in other) else None
@@ -202,7 +215,10 @@ class RandomPlay(Study):
         games = 1_000 if quick else RANDOM_GAMES
         return [
             *({"board": board, "games": games} for board in boards),
-            *({"board": board, "games": 0} for board in (EXACT_BOARDS[:1] if quick else EXACT_BOARDS)),
+            *(
+                {"board": board, "games": 0}
+                for board in (EXACT_BOARDS[:1] if quick else EXACT_BOARDS)
+            ),
         ]
 
     def measure(self, unit: Unit) -> Any:
@@ -214,12 +230,17 @@ class RandomPlay(Study):
 
     def analyse(self, results: Results) -> Report:
         """Report all boards, and whether equal players have a first-move advantage."""
-        scores = {tuple(unit["board"]): total_score([result]) for unit, result in results if unit["games"]}
+        scores = {
+            tuple(unit["board"]): total_score([result]) for unit, result in results if unit["games"]
+        }
         exact = {tuple(unit["board"]): result for unit, result in results if not unit["games"]}
         published = {(board.size, board.win_length): board for board in BOARDS}
         rows = []
         for size, score in scores.items():
-            rates, label = rates_of_first_mover(score), f"{board_name(square(*size))}, {score.games:,} games"
+            rates, label = (
+                rates_of_first_mover(score),
+                f"{board_name(square(*size))}, {score.games:,} games",
+            )
             if size in published:
                 counts = published[size].random
                 agrees = counts_agree(counts, first_mover_score(score).table.sum(axis=0))
@@ -228,24 +249,45 @@ class RandomPlay(Study):
                 wide = zip(exact[size], rates_of_first_mover(score, EXACT_CONFIDENCE), strict=True)
                 agrees = all(rate.low <= share <= rate.high for share, rate in wide)
                 rows.append(Row(label, None, rates, exact[size], agrees))
-        advantages = {board.name: first_move_advantage(scores[size]) for size, board in published.items()}
-        draws = {board.name: rates_of_first_mover(scores[size])[1] for size, board in published.items()}
+        advantages = {
+            board.name: first_move_advantage(scores[size]) for size, board in published.items()
+        }
+        draws = {
+            board.name: rates_of_first_mover(scores[size])[1] for size, board in published.items()
+        }
         verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
-            "first move": (is_above(advantages.values()), {"the first player's wins less losses": advantages}),
+            "first move": (
+                is_above(advantages.values()),
+                {"the first player's wins less losses": advantages},
+            ),
             "draws": (has_draw_gap(list(draws.values())), draws),
         }
         claims = make_claims(DATA["claims"], verdicts)
         series = []
-        for result, (name, colour) in enumerate(zip(("first wins", "draw", "second wins"), RESULTS, strict=True)):
+        for result, (name, colour) in enumerate(
+            zip(("first wins", "draw", "second wins"), RESULTS, strict=True)
+        ):
             places = {size: place + 0.2 * (result - 1) for place, size in enumerate(scores)}
             ours = [rates_of_first_mover(score)[result] for score in scores.values()]
-            intervals = {places[size]: wilson(board.random[result] / GAMES, GAMES) for size, board in published.items()}
+            intervals = {
+                places[size]: wilson(board.random[result] / GAMES, GAMES)
+                for size, board in published.items()
+            }
             series.append(Series(name, places.values(), ours, "o", colour))
-            series.append(Series("" if result else "published", intervals, intervals.values(), "D", "black"))
+            series.append(
+                Series("" if result else "published", intervals, intervals.values(), "D", "black")
+            )
         names = [board_name(square(*size)) for size in scores]
-        panel = Panel(series, f"rate, random against random, skip chance {SKIP}", places=names, limits=(0, 1.02))
+        panel = Panel(
+            series,
+            f"rate, random against random, skip chance {SKIP}",
+            places=names,
+            limits=(0, 1.02),
+        )
         question = "Is the first move an advantage between random players?"
-        figure = Figure(question, "Dots are our games, diamonds the published ones with 95% intervals.", [panel])
+        figure = Figure(
+            question, "Dots are our games, diamonds the published ones with 95% intervals.", [panel]
+        )
         return Report(rows, claims, {"tree-random": figure})
 
 
@@ -289,7 +331,9 @@ def tree_size(board: ReportBoard) -> int:
 def first_move_nodes(board: ReportBoard, pruning: Pruning) -> int:
     """Return the nodes that the tree visits for the first move."""
     keys = np.zeros(1, np.uint64)
-    search = Search(board.game, Boards.start(board.game), pruning=pruning, width=board.width, random_keys=keys)
+    search = Search(
+        board.game, Boards.start(board.game), pruning=pruning, width=board.width, random_keys=keys
+    )
     search.run(DEPTH)
     return int(search.nodes[0])
 
@@ -352,7 +396,9 @@ class TreeSearch(Study):
 
     def units(self, quick: bool) -> list[Unit]:
         """Return our games on each board with the report's tree and with others, and the exact results."""
-        units: list[Unit] = [{"board": number, "tree": "", "games": 0, "seed": 0} for number in range(len(BOARDS))]
+        units: list[Unit] = [
+            {"board": number, "tree": "", "games": 0, "seed": 0} for number in range(len(BOARDS))
+        ]
         for number, board in enumerate(BOARDS):
             for label in board.trees:
                 games = 10 if quick else OTHER_GAMES if label else GAMES_PER_SEAT
@@ -366,18 +412,29 @@ class TreeSearch(Study):
         """Return the counts of a match, nodes of the first move if it has no games, or exact results."""
         if "exact" in unit:
             game = square(*unit["exact"])
-            return [[list(outcome(game, b, a).reversed()), list(outcome(game, a, b))] for a, b in EXACT_PAIRINGS]
+            return [
+                [list(outcome(game, b, a).reversed()), list(outcome(game, a, b))]
+                for a, b in EXACT_PAIRINGS
+            ]
         board = BOARDS[unit["board"]]
         if not unit["games"]:
             return {pruning: first_move_nodes(board, pruning) for pruning in SEARCHES}
-        return play_match(board.game, board.trees[unit["tree"]], "random", unit["games"], unit["seed"])
+        return play_match(
+            board.game, board.trees[unit["tree"]], "random", unit["games"], unit["seed"]
+        )
 
     def analyse(self, results: Results) -> Report:
         """Report all boards, and verdicts on the report's sentences."""
-        matches = group([(unit, result) for unit, result in results if unit.get("games")], "board", "tree")
+        matches = group(
+            [(unit, result) for unit, result in results if unit.get("games")], "board", "tree"
+        )
         boards = []
         for number, board in enumerate(BOARDS):
-            [nodes] = [result for unit, result in results if (unit.get("board"), unit.get("games")) == (number, 0)]
+            [nodes] = [
+                result
+                for unit, result in results
+                if (unit.get("board"), unit.get("games")) == (number, 0)
+            ]
             trees = {label: total_score(matches[number, label]) for label in board.trees}
             cpu_s = sum(match["cpu_s"] for match in matches[number, ""]) * GAMES / trees[""].games
             boards.append(BoardResult(board, trees, nodes, cpu_s))
@@ -388,7 +445,11 @@ class TreeSearch(Study):
                 rows.append(Row(label, None, None, rates))
         question = "How often does the tree search beat random play?"
         symbols = "Intervals are 95%. On the right, circles are medians, lines the middle 90%."
-        return Report(rows, _search_claims(boards), {"tree-search": Figure(question, symbols, _search_panels(boards))})
+        return Report(
+            rows,
+            _search_claims(boards),
+            {"tree-search": Figure(question, symbols, _search_panels(boards))},
+        )
 
 
 def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
@@ -404,30 +465,53 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
     short = wilson(float(won[: PUBLISHED_LENGTH + 1].sum() / total), total)
     published_draws = (eight.board.tree[0] - eight.board.tree[1]) / GAMES
     lead = mean_result(eight.trees[""].table[SECOND], (1, -1, 0))
-    wide, narrow = (mean_result(ten.trees[label].table[SECOND], RESULT_VALUES) for label in (", trying every move", ""))
+    wide, narrow = (
+        mean_result(ten.trees[label].table[SECOND], RESULT_VALUES)
+        for label in (", trying every move", "")
+    )
     chances = {
-        f"chance of {ten.board.tree[2]} or more{label}": _chance_of_losses(ten.trees[label], ten.board.tree[2])
+        f"chance of {ten.board.tree[2]} or more{label}": _chance_of_losses(
+            ten.trees[label], ten.board.tree[2]
+        )
         for label in ("", ", comparing runs")
     }
     wonderful = [is_above([rate], WONDERFUL) for rate in wins.values()]
     nodes = {result.board.name: result.nodes["none"] for result in boards}
     draws = {result.board.name: result.rates[1] for result in boards}
     verdicts: dict[str, tuple[bool | None, Mapping[str, Any]]] = {
-        "first move": (is_above(advantages.values()), {"wins less losses of the first player": advantages}),
+        "first move": (
+            is_above(advantages.values()),
+            {"wins less losses of the first player": advantages},
+        ),
         "nodes": (all(result.nodes["none"] == tree_size(result.board) for result in boards), nodes),
         "all won": (is_above([matches], MAJORITY), {**perfect_matches, "wins": seven.rates[0]}),
-        "turns": (is_above([short], MAJORITY), {"share of its wins": short, "median": seven.length}),
+        "turns": (
+            is_above([short], MAJORITY),
+            {"share of its wins": short, "median": seven.length},
+        ),
         "close on 9 x 9": _same_result(nine, seven),
         "close on 13 x 13": _same_result(thirteen, seven),
-        "very good": (is_above([result.rates[0] for result in far], VERY_GOOD), {**wins, "read as: above": VERY_GOOD}),
+        "very good": (
+            is_above([result.rates[0] for result in far], VERY_GOOD),
+            {**wins, "read as: above": VERY_GOOD},
+        ),
         "draws": (has_draw_gap([result.rates[1] for result in boards]), draws),
         "more turns": (
             is_above(_length_difference(eight, result) for result in far),
             {result.board.name: result.length for result in boards},
         ),
-        "draws and wins": (is_within(lead, -published_draws, published_draws), {"wins less draws": lead}),
-        "losses": (holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values()), chances),
-        "few nodes": (is_above([difference(wide, narrow)]), {"gain by trying every move": difference(wide, narrow)}),
+        "draws and wins": (
+            is_within(lead, -published_draws, published_draws),
+            {"wins less draws": lead},
+        ),
+        "losses": (
+            holds_for_any(is_above([chance], MIN_PROBABILITY) for chance in chances.values()),
+            chances,
+        ),
+        "few nodes": (
+            is_above([difference(wide, narrow)]),
+            {"gain by trying every move": difference(wide, narrow)},
+        ),
         "wonderful": (
             True if wonderful.count(True) > 2 else None if wonderful.count(False) < 3 else False,
             {**wins, "read as: on most boards above": WONDERFUL},
@@ -438,7 +522,9 @@ def _search_claims(boards: Sequence[BoardResult]) -> list[Claim]:
 
 def _length_difference(a: BoardResult, b: BoardResult) -> Interval:
     """Return the difference of two median lengths, from the ends of both intervals."""
-    return Interval(a.length.mean - b.length.mean, a.length.low - b.length.high, a.length.high - b.length.low)
+    return Interval(
+        a.length.mean - b.length.mean, a.length.low - b.length.high, a.length.high - b.length.low
+    )
 
 
 def _same_result(result: BoardResult, other: BoardResult) -> tuple[bool | None, dict[str, Any]]:
@@ -446,19 +532,33 @@ def _same_result(result: BoardResult, other: BoardResult) -> tuple[bool | None, 
     rates, lengths = difference(result.rates[0], other.rates[0]), _length_difference(result, other)
     limits = ((rates, MAX_RATE_DIFFERENCE), (lengths, MAX_LENGTH_DIFFERENCE))
     holds = holds_for_all(is_within(value, -limit, limit) for value, limit in limits)
-    return holds, {"difference of wins": rates, "of stones": lengths, "read as: within": [limit for _, limit in limits]}
+    return holds, {
+        "difference of wins": rates,
+        "of stones": lengths,
+        "read as: within": [limit for _, limit in limits],
+    }
 
 
 def _chance_of_losses(score: Score, lost: int) -> Interval:
     """Return the probability of so many losses or more in a published match, by the loss rate of the second seat."""
-    return Interval(*(float(binom.sf(lost - 1, GAMES, share)) for share in rates_of_seat(score, SECOND)[2]))
+    return Interval(
+        *(float(binom.sf(lost - 1, GAMES, share)) for share in rates_of_seat(score, SECOND)[2])
+    )
 
 
 def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
     """Return the tree's win rate on each board, published and ours, and the length of these games."""
     names = [f"{result.board.name}, width {result.board.width}" for result in boards]
     published = [wilson(result.board.tree[0] / GAMES, GAMES) for result in boards]
-    wins = [Series("published, second", [place - 0.3 for place in range(len(boards))], published, "D", "black")]
+    wins = [
+        Series(
+            "published, second",
+            [place - 0.3 for place in range(len(boards))],
+            published,
+            "D",
+            "black",
+        )
+    ]
     kinds = (
         ("ours, second", "", SECOND),
         ("ours, first", "", FIRST),
@@ -483,5 +583,7 @@ def _search_panels(boards: Sequence[BoardResult]) -> list[Panel]:
     ]
     return [
         Panel(wins, "share of games that the tree wins", places=names, limits=(0, 1.02)),
-        Panel(stones_series, "stones at the end of its wins, second", places=names, limits=(0, None)),
+        Panel(
+            stones_series, "stones at the end of its wins, second", places=names, limits=(0, None)
+        ),
     ]

@@ -31,7 +31,10 @@ def is_smaller(sample: Sequence[float], other: Sequence[float], level: float = 0
     ranks = rankdata([*sample, *other])
     expected = len(sample) * (len(ranks) + 1) / 2
     statistic = ranks[: len(sample)].sum() - expected
-    dealt = np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(sample))]) - expected
+    dealt = (
+        np.array([sum(some) for some in itertools.combinations(ranks.tolist(), len(sample))])
+        - expected
+    )
     if (np.abs(dealt) >= abs(statistic)).mean() >= level:
         return None
     return bool(statistic < 0)
@@ -41,7 +44,9 @@ def is_above(values: Iterable[Interval], bound: float = 0.0) -> bool | None:
     """Return whether all values are above a bound: False if an interval lies below it, None if intervals leave it
     open.
     """
-    return holds_for_all(True if value.low > bound else False if value.high < bound else None for value in values)
+    return holds_for_all(
+        True if value.low > bound else False if value.high < bound else None for value in values
+    )
 
 
 def is_within(value: Interval, low: float, high: float) -> bool | None:
@@ -74,6 +79,8 @@ def is_sample(counts: Sequence[int], probabilities: Sequence[float], level: floa
     games = sum(counts)
     wins, draws = np.indices((games + 1, games + 1))
     losses = games - wins - draws
-    likely = multinomial.pmf(np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities)
+    likely = multinomial.pmf(
+        np.stack([wins, draws, losses], axis=-1)[losses >= 0], games, probabilities
+    )
     likelihoods = multinomial.pmf(counts, games, probabilities)
     return bool(likely[likely <= likelihoods * (1 + 1e-7)].sum() >= level)

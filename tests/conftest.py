@@ -38,7 +38,16 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, one worker compiles many
 kernels for everybody. The longest groups follow, so that nobody is left alone with one in the end"""
 
-HARNESSES = {"damage", "documents", "explorers", "kills", "pages", "processes", "stub_endpoint", "subprocess"}
+HARNESSES = {
+    "damage",
+    "documents",
+    "explorers",
+    "kills",
+    "pages",
+    "processes",
+    "stub_endpoint",
+    "subprocess",
+}
 """modules by which a file of tests begins processes, looks at pages, or damages files: all its tests are ``more``"""
 MORE = re.compile(
     r"tests/(baselines/test_(layers|tablebase)|studies/|ttt_envs/test_numbering|ttt_eval/test_(audit|benchmark_|cost|elo|luck))"
@@ -60,19 +69,32 @@ TESTS = ("", "ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 FOLDERS = [ROOT, *(ROOT / "tests" / name for name in TESTS)]
 """where other processes look for our packages and for files of tests"""
 
-LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "xdist", "zensical"}
+LIGHT = {
+    "axe_playwright_python",
+    "fastapi",
+    "httpx",
+    "mkdocstrings",
+    "playwright",
+    "uvicorn",
+    "xdist",
+    "zensical",
+}
 """packages that a test may need and that any worker imports in a moment"""
 
 DEAD_WORKERS = pytest.StashKey[bool]()
 
 os.environ.setdefault("TTT_ENVS_CACHE", str(ROOT / ".cache" / "tables"))
 os.environ["TTT_ENVS_COMPILE_NOTICE"] = "0"
-os.environ.pop("COLUMNS", None)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
+os.environ.pop(
+    "COLUMNS", None
+)  # readline, which pytest imports, writes it for pytest-xdist's workers to find
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
 
 # The same examples in every run, and no deadline: the first call of a kernel compiles it
-settings.register_profile("reproducible", deadline=None, derandomize=True, database=None, max_examples=60)
+settings.register_profile(
+    "reproducible", deadline=None, derandomize=True, database=None, max_examples=60
+)
 settings.load_profile("reproducible")
 
 
@@ -83,7 +105,9 @@ def is_here(package):
 
 def pytest_ignore_collect(collection_path, config):
     """Files whose tests are all ``more`` are not even imported for the others; those of clients import much."""
-    path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    path = (
+        collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    )
     is_more = path == "tests/clients" or MORE.match(path)
     return True if is_more and "not more" in config.option.markexpr else None
 
@@ -93,7 +117,11 @@ def has_harness(module):
     """Return whether a file of tests uses one of ``HARNESSES``."""
     values = vars(module).values()
     return bool(
-        HARNESSES & {value.__name__ if ismodule(value) else getattr(value, "__module__", "") for value in values}
+        HARNESSES
+        & {
+            value.__name__ if ismodule(value) else getattr(value, "__module__", "")
+            for value in values
+        }
     )
 
 
@@ -116,7 +144,13 @@ def pytest_collection_modifyitems(config, items):
         missing = sorted(name for name in needed if not is_here(name))
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)} not installed"))
-        marker = "slow" if item.get_closest_marker("slow") else "more" if item.get_closest_marker("more") else None
+        marker = (
+            "slow"
+            if item.get_closest_marker("slow")
+            else "more"
+            if item.get_closest_marker("more")
+            else None
+        )
         if marker is None and (marker := tier_of(item, needed)):
             item.add_marker(marker)
         if marker is not None:
@@ -127,7 +161,9 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.xdist_group(apart if large else item.location[0]))
     if hasattr(config, "workerinput"):
         places = {group: place for place, group in enumerate(FIRST)}
-        items.sort(key=lambda item: places.get(item.get_closest_marker("xdist_group").args[0], len(places)))
+        items.sort(
+            key=lambda item: places.get(item.get_closest_marker("xdist_group").args[0], len(places))
+        )
     yield
     if getattr(config.option, "loadgroup", False):
         for item in items:
@@ -135,7 +171,9 @@ def pytest_collection_modifyitems(config, items):
             if (node_id := getattr(item, "_nodeid", item.nodeid)) != item.nodeid:
                 item._id = type(item._id).parse(node_id)
             told_to_all = item.nodeid.endswith("@" + item.get_closest_marker("xdist_group").args[0])
-            assert told_to_all, "pytest-xdist tells groups in another way now: see whether they stay together"
+            assert told_to_all, (
+                "pytest-xdist tells groups in another way now: see whether they stay together"
+            )
 
 
 def pytest_configure(config):
@@ -144,9 +182,15 @@ def pytest_configure(config):
         # pytest-xdist 3.8 gives the worker that replaces a dead one all groups of that, finished ones too. A worker is
         # given more when a test of it ends; in a finished group none does, so everybody waits for ever
         config.option.maxworkerrestart = "0"
-    config.addinivalue_line("markers", "needs(*packages): large packages, imported by the test and by no test file")
-    config.addinivalue_line("markers", "xdist_group(name): tests for one worker of pytest-xdist, which may be absent")
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":  # kernels count modulo 2**64, of which numpy's scalars warn
+    config.addinivalue_line(
+        "markers", "needs(*packages): large packages, imported by the test and by no test file"
+    )
+    config.addinivalue_line(
+        "markers", "xdist_group(name): tests for one worker of pytest-xdist, which may be absent"
+    )
+    if (
+        os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+    ):  # kernels count modulo 2**64, of which numpy's scalars warn
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
 
 
@@ -273,7 +317,9 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(params=[2, pytest.param("cluster", marks=[pytest.mark.slow, pytest.mark.needs("ray")])])
+@pytest.fixture(
+    params=[2, pytest.param("cluster", marks=[pytest.mark.slow, pytest.mark.needs("ray")])]
+)
 def more_workers(request):
     """Two processes, and a cluster; by default only the test of ttt_envs/core/parallel.py works on a cluster."""
     return request.getfixturevalue("cluster") if request.param == "cluster" else request.param

@@ -48,7 +48,9 @@ VALUES = [
 
 def _nodes(data, path=()):
     yield path
-    for key in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+    for key in (
+        data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
+    ):
         yield from _nodes(data[key], (*path, key))
 
 
@@ -71,7 +73,16 @@ def damaged_json(data, rng):
         holder[key] = other
     else:
         number = value if isinstance(value, (int, float)) else len(str(value))
-        others = [str(value), [value], {"a": value}, bool(value), number + 1, -number, number * 1e9, float(number)]
+        others = [
+            str(value),
+            [value],
+            {"a": value},
+            bool(value),
+            number + 1,
+            -number,
+            number * 1e9,
+            float(number),
+        ]
         holder[key] = [*others, _deep(value)][rng.integers(len(others) + 1)]
     text = json.dumps(root[0] if len(root) == 1 else root)
     return text.replace(f'"{HUGE}"', "9" * 5000).replace("@twice@", "")
@@ -87,7 +98,11 @@ def damaged_lines(lines, rng):
     """Lines of JSON, of which one is damaged, lost, doubled, torn, or stands elsewhere."""
     lines, kind, place = list(lines), rng.integers(6), int(rng.integers(len(lines)))
     line = lines.pop(place)
-    put = [damaged_json(json.loads(line), rng)] if kind <= 2 else [line[: int(rng.integers(len(line)))]]
+    put = (
+        [damaged_json(json.loads(line), rng)]
+        if kind <= 2
+        else [line[: int(rng.integers(len(line)))]]
+    )
     lines[place:place] = {3: [], 4: [line, line]}.get(kind, put)
     if kind == 4:
         lines.insert(int(rng.integers(len(lines))), lines.pop(place))
@@ -99,10 +114,12 @@ def damaged_lines(lines, rng):
 
 HEADERS = {
     rb"'descr': '[^']*'": [
-        b"'descr': '%b'" % kind for kind in (b"|O", b"|V8", b"<U99999999", b">f8", b"zz", b"|S9999999999")
+        b"'descr': '%b'" % kind
+        for kind in (b"|O", b"|V8", b"<U99999999", b">f8", b"zz", b"|S9999999999")
     ],
     rb"'shape': \([^)]*\)": [
-        b"'shape': %b" % shape for shape in (b"(1099511627776,)", b"(-1,)", b"()", b"(1e9,)", b"None")
+        b"'shape': %b" % shape
+        for shape in (b"(1099511627776,)", b"(-1,)", b"()", b"(1e9,)", b"None")
     ],
     rb"False": [b"True", b"None", b"__import__('os')"],
     rb"(?s).*": [b"", b"{}", b"{" * 3000, b"(" * 9000, b"9" * 5000, b"\x00"],
@@ -122,10 +139,23 @@ def damaged_array(whole, rng):
 def damaged_zip(whole, rng):
     """A zip with an entry renamed, lost, doubled, exchanged, of other content, compressed, or one too many."""
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-        entries = [[entry.filename, archive.read(entry), zipfile.ZIP_STORED] for entry in archive.infolist()]
+        entries = [
+            [entry.filename, archive.read(entry), zipfile.ZIP_STORED]
+            for entry in archive.infolist()
+        ]
         comment = archive.comment
     target, other = (entries[index] for index in rng.integers(len(entries), size=2))
-    names = ["x.npy", "../x.npy", "/tmp/x.npy", "x", "", "x.npy/", "\x00.npy", "x" * 60_000 + ".npy", "learner.x.npy"]
+    names = [
+        "x.npy",
+        "../x.npy",
+        "/tmp/x.npy",
+        "x",
+        "",
+        "x.npy/",
+        "\x00.npy",
+        "x" * 60_000 + ".npy",
+        "learner.x.npy",
+    ]
     name, kind = names[rng.integers(len(names))], rng.integers(9)
     if kind == 0:
         target[0] = name
@@ -156,7 +186,9 @@ def damaged_zip(whole, rng):
     written = bytearray(out.getvalue())
     if rng.integers(6) == 0:  # sizes that are not so, in the directory at the end
         place = written.rfind(b"PK\x01\x02") + int(rng.choice([16, 20, 24, 28, 42]))
-        written[place : place + 4] = rng.choice([b"\xff\xff\xff\xff", b"\xfe\xff\xff\x7f", b"\x00\x00\x00\x00"])
+        written[place : place + 4] = rng.choice(
+            [b"\xff\xff\xff\xff", b"\xfe\xff\xff\x7f", b"\x00\x00\x00\x00"]
+        )
     return bytes(written)
 
 
@@ -166,7 +198,15 @@ def damaged_zip(whole, rng):
 _WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = {"os.remove": 1, "os.rename": 2, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2, "os.chmod": 1,
             "os.truncate": 1, "shutil.rmtree": 1, "os.chown": 1}  # fmt: skip
-_NEVER = ("socket.connect", "socket.bind", "os.system", "os.exec", "os.posix_spawn", "pty.spawn", "ctypes.dlopen")
+_NEVER = (
+    "socket.connect",
+    "socket.bind",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "pty.spawn",
+    "ctypes.dlopen",
+)
 _installed = False
 _look = []
 """The function of the guard that is active: takes an event, a path, and whether it is written."""
@@ -177,15 +217,25 @@ def _hook(event, arguments):
         return
     if event == "open" and isinstance(arguments[0], (str, bytes)):
         path, mode, flags = arguments
-        _look[0](event, path, bool(flags & _WRITE) or any(letter in (mode or "") for letter in "wax+"))
+        _look[0](
+            event, path, bool(flags & _WRITE) or any(letter in (mode or "") for letter in "wax+")
+        )
     elif event in _CHANGES:
         beside = arguments[-1]  # a descriptor of the folder, or -1
         for path in arguments[: _CHANGES[event]]:
             if isinstance(path, (str, bytes, os.PathLike)):
-                within = os.readlink(f"/proc/self/fd/{beside}") if isinstance(beside, int) and beside > 2 else ""
+                within = (
+                    os.readlink(f"/proc/self/fd/{beside}")
+                    if isinstance(beside, int) and beside > 2
+                    else ""
+                )
                 _look[0](event, os.path.join(within, os.fsdecode(path)), True)
-    elif event in _NEVER or (event == "subprocess.Popen" and Path(os.fsdecode(arguments[0])).name != "git"):
-        _look[0](event, f"/{arguments[:2]}", True)  # but for git: which revision it is; no such path may be written
+    elif event in _NEVER or (
+        event == "subprocess.Popen" and Path(os.fsdecode(arguments[0])).name != "git"
+    ):
+        _look[0](
+            event, f"/{arguments[:2]}", True
+        )  # but for git: which revision it is; no such path may be written
 
 
 @contextmanager
@@ -202,7 +252,18 @@ def guarded(folder):
     caches.append(kernel_folder())  # some kernel may not have been compiled yet
     write = [folder, *caches, ROOT / ".hypothesis", "/dev/null", "/dev/tty"]
     python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
-    read = [*write, ROOT, *python, "/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]
+    read = [
+        *write,
+        ROOT,
+        *python,
+        "/proc",
+        "/sys",
+        "/dev",
+        "/etc",
+        "/usr/share",
+        "/usr/lib",
+        "/lib",
+    ]
     roots = {True: tuple(map(os.path.realpath, write)), False: tuple(map(os.path.realpath, read))}
     faults: list[str] = []
 
@@ -212,7 +273,9 @@ def guarded(folder):
             return
         real = os.path.realpath(path)
         inside = any(real == root or real.startswith(f"{root}/") for root in roots[writes])
-        if not inside and "__pycache__" not in real and "/__autograph_generated_file" not in real:  # of TensorFlow
+        if (
+            not inside and "__pycache__" not in real and "/__autograph_generated_file" not in real
+        ):  # of TensorFlow
             faults.append(f"{event} {path}")
 
     usual, tempfile.tempdir = tempfile.tempdir, str(folder)  # TensorFlow writes temporary sources

@@ -82,7 +82,11 @@ class Shell:
         tools.mkdir()
         (tools / "make").write_text(f"#!/bin/sh\nln -sfn {sys.prefix} .venv\n")
         (tools / "make").chmod(0o755)
-        env = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE", "HOME") if name in os.environ}
+        env = {
+            name: os.environ[name]
+            for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE", "HOME")
+            if name in os.environ
+        }
         path = [str(tools), "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         if active:
             path.insert(0, str(Path(sys.executable).parent))

@@ -31,7 +31,9 @@ class PlainEvaluator(Policy):
         return type(self).__name__.lower()
 
     def evaluate(self, boards):
-        prior_logits = [self.of(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
+        prior_logits = [
+            self.of(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)
+        ]
         return np.array([logits for logits, _ in prior_logits], np.float32), np.array(
             [value for _, value in prior_logits]
         )

@@ -39,7 +39,9 @@ class Disk:
             monkeypatch.setattr(os, name, self._counted(getattr(os, name), changed))
         monkeypatch.setattr(os, "write", self._counted_write(os.write))
         for module in (metrics, result_store):
-            monkeypatch.setattr(module, "open_to_write", lambda path: _Lines(open_to_write(path).detach(), self))
+            monkeypatch.setattr(
+                module, "open_to_write", lambda path: _Lines(open_to_write(path).detach(), self)
+            )
 
     def _counted(self, function, changed):
         def counts(*paths, **options):

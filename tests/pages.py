@@ -12,7 +12,9 @@ from ttt_eval.reports.pages import write_page
 from ttt_eval.result_store import RESULT
 from ttt_eval.run_files import REPORT
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
@@ -36,8 +38,12 @@ class Page:
             style.text = ""
         self.words = [*root.itertext()]
         self.tags = [(element.tag, element.attrib) for element in root.iter()]
-        self.tables = [["".join(cell.itertext()) for cell in table.iter("td")] for table in root.iter("table")]
-        headings = [element for element in root.iter() if element.tag in ("h1", "h2", "h3", "summary")]
+        self.tables = [
+            ["".join(cell.itertext()) for cell in table.iter("td")] for table in root.iter("table")
+        ]
+        headings = [
+            element for element in root.iter() if element.tag in ("h1", "h2", "h3", "summary")
+        ]
         self.outline = [f"{element.tag} {''.join(element.itertext())}" for element in headings]
 
     def text(self):
@@ -49,13 +55,18 @@ class Page:
 
     def attributes(self, name, tag=None):
         """The values of an attribute, of all elements that have it."""
-        return [named[name] for element, named in self.tags if name in named and tag in (None, element)]
+        return [
+            named[name] for element, named in self.tags if name in named and tag in (None, element)
+        ]
 
     def map(self, title):
         """The numbers of an empty board with a number in each cell."""
         [label] = [label for label in self.attributes("aria-label") if f" {title}: " in label]
         return [
-            float(number) for number in re.findall(r" [a-z]+\d+ ([-+.\d]+?)[,.]?(?= |$)", label.partition(title)[2])
+            float(number)
+            for number in re.findall(
+                r" [a-z]+\d+ ([-+.\d]+?)[,.]?(?= |$)", label.partition(title)[2]
+            )
         ]
 
 
@@ -72,7 +83,11 @@ def read_page(path):
     assert not re.search(r"@import|url\(", style)
     assert "http" not in text
     for tag, named in page.tags:
-        assert not [name for name in named if name.startswith("on") or name in ("src", "srcset", "action", "data")]
+        assert not [
+            name
+            for name in named
+            if name.startswith("on") or name in ("src", "srcset", "action", "data")
+        ]
         if "href" in named and tag != "a":
             assert named["href"][0] == "#"
             assert named["href"][1:] in ids
@@ -107,13 +122,18 @@ def open_pages(browser, ignored=()):
     def open_page(address, width=1280, own=None, **settings):
         """Open a page that sends requests only to its own address, or to ``own``."""
         own = own or re.split("[?#]", address)[0]
-        context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings)
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(60_000)
         page.on("console", lambda message: is_ignored(message.text) or faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: request.url.startswith((own, "data:")) or faults.append(request.url))
+        page.on(
+            "request",
+            lambda request: request.url.startswith((own, "data:")) or faults.append(request.url),
+        )
         page.goto(address)
         return page
 
@@ -128,7 +148,11 @@ def accessibility_faults(page):
     from axe_playwright_python.sync_playwright import Axe
 
     result = Axe().run(page).response["violations"]
-    return [(fault["id"], fault["nodes"][0]["html"]) for fault in result if fault["impact"] in ("serious", "critical")]
+    return [
+        (fault["id"], fault["nodes"][0]["html"])
+        for fault in result
+        if fault["impact"] in ("serious", "critical")
+    ]
 
 
 WIDTHS = (360, 390, 500, 768, 1024, 1280, 1920)

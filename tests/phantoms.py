@@ -22,7 +22,8 @@ class State(NamedTuple):
     def view(self, player):
         """The cells as a player knows them."""
         return tuple(
-            stone if stone == player + 1 or cell in self.hits[player] else 0 for cell, stone in enumerate(self.cells)
+            stone if stone == player + 1 or cell in self.hits[player] else 0
+            for cell, stone in enumerate(self.cells)
         )
 
     def legal(self):
@@ -44,7 +45,9 @@ def branches(game, state, cell):
         return [(1.0, state._replace(hits=tuple(results), mover=mover), "failed")]
     cells = (*state.cells[:cell], mover + 1, *state.cells[cell + 1 :])
     placed = state._replace(cells=cells)
-    if reference.has_line(game.game, {cell for cell, stone in enumerate(cells) if stone == mover + 1}):
+    if reference.has_line(
+        game.game, {cell for cell, stone in enumerate(cells) if stone == mover + 1}
+    ):
         return [(1.0, placed._replace(winner=other if game.game.misere else mover), "placed")]
     if 0 not in cells:
         return [(1.0, placed._replace(winner=2), "placed")]
@@ -78,7 +81,9 @@ class ViewPolicy(Policy):
         return self.cache[view]
 
     def _of(self, state):
-        boards = Boards(np.array([state.view(state.mover)], np.int8), np.array([state.mover], np.int8))
+        boards = Boards(
+            np.array([state.view(state.mover)], np.int8), np.array([state.mover], np.int8)
+        )
         return self.probabilities(boards)[0].tolist()
 
 
@@ -106,10 +111,17 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
             ended, observations = np.zeros(3), {}
             for weight, before in histories:
                 for probability, next_state, observation in branches(game, before, cell):
-                    follow(weight * probability, next_state, ended, observations.setdefault(observation, []))
+                    follow(
+                        weight * probability,
+                        next_state,
+                        ended,
+                        observations.setdefault(observation, []),
+                    )
             later = [best(group) for group in observations.values() if group]
             value = ended[wins] - ended[2] + sum(result[0] for result in later)
-            options.append((value, *(ended[wins] + sum(result[i] for result in later) for i in (1, 2))))
+            options.append(
+                (value, *(ended[wins] + sum(result[i] for result in later) for i in (1, 2)))
+            )
         top = max(value for value, _, _ in options) - tolerance
         return (
             max(value for value, _, _ in options),
@@ -120,7 +132,9 @@ def best_response(game, state, responder, policy, tolerance=1e-12):
     def follow(weight, reached, ended, histories):
         """Add the results of games that end before the responder moves, and the histories in which it moves."""
         if reached.winner is not None:
-            ended[draws if reached.winner == 2 else wins if reached.winner == responder else 2] += weight
+            ended[draws if reached.winner == 2 else wins if reached.winner == responder else 2] += (
+                weight
+            )
         elif reached.mover == responder:
             histories.append((weight, reached))
         else:

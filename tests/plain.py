@@ -57,7 +57,9 @@ def games(longest=19, skip=False):
     """Hypothesis: any game with edges up to ``longest``."""
     chance = st.sampled_from([0.0, 0.1, 0.25, 0.9]) if skip else st.just(0.0)
     edges = st.tuples(st.integers(1, longest), st.integers(1, longest))
-    return edges.flatmap(lambda edge: st.builds(Game, *map(st.just, edge), st.integers(1, max(edge)), chance))
+    return edges.flatmap(
+        lambda edge: st.builds(Game, *map(st.just, edge), st.integers(1, max(edge)), chance)
+    )
 
 
 COMBINATIONS = [
@@ -106,7 +108,9 @@ def all_positions(game, stones=0):
     """Every board with at least so many stones, with either mover; without skips those of alternating play."""
     cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     cells = cells[np.count_nonzero(cells, axis=1) >= stones]
-    boards = Boards(np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells)))
+    boards = Boards(
+        np.concatenate([cells, cells]), np.repeat(np.array([0, 1], np.int8), len(cells))
+    )
     if game.skip_chance == 0:
         views = boards.own_first()
         behind = (views == 2).sum(axis=1) - (views == 1).sum(axis=1)
@@ -126,7 +130,9 @@ def assert_bellman_equation(solution, boards, tolerance):
             expected = 0.0
             for probability, child, winner in chance_outcomes(solution.game, position, action):
                 value = float(solution.values(Boards.from_positions([child]))[0])
-                expected += probability * (value if child.mover == position.mover or winner is not None else -value)
+                expected += probability * (
+                    value if child.mover == position.mover or winner is not None else -value
+                )
             assert abs(action_values[row, action] - expected) <= tolerance
 
 
@@ -142,9 +148,14 @@ def everything(shape):
         for cells, mover in level:
             position = Position(np.array(list(cells), np.int8), mover)
             moves[cells, mover] = {}
-            for action in reference.legal_cells(shape, set(np.flatnonzero(position.cells).tolist())):
+            for action in reference.legal_cells(
+                shape, set(np.flatnonzero(position.cells).tolist())
+            ):
                 outcomes = chance_outcomes(shape, position, action)
-                states = [(outcome.position.cells.tobytes(), outcome.position.mover) for outcome in outcomes]
+                states = [
+                    (outcome.position.cells.tobytes(), outcome.position.mover)
+                    for outcome in outcomes
+                ]
                 moves[cells, mover][action] = outcomes[0].winner, states
                 if outcomes[0].winner is None:
                     following |= dict.fromkeys(states)
@@ -210,18 +221,31 @@ UNLIKE = ("resumed", "checkpoint_games", "revision")
 def _files_of(run):
     """Return the contents of the files of a run, by name."""
     readers = {
-        "config.json": lambda path: {k: v for k, v in json.loads(path.read_text()).items() if k not in UNLIKE},
+        "config.json": lambda path: {
+            k: v for k, v in json.loads(path.read_text()).items() if k not in UNLIKE
+        },
         "checkpoint.npz": _checkpoint,
-        "metrics.jsonl": lambda path: [_untimed(json.loads(line)) for line in path.read_text().splitlines()],
-        "cost.json": lambda path: [(k, sorted(v)) for k, v in json.loads(path.read_text())["phases"].items()],
+        "metrics.jsonl": lambda path: [
+            _untimed(json.loads(line)) for line in path.read_text().splitlines()
+        ],
+        "cost.json": lambda path: [
+            (k, sorted(v)) for k, v in json.loads(path.read_text())["phases"].items()
+        ],
         EVENTS: _events,
     }
     paths = sorted(path for path in run.rglob("*") if path.is_file() and path.name != "report.html")
-    return {str(path.relative_to(run)): readers.get(path.name, lambda path: path.read_bytes())(path) for path in paths}
+    return {
+        str(path.relative_to(run)): readers.get(path.name, lambda path: path.read_bytes())(path)
+        for path in paths
+    }
 
 
 def _untimed(row):
-    return {name: value for name, value in row.items() if not (name.endswith("_per_s") or name == "cpu_s")}
+    return {
+        name: value
+        for name, value in row.items()
+        if not (name.endswith("_per_s") or name == "cpu_s")
+    }
 
 
 def _checkpoint(path):
@@ -239,4 +263,7 @@ def _events(path):
     from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 
     events = list(LegacyEventFileLoader(str(path)).Load())
-    return [(event.step, _untimed({item.tag: item.simple_value for item in event.summary.value})) for event in events]
+    return [
+        (event.step, _untimed({item.tag: item.simple_value for item in event.summary.value}))
+        for event in events
+    ]

@@ -32,4 +32,6 @@ def run_python(*arguments, **settings):
 
 def python_path(*folders):
     """The variable for folders before those that Python searches here."""
-    return os.pathsep.join(filter(None, [*map(str, filter(None, folders)), os.environ.get("PYTHONPATH")]))
+    return os.pathsep.join(
+        filter(None, [*map(str, filter(None, folders)), os.environ.get("PYTHONPATH")])
+    )

@@ -23,7 +23,9 @@ class Squares(Study):
     def analyse(self, results):
         values = [result["square"] for _, result in results]
         rows = [Row(str(unit["n"]), None, result["square"], None, True) for unit, result in results]
-        claim = Claim("squares grow", True, {"from": 0, "to": max(values, default=0), "bounds": (0, math.inf)})
+        claim = Claim(
+            "squares grow", True, {"from": 0, "to": max(values, default=0), "bounds": (0, math.inf)}
+        )
         panel = Panel([Series("squares", range(len(values)), values)])
         figure = Figure("Do squares grow?", "Dots are squares.", [panel])
         return Report(rows, [claim], {"squares": figure})

@@ -60,13 +60,17 @@ class Stub:
         self.lock = threading.Lock()
 
     def move_of(self, model, position):
-        if model == "malformed" or (model == "half-malformed" and answers_badly(self.game, position)):
+        if model == "malformed" or (
+            model == "half-malformed" and answers_badly(self.game, position)
+        ):
             return None
         return MOVES[{"half-malformed": "random"}.get(model, model)](self.game, position)
 
     def answer(self, body):
         position = read_grid(body["messages"][0]["content"], self.game)
-        assert all(answer["content"].endswith("<move>z99</move>") for answer in body["messages"][1::2])
+        assert all(
+            answer["content"].endswith("<move>z99</move>") for answer in body["messages"][1::2]
+        )
         action = self.move_of(body["model"], position)
         if action is None:
             return "I would rather not say. " * 200 + "<move>z99</move>"
@@ -99,7 +103,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(fault or 401, {"error": f"fault {fault} for {key}"})
         else:
             usage = {"prompt_tokens": 100, "completion_tokens": 7}
-            choice = {"message": {"role": "assistant", "content": stub.answer(body)}, "finish_reason": "stop"}
+            choice = {
+                "message": {"role": "assistant", "content": stub.answer(body)},
+                "finish_reason": "stop",
+            }
             if fault is None:
                 with stub.lock:
                     stub.answered.append(json.dumps(body, sort_keys=True))
@@ -128,7 +135,9 @@ def serve_stub(game, **settings):
     stub = Stub(game, **settings)
     server = _Server(("127.0.0.1", 0), _Handler)
     server.stub = stub
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield stub, f"http://127.0.0.1:{server.server_port}/v1"

@@ -23,13 +23,20 @@ def bench(tmp_path):
 @pytest.mark.parametrize(
     ("file", "only", "parts"),
     [
-        pytest.param("alpha_zero", "3x3,move-3x3,moves-16", "trainings moves", marks=pytest.mark.needs("tensorflow")),
+        pytest.param(
+            "alpha_zero",
+            "3x3,move-3x3,moves-16",
+            "trainings moves",
+            marks=pytest.mark.needs("tensorflow"),
+        ),
         ("connect_four", "stones-20,moves-20", "rows answers"),
         ("exact", "exploitability-3x3,layers-4x4-c,solve-4x4-alone", "rows alone"),
         ("learners", "q-learning", "rows"),
         ("environments", "aec,single,vector-self", ""),
         ("mcts", "mcts-3x3-move", ""),
-        pytest.param("sb3_vec_env", "step,ppo-4-epochs", "rows", marks=pytest.mark.needs("stable_baselines3")),
+        pytest.param(
+            "sb3_vec_env", "step,ppo-4-epochs", "rows", marks=pytest.mark.needs("stable_baselines3")
+        ),
     ],
 )
 def test_quick_form(file, only, parts, bench):
@@ -55,5 +62,9 @@ def test_startup_cost_is_measured(bench):
 @pytest.mark.slow
 def test_quick_form_of_scaling(bench):
     _, result = bench("scaling.py", "--quick")
-    assert all(point["per_second"] > 0 and point["memory"] > 0 for part in ("batch", "cells") for point in result[part])
+    assert all(
+        point["per_second"] > 0 and point["memory"] > 0
+        for part in ("batch", "cells")
+        for point in result[part]
+    )
     assert all(row["ratio"]["2"][1] > 0 for row in result["threads"])

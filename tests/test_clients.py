@@ -35,23 +35,38 @@ def test_pytest_reports_become_results(tmp_path):
 
 def test_rows_of_the_page_are_rewritten_client_by_client(tmp_path, monkeypatch):
     page = tmp_path / "clients.md"
-    lines = ["Before.", *(f"| **{client.name}** (x 1.0) | passed (1) |" for client in run.CLIENTS), "After."]
+    lines = [
+        "Before.",
+        *(f"| **{client.name}** (x 1.0) | passed (1) |" for client in run.CLIENTS),
+        "After.",
+    ]
     page.write_text("\n".join(lines))
     monkeypatch.setattr(run, "PAGE", page)
     results = {"RLlib": "passed (3)", "Tianshou": "**not run**: a | b"}
     expected = list(lines)
-    expected[lines.index("| **RLlib** (x 1.0) | passed (1) |")] = "| **RLlib** (ray 9.9) | passed (3) |"
-    expected[lines.index("| **Tianshou** (x 1.0) | passed (1) |")] = "| **Tianshou** | **not run**: a \\| b |"
+    expected[lines.index("| **RLlib** (x 1.0) | passed (1) |")] = (
+        "| **RLlib** (ray 9.9) | passed (3) |"
+    )
+    expected[lines.index("| **Tianshou** (x 1.0) | passed (1) |")] = (
+        "| **Tianshou** | **not run**: a \\| b |"
+    )
     for _ in range(2):
         run.write_rows(results, {"rllib": {"ray": "9.9", "numpy": "2.0"}})
         assert page.read_text().split("\n") == expected
 
 
-def test_clients_are_selected_by_name_and_a_failing_command_raises_its_last_line(tmp_path, monkeypatch):
-    assert [client.name for client in run.select_clients(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
+def test_clients_are_selected_by_name_and_a_failing_command_raises_its_last_line(
+    tmp_path, monkeypatch
+):
+    assert [client.name for client in run.select_clients(("openspiel,Tianshou-0.5",))] == [
+        "OpenSpiel",
+        "Tianshou 0.5",
+    ]
     assert run.select_clients(()) == list(run.CLIENTS)
     with pytest.raises(ValueError, match="nobody is no client"):
         run.select_clients(("nobody",))
     monkeypatch.setattr(run, "CACHE", tmp_path)
     with pytest.raises(run.CommandError, match=r"^the disk is full$"):
-        run.call(sys.executable, "-c", "print('first'); raise SystemExit('the disk is full')", log="log")
+        run.call(
+            sys.executable, "-c", "print('first'); raise SystemExit('the disk is full')", log="log"
+        )

@@ -36,11 +36,18 @@ BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 MAX_TABLE_CELLS = 16
 IMPURE = ("mcts", "openspiel", "timed")
 """Policies that draw random numbers in their search."""
-CHEAP = {"openspiel": "openspiel:simulations=10", "mcts": "mcts:simulations=64", "timed": "timed:move=60,max-depth=2"}
+CHEAP = {
+    "openspiel": "openspiel:simulations=10",
+    "mcts": "mcts:simulations=64",
+    "timed": "timed:move=60,max-depth=2",
+}
 """Cheaper settings of policies with slow defaults."""
 EXTERNAL = {"openspiel": "pyspiel"}
 """Policies of other packages, for small boards without skips."""
-SEARCHING = {"alpha-zero": "alpha-zero:path={run},simulations=8", "guided": "mcts:simulations=8,rollout=(run:{run})"}
+SEARCHING = {
+    "alpha-zero": "alpha-zero:path={run},simulations=8",
+    "guided": "mcts:simulations=8,rollout=(run:{run})",
+}
 """Deterministic searches that a learned network guides."""
 CLOCKED = ("timed:move=0.001", "timed:mcts,move=0.001")
 """Policies whose results depend on the speed of the machine."""
@@ -67,7 +74,9 @@ def supports(name, game):
 
 
 def case_of(name, game=None, marks=()):
-    return pytest.param((name, game or tiny.GAME), id=f"{name}-{game}" if game else name, marks=marks)
+    return pytest.param(
+        (name, game or tiny.GAME), id=f"{name}-{game}" if game else name, marks=marks
+    )
 
 
 def marks_of(name, game):
@@ -86,7 +95,10 @@ CASES = [
     *(case_of(f"run:{learner}", None, tiny.case(learner).marks) for learner in sorted(LEARNERS)),
     *(case_of(f"{kind}:alpha-zero", None, tiny.case("alpha-zero").marks) for kind in SEARCHING),
     *(case_of(name, GAMES[1]) for name in ("book:optimal", *CLOCKED)),
-    *(case_of(f"sb3:{name}", GAMES[0], [pytest.mark.needs("torch", package)]) for name, package in MODELS.items()),
+    *(
+        case_of(f"sb3:{name}", GAMES[0], [pytest.mark.needs("torch", package)])
+        for name, package in MODELS.items()
+    ),
 ]
 PURE = [case for case in CASES if case.values[0][0].partition(":")[0] not in IMPURE]
 REPEATABLE = [case for case in CASES if case.values[0][0] not in CLOCKED]
@@ -121,7 +133,9 @@ def policy(case, tiny_run, tmp_path_factory):
     elif kind == "sb3":
         model = getattr(importlib.import_module(MODELS[what]), what)
         path = tmp_path_factory.mktemp("model") / "model.zip"
-        model("MlpPolicy", SingleEnv(), seed=0, device="cpu", policy_kwargs={"net_arch": [4]}).save(path)
+        model("MlpPolicy", SingleEnv(), seed=0, device="cpu", policy_kwargs={"net_arch": [4]}).save(
+            path
+        )
         algorithm = {"DQN": "dqn", "PPO": "ppo", "MaskablePPO": "maskable-ppo"}[what]
         name = f"sb3:{path},algorithm={algorithm},trust=true"
     return make_policy(CHEAP.get(name, name), game)
@@ -144,7 +158,9 @@ def test_all_registered_policies_are_tested():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rule_that_a_policy_declares_is_tested(name):
-    assert set(KINDS[name].variants) == {rule for game in VARIANTS if supports(name, game) for rule in game.variants}
+    assert set(KINDS[name].variants) == {
+        rule for game in VARIANTS if supports(name, game) for rule in game.variants
+    }
 
 
 REFUSED = [
@@ -162,7 +178,9 @@ def game_with(rule):
 @pytest.mark.parametrize(("name", "rule"), REFUSED)
 def test_policies_refuse_rules_by_name_with_the_reason(name, rule):
     reason = KINDS[name].refusals.get(rule, "its class declares neither")
-    with pytest.raises(ValueError, match=rf"^{name} does not support .* because {re.escape(reason)}"):
+    with pytest.raises(
+        ValueError, match=rf"^{name} does not support .* because {re.escape(reason)}"
+    ):
         make_policy(name, game_with(rule))
 
 
@@ -171,7 +189,9 @@ def test_learners_refuse_rules_by_name_with_the_reason(name):
     """Those that support all rules have nothing to refuse."""
     config = load_object(LEARNERS[name])
     for rule in {*RULES, HIDING} - set(config.variants):
-        reason = "it reads the whole board" if rule == HIDING else "its configuration does not list it"
+        reason = (
+            "it reads the whole board" if rule == HIDING else "its configuration does not list it"
+        )
         with pytest.raises(ValueError, match=f"^{name} does not support .*, because {reason}"):
             config.check_game(config, game_with(rule))
 
@@ -179,7 +199,9 @@ def test_learners_refuse_rules_by_name_with_the_reason(name):
 @pytest.mark.parametrize("name", BY_TABLE)
 @pytest.mark.parametrize("game", [game for game in GAMES if game.cells > MAX_TABLE_CELLS], ids=str)
 def test_boards_too_large_for_a_table_are_rejected(name, game):
-    with pytest.raises(ValueError, match=f"{game.rows} x {game.columns} is too large (for a table|to solve)"):
+    with pytest.raises(
+        ValueError, match=f"{game.rows} x {game.columns} is too large (for a table|to solve)"
+    ):
         make_policy(name, game)
 
 
@@ -315,12 +337,23 @@ def test_the_mean_over_symmetries_is_symmetric(learner, tiny_run):
     game, spec = tiny.GAME, f"run:{tiny_run(learner)}"
     policy, own = make_policy(f"{spec},symmetrize=true", game), make_policy(spec, game)
     boards = plain.positions_of_random_play(game, 64)
-    assert (str(policy), policy.symmetric, own.symmetric) == (f"{spec},symmetrize=true", True, False)
+    assert (str(policy), policy.symmetric, own.symmetric) == (
+        f"{spec},symmetrize=true",
+        True,
+        False,
+    )
     check_symmetric(policy, game, boards)
     cells, total = boards.cells.reshape(-1, game.rows, game.columns), 0.0
-    for axes in ((), 1, 2, (1, 2)):  # the same mean by hand: the board flipped vertically, horizontally, and both
+    for axes in (
+        (),
+        1,
+        2,
+        (1, 2),
+    ):  # the same mean by hand: the board flipped vertically, horizontally, and both
         flipped = np.ascontiguousarray(np.flip(cells, axes).reshape(len(cells), -1))
-        total = total + np.flip(own.action_values(Boards(flipped, boards.mover)).reshape(cells.shape), axes)
+        total = total + np.flip(
+            own.action_values(Boards(flipped, boards.mover)).reshape(cells.shape), axes
+        )
     assert_allclose(policy.action_values(boards), total.reshape(boards.cells.shape) / 4, atol=1e-12)
 
 

@@ -16,7 +16,10 @@ PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
 """Pages whose blocks run by default, except for slow ones."""
 POSIX = {
-    *(("README.md", command) for command in ("make demo", "make test", "source .venv/bin/activate")),
+    *(
+        ("README.md", command)
+        for command in ("make demo", "make test", "source .venv/bin/activate")
+    ),
     ("docs/gomocup.md", "examples/files/pbrain-ttt --input examples/files/turns.txt"),
 }
 """(page, command) of commands for POSIX shells alone; the page says so, or has another command next to it."""
@@ -28,7 +31,10 @@ def name_of(page):
 
 def test_the_readme_names_the_two_commands_first():
     first = next(block for block in blocks(ROOT / "README.md"))
-    assert [line.split("#")[0].strip() for line in first.text.splitlines()] == ["make demo", "make test"]
+    assert [line.split("#")[0].strip() for line in first.text.splitlines()] == [
+        "make demo",
+        "make test",
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -36,7 +42,9 @@ def test_blocks_have_a_language_show_files_of_the_checkout_and_are_the_same_in_e
     """Bash, zsh and PowerShell read commands alike: no pipes, variables, here-documents or lines in several parts."""
     for block in blocks(page):
         place = f"{name_of(page)}:{block.line}"
-        assert block.kind in (("python", "text", "toml") if block.file else ("sh", "python", "text")), place
+        assert block.kind in (
+            ("python", "text", "toml") if block.file else ("sh", "python", "text")
+        ), place
         assert not block.file or (ROOT / block.file).read_text() == block.text, place
         for line in block.text.splitlines() if block.kind == "sh" else ():
             command = line.partition(" #")[0].rstrip()
@@ -51,19 +59,28 @@ def test_named_commands_and_learners_exist(page):
         if script == "evaluate" and words and words[0].isidentifier() and words[0].islower():
             assert words[0] in COMMANDS
         for option, value in itertools.pairwise(words):
-            assert option != "--learner" or value in LEARNERS or value == "NAME" or ":" in value, value
+            assert option != "--learner" or value in LEARNERS or value == "NAME" or ":" in value, (
+                value
+            )
 
 
 def test_generated_tables_and_files_of_pages_are_those_of_the_checkout():
     assert TABLE.findall(PAGE.read_text()) == [argument_table()]
-    files = {f"examples/files/{path.name}" for path in (ROOT / "examples" / "files").iterdir() if path.is_file()}
+    files = {
+        f"examples/files/{path.name}"
+        for path in (ROOT / "examples" / "files").iterdir()
+        if path.is_file()
+    }
     text = "\n".join(page.read_text() for page in PAGES)
     assert {file for file in files if file not in text} == set()
 
 
 @pytest.mark.parametrize(
     "page",
-    [page if name_of(page) in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
+    [
+        page if name_of(page) in QUICK else pytest.param(page, marks=pytest.mark.slow)
+        for page in PAGES
+    ],
     ids=name_of,
 )
 def test_blocks_run(page, tmp_path, request):
@@ -74,7 +91,9 @@ def test_blocks_run(page, tmp_path, request):
         for block in blocks(page):
             if block.output:
                 lines = {" ".join(line.split()) for line in printed.splitlines()}
-                unprinted = {line for line in block.text.splitlines() if " ".join(line.split()) not in lines}
+                unprinted = {
+                    line for line in block.text.splitlines() if " ".join(line.split()) not in lines
+                }
                 assert not unprinted, f"{name_of(page)}:{block.line}: {unprinted} not in\n{printed}"
             elif block.kind in ("sh", "python") and not block.file and (slow_too or not block.slow):
                 absent = {name for name in block.needs if importlib.util.find_spec(name) is None}
@@ -84,7 +103,9 @@ def test_blocks_run(page, tmp_path, request):
     finally:
         shell.close()
     if missing:
-        pytest.skip(f"{' and '.join(sorted(missing))} not installed: all blocks but theirs have run")
+        pytest.skip(
+            f"{' and '.join(sorted(missing))} not installed: all blocks but theirs have run"
+        )
 
 
 def test_a_failing_block_is_reported(tmp_path):

@@ -30,7 +30,14 @@ TRAININGS = {
     "sb3_maskable_ppo": (8_000, "sb3_contrib"),
 }
 """Numbers of steps, and what they need."""
-SCRIPTS = {"own_agent", "pettingzoo_drop_in", "q_learning_from_scratch", "text_observations", "open_spiel_bot", "tour"}
+SCRIPTS = {
+    "own_agent",
+    "pettingzoo_drop_in",
+    "q_learning_from_scratch",
+    "text_observations",
+    "open_spiel_bot",
+    "tour",
+}
 ELSEWHERE = {
     "tianshou_dqn": "test_tianshou.py",
     "torchrl_ppo": "test_torchrl.py",
@@ -58,11 +65,16 @@ def test_every_example_is_tested_and_documented():
     assert names == SCRIPTS | MODULES | set(TRAININGS) | set(ELSEWHERE)
     for name in names:
         assert f"examples/{name}.py" in PAGE.read_text()
-        assert f"examples/{name}.py" in (EXAMPLES / f"{name}.py").read_text()  # it says how it is run
+        assert (
+            f"examples/{name}.py" in (EXAMPLES / f"{name}.py").read_text()
+        )  # it says how it is run
     for name, tests in ELSEWHERE.items():
         assert f'example("{name}.py"' in (clients.HERE / tests).read_text()
     lines = (EXAMPLES / "rllib-requirements.txt").read_text().splitlines()
-    assert {line for line in lines if not line.startswith("#")} == {"torch", *clients.ENVIRONMENTS["rllib"]}
+    assert {line for line in lines if not line.startswith("#")} == {
+        "torch",
+        *clients.ENVIRONMENTS["rllib"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -82,14 +94,18 @@ def test_scripts_end_with_the_exact_result(name, words, exploited, tmp_path):
 
 def test_q_learning_from_scratch(tmp_path):
     path = EXAMPLES / "q_learning_from_scratch.py"
-    before, final = (float(run(path, tmp_path, "--episodes", games).split(": ")[1]) for games in (1, 4_000))
+    before, final = (
+        float(run(path, tmp_path, "--episodes", games).split(": ")[1]) for games in (1, 4_000)
+    )
     assert 0 <= final < before <= 1
 
 
 @pytest.mark.needs("open_spiel")
 def test_open_spiel_bot(tmp_path):
     board = ("--rows", 2, "--columns", 3, "--win-length", 2)
-    printed = run(EXAMPLES / "open_spiel_bot.py", tmp_path, "--policy", "random", "--games", 20, *board)
+    printed = run(
+        EXAMPLES / "open_spiel_bot.py", tmp_path, "--policy", "random", "--games", 20, *board
+    )
     reference, ours = numbers(r"^exploitability by \S+: (\S+), ", printed)
     assert 0 < reference == ours < 1
     points, low, high = numbers(r"(\d\.\d+)", printed.splitlines()[0])
@@ -98,24 +114,37 @@ def test_open_spiel_bot(tmp_path):
 
 @pytest.mark.needs("IPython", "matplotlib")
 def test_tour_as_a_script(tmp_path):
-    text, count = re.subn(r"^GAMES = 100_000", "GAMES = 2_000", (EXAMPLES / "tour.py").read_text(), flags=re.M)
+    text, count = re.subn(
+        r"^GAMES = 100_000", "GAMES = 2_000", (EXAMPLES / "tour.py").read_text(), flags=re.M
+    )
     assert count == 1
     (tmp_path / "tour.py").write_text(text)
     (tmp_path / "empty").mkdir()
     printed = run(tmp_path / "tour.py", tmp_path / "empty")
     [(before, final)] = re.findall(r"games (\d\.\d+), after \S+ games (\d\.\d+)", printed)
-    assert 0 <= float(final) < float(before) == pytest.approx(exploitability(Game(3, 3, 3, 0.25), "random"), abs=5.1e-5)
+    assert (
+        0
+        <= float(final)
+        < float(before)
+        == pytest.approx(exploitability(Game(3, 3, 3, 0.25), "random"), abs=5.1e-5)
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.needs(package)) for name, (_, package) in TRAININGS.items()]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.needs(package))
+        for name, (_, package) in TRAININGS.items()
+    ],
 )
 def test_training(name, tmp_path):
     printed = run(EXAMPLES / f"{name}.py", tmp_path, "--steps", TRAININGS[name][0])
     results = ending(printed).results
     assert set(results) == {"random", "optimal"}
-    assert results["random"][0] > (80 if name.startswith("cleanrl") else 50)  # random play wins 43.65%
+    assert results["random"][0] > (
+        80 if name.startswith("cleanrl") else 50
+    )  # random play wins 43.65%
     if name == "sb3_maskable_ppo":
         forgotten, sampled, exact = numbers(r"^mean result.*: (-?\d\.\d+)", printed)
         assert forgotten + 0.2 < exact < sampled + 0.2
@@ -127,7 +156,10 @@ def test_training(name, tmp_path):
     ("task", "steps", "least"),
     [
         ("random", 2_500, 0.1),
-        *(pytest.param(t, 20_000, -1.0, marks=pytest.mark.slow) for t in ("masks", "self-play-skip")),
+        *(
+            pytest.param(t, 20_000, -1.0, marks=pytest.mark.slow)
+            for t in ("masks", "self-play-skip")
+        ),
     ],
 )
 def test_agents_of_the_benchmark(name, task, steps, least):

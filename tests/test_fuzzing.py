@@ -35,7 +35,15 @@ from ttt_apps.train_options import Options
 from ttt_envs import Boards, Game, Policy, from_text, make_policy, to_text
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
-from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
+from ttt_eval.matches.games import (
+    Move,
+    PlayedGame,
+    append_games,
+    from_notation,
+    read_games,
+    to_notation,
+    write_games,
+)
 from ttt_eval.result_store import UNITS, collect_results
 from ttt_eval.run_files import RunDirectory
 
@@ -76,17 +84,42 @@ def no_trust(monkeypatch):
 # Spec strings and settings
 
 KEYS = sorted(
-    {name for path in POLICIES.values() for name in signature(load_object(path)).parameters} | {"trust", "every"}
+    {name for path in POLICIES.values() for name in signature(load_object(path)).parameters}
+    | {"trust", "every"}
 )
-WORDS = ["0", "1", "2", "-1", "0.5", "nan", "inf", "-inf", "1e308", "none", "true", "False", "9" * 30, "9" * 5000]
+WORDS = [
+    "0",
+    "1",
+    "2",
+    "-1",
+    "0.5",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "none",
+    "true",
+    "False",
+    "9" * 30,
+    "9" * 5000,
+]
 WORDS += ["", "x", "..", "results", "children", "٣", "0x10", "1_0"]
-NAMES = [*POLICIES, "pool", "teacher", "joblib.numpy_pickle:dump", "importlib.util:find_spec", "no_such:A"]
+NAMES = [
+    *POLICIES,
+    "pool",
+    "teacher",
+    "joblib.numpy_pickle:dump",
+    "importlib.util:find_spec",
+    "no_such:A",
+]
 
 
 def spec_of(values):
     keyed = st.lists(st.tuples(st.sampled_from(KEYS), values), max_size=3)
     return st.builds(
-        lambda name, rest: f"{name}:{','.join(f'{key}=({value})' for key, value in rest)}" if rest else name,
+        lambda name, rest: (
+            f"{name}:{','.join(f'{key}=({value})' for key, value in rest)}" if rest else name
+        ),
         st.sampled_from(NAMES),
         keyed,
     )
@@ -110,7 +143,11 @@ def test_any_spec_string_gives_a_policy_or_an_error(spec, from_file):
 
 
 @examples(5_000)
-@given(st.lists(st.sampled_from(["...", "xo.", ".ox", "/", " ", "o", "x", "\n", "\x00", "٣"]), max_size=6).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(["...", "xo.", ".ox", "/", " ", "o", "x", "\n", "\x00", "٣"]), max_size=6
+    ).map("".join)
+)
 def test_any_text_is_a_position_or_an_error(text):
     with one_line_errors():
         assert to_text(from_text(text, tiny.GAME), tiny.GAME) == text
@@ -177,7 +214,9 @@ def check_damaged(files, number, verify, folder):
 def test_damaged_files_of_a_run_are_read_or_rejected(runs, learner):
     """Arrays under the hash of those that were written are these, or rejected."""
     run = runs(learner)
-    files = [path for pattern in ("*.json", "*.jsonl", "*.npz") for path in sorted(run.rglob(pattern))]
+    files = [
+        path for pattern in ("*.json", "*.jsonl", "*.npz") for path in sorted(run.rglob(pattern))
+    ]
     written = {path: load_arrays(path) for path in files if path.suffix == ".npz"}
     hashes = {path: zipfile.ZipFile(path).comment for path in written}
 
@@ -214,7 +253,11 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
 
 
 def square(unit):
-    return {"square": unit["n"] ** 2, "half": unit["n"] / 2, "none": float("nan") if unit["n"] == 3 else None}
+    return {
+        "square": unit["n"] ** 2,
+        "half": unit["n"] / 2,
+        "none": float("nan") if unit["n"] == 3 else None,
+    }
 
 
 def test_damaged_results_are_measured_again(tmp_path):
@@ -233,7 +276,13 @@ def games():
     skipping, plain = Game(3, 3, 3, 0.25), Game(2, 3, 2)
     won = (Move(0, False), Move(5, False), Move(1, False))
     return [
-        PlayedGame(skipping, ("random", "human"), (Move(4, False), Move(0, True), Move(1, False)), seed=7, episode=3),
+        PlayedGame(
+            skipping,
+            ("random", "human"),
+            (Move(4, False), Move(0, True), Move(1, False)),
+            seed=7,
+            episode=3,
+        ),
         PlayedGame(plain, ("mcts:simulations=5", "x"), won, 0, settings={"of": [1, {"a": None}]}),
         PlayedGame(plain, ("a", "b"), won[:1], 1, forfeit="time"),
         PlayedGame(skipping, ("a", "b"), (), None, opening="x.o/.../..o x"),
@@ -292,7 +341,10 @@ TEXTS = (["random", "win-or-block", "optimal", "table", "expectiminimax:depth=1"
 WORDS_OF_TYPE = {int: NUMBERS, float: NUMBERS, Path: PATHS, str: TEXTS, bool: None}
 """plausible words and others; a flag has none"""
 WORDS_OF = {
-    "size": (["1", "2", "2x3", "3"], ["1x7", "3x2", "19", "20", "0", "-1", "3x", "axb", "", "5x5", "٣", "3x3x3"]),
+    "size": (
+        ["1", "2", "2x3", "3"],
+        ["1x7", "3x2", "19", "20", "0", "-1", "3x", "axb", "", "5x5", "٣", "3x3x3"],
+    ),
     "position": (["x.o/.../..o x", "o../.../... x"], ["", "x", "." * 99, "\x00"]),
     "openings": (["random:2", "all:1"], ["random:99", "all:x", "games.jsonl", "nothing", ""]),
     "critic": (["exact", "zero", "learned:5"], ["learned:", "learned:x", "random", "x", ""]),
@@ -322,11 +374,34 @@ def words_by_field(*commands):
     return positional, options
 
 
-ASKED = ("match", "games", "exact", "exploitability", "audit", "solve", "report", "compare", "reproduce", "list")
+ASKED = (
+    "match",
+    "games",
+    "exact",
+    "exploitability",
+    "audit",
+    "solve",
+    "report",
+    "compare",
+    "reproduce",
+    "list",
+)
 """commands with words for their fields; others only have options of the game, and stop for want of the rest"""
 TYPED = ["a1", "b2", "c3", "5", "0", "99", "-1", "help", "undo", "hint", "moves", "board", "why", "values", "exact",
          "new", "quit", "yes", "no", "y", "n", "", "z9", "x" * 500, "\x00", "٣", "resign", "swap", "?"]  # fmt: skip
-ANYWHERE = ["--help", "--version", "--quiet", "-h", "--", "--no-such-option", "stray", "--size", "", "--seed=1=2", "-x"]
+ANYWHERE = [
+    "--help",
+    "--version",
+    "--quiet",
+    "-h",
+    "--",
+    "--no-such-option",
+    "stray",
+    "--size",
+    "",
+    "--seed=1=2",
+    "-x",
+]
 
 
 def words_for(data, *commands):
@@ -373,7 +448,11 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
         if program == "train":  # a number of games always: the usual one takes long
             games = data.draw(st.sampled_from(["5", "9", "12"]))
             settings = map(load_learner, WORDS_OF["learner"][0])
-            return train.main, [f"--games={games}", "--no-report", *words_for(data, Options, *settings)], ""
+            return (
+                train.main,
+                [f"--games={games}", "--no-report", *words_for(data, Options, *settings)],
+                "",
+            )
         if program == "train --resume":
             return train.main, ["--resume=run", *words_for(data, train.Resume)], ""
         typed = data.draw(st.lists(st.sampled_from(TYPED), max_size=12))

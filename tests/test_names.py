@@ -9,9 +9,13 @@ from documents import ROOT, blocks, pages
 
 TOPS = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps", "studies")
 PACKAGES = sorted(
-    ".".join(file.parent.relative_to(ROOT).parts) for top in TOPS for file in (ROOT / top).rglob("__init__.py")
+    ".".join(file.parent.relative_to(ROOT).parts)
+    for top in TOPS
+    for file in (ROOT / top).rglob("__init__.py")
 )
-PYTHON = [(page, block.text) for page in pages() for block in blocks(page) if block.kind == "python"]
+PYTHON = [
+    (page, block.text) for page in pages() for block in blocks(page) if block.kind == "python"
+]
 PYTHON += [(file, file.read_text()) for file in sorted((ROOT / "examples").rglob("*.py"))]
 
 
@@ -19,7 +23,9 @@ PYTHON += [(file, file.read_text()) for file in sorted((ROOT / "examples").rglob
 def test_every_package_lists_at_most_25_names_that_exist(package):
     module = importlib.import_module(package)
     assert len(set(module.__all__)) == len(module.__all__) <= 25
-    assert [name for name in module.__all__ if not hasattr(module, name) or name.startswith("_")] == []
+    assert [
+        name for name in module.__all__ if not hasattr(module, name) or name.startswith("_")
+    ] == []
     assert set(module.__all__) <= set(dir(module))
     assert not hasattr(module, "nothing")
 
@@ -66,8 +72,14 @@ def test_no_test_uses_a_private_name():
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.Attribute):
                 names = [node.attr] * (ast.unparse(node.value) != "self")
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "patch", "object")):
-                names = [str(word.value).rpartition(".")[2] for word in node.args if isinstance(word, ast.Constant)]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("attr", "patch", "object")
+            ):
+                names = [
+                    str(word.value).rpartition(".")[2]
+                    for word in node.args
+                    if isinstance(word, ast.Constant)
+                ]
             else:
                 names = []
             results += [f"{file.name}:{node.lineno}: {name}" for name in names if name in private]

@@ -12,7 +12,9 @@ ADDRESS = "https://github.com/OWNER/ttt_envs"
 
 @pytest.fixture(scope="module")
 def maker():
-    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make_notebooks.py")
+    spec = importlib.util.spec_from_file_location(
+        "make_notebooks", ROOT / "docs" / "make_notebooks.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -41,16 +43,26 @@ def test_code_is_that_of_the_source(maker, name):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     outputs = [output for cell in code for output in cell.outputs]
     assert outputs
-    assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+    assert not [
+        output
+        for output in outputs
+        if output.output_type == "error" or output.get("name") == "stderr"
+    ]
 
 
 def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
     import nbformat
 
     stored = nbformat.read(ROOT / "examples" / "first_hour.ipynb", as_version=4)
-    printed = "".join(output.get("text", "") for cell in stored.cells for output in cell.get("outputs", []))
-    outputs = re.findall(r"^```text output\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.M | re.S)
-    lines = [" ".join(line.split()) for text in outputs for line in text.splitlines() if line.strip()]
+    printed = "".join(
+        output.get("text", "") for cell in stored.cells for output in cell.get("outputs", [])
+    )
+    outputs = re.findall(
+        r"^```text output\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.M | re.S
+    )
+    lines = [
+        " ".join(line.split()) for text in outputs for line in text.splitlines() if line.strip()
+    ]
     assert lines
     plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed).split())
     assert [line for line in lines if line not in plain] == []
@@ -59,7 +71,10 @@ def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
 @pytest.mark.parametrize("name", names())
 def test_a_published_notebook_opens_in_colab(maker, name):
     badge, install, *rest = maker.make_notebook(name, ADDRESS).cells
-    assert f"(https://colab.research.google.com/github/OWNER/ttt_envs/blob/main/examples/{name}.ipynb)" in badge.source
+    assert (
+        f"(https://colab.research.google.com/github/OWNER/ttt_envs/blob/main/examples/{name}.ipynb)"
+        in badge.source
+    )
     assert f'%pip install --quiet "ttt_envs[report] @ git+{ADDRESS}"' in install.source
     assert "../docs/" not in "".join(cell.source for cell in rest)
     assert "colab.research" in maker.page_links(ADDRESS)

@@ -19,7 +19,9 @@ ENTRY = re.compile(r'`("\w+":\s"[\w.:]+")`\s+into\s+`(\w+)`\s+\(`([\w/.]+)`\)')
 
 def copy_project(folder):
     """Copy the files that git tracks, as they are now."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     for name in filter(None, names.split("\0")):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -42,9 +44,15 @@ def checkout(tmp_path_factory):
     copy_project(folder)
     files = {Path(block.file).stem: block.text for block in blocks(PAGE)}
     (folder / "baselines" / "corner.py").write_text(files["corner"])
-    (folder / "learners" / "favourite.py").write_text(files["favourite"].partition("\n\nif __name__")[0])
-    (folder / "docs" / "learners" / "favourite.md").write_text("# Favourite\n\nPrefers cells that ended games well.\n")
-    insert(folder / "mkdocs.yml", "          - learners/index.md", "          - learners/favourite.md")
+    (folder / "learners" / "favourite.py").write_text(
+        files["favourite"].partition("\n\nif __name__")[0]
+    )
+    (folder / "docs" / "learners" / "favourite.md").write_text(
+        "# Favourite\n\nPrefers cells that ended games well.\n"
+    )
+    insert(
+        folder / "mkdocs.yml", "          - learners/index.md", "          - learners/favourite.md"
+    )
     for entry, registry, file in ENTRY.findall(PAGE.read_text()):
         insert(folder / file, f"{registry}:", f"    {' '.join(entry.split())},")
     return folder
@@ -53,12 +61,18 @@ def checkout(tmp_path_factory):
 @pytest.mark.parametrize("command", ["ruff check .", "ruff format --check .", "lint-imports"])
 def test_lint_accepts_the_recipes(command, checkout):
     program, *words = command.split()
-    run_program(Path(sys.executable).parent / program, *words, cwd=checkout, PYTHONPATH=str(checkout))
+    run_program(
+        Path(sys.executable).parent / program, *words, cwd=checkout, PYTHONPATH=str(checkout)
+    )
 
 
 def test_conformance_tests_accept_the_recipes(checkout):
     choice = ("-m", "not slow", "-k", "corner or favourite or navigation")
     paths = ("tests/test_conformance.py", "tests/learners", "tests/test_site.py")
     words = ("-m", "pytest", "-rp", "-n", "0", "-p", "no:cacheprovider", *choice, *paths)
-    done = run_python(*words, cwd=checkout, PYTHONPATH=str(checkout), NUMBA_CACHE_DIR=str(kernel_folder()))
-    assert [name for name in ("[corner-", "favourite]", "navigation") if name not in done.stdout] == []
+    done = run_python(
+        *words, cwd=checkout, PYTHONPATH=str(checkout), NUMBA_CACHE_DIR=str(kernel_folder())
+    )
+    assert [
+        name for name in ("[corner-", "favourite]", "navigation") if name not in done.stdout
+    ] == []

@@ -12,14 +12,27 @@ from documents import ROOT, blocks
 from processes import run_program, run_python
 
 pytestmark = pytest.mark.needs("build")
-LEFT_OUT = (".git", ".venv*", ".cache", "runs", "build", "dist", "site", "*.egg-info", "__pycache__", ".*_cache")
+LEFT_OUT = (
+    ".git",
+    ".venv*",
+    ".cache",
+    "runs",
+    "build",
+    "dist",
+    "site",
+    "*.egg-info",
+    "__pycache__",
+    ".*_cache",
+)
 OTHERS = ("baselines", "ttt_eval", "learners")
 """packages of ours that other distributions on the index have too"""
 
 
 def checklist_block(word):
     """The only block of the checklist that contains a word."""
-    [text] = [block.text for block in blocks(ROOT / "docs" / "dev" / "release.md") if word in block.text]
+    [text] = [
+        block.text for block in blocks(ROOT / "docs" / "dev" / "release.md") if word in block.text
+    ]
     return text
 
 
@@ -27,15 +40,21 @@ def checklist_block(word):
 def checkout(tmp_path_factory):
     """A copy of the checkout, to build in."""
     return shutil.copytree(
-        ROOT, tmp_path_factory.mktemp("release") / "checkout", ignore=shutil.ignore_patterns(*LEFT_OUT)
+        ROOT,
+        tmp_path_factory.mktemp("release") / "checkout",
+        ignore=shutil.ignore_patterns(*LEFT_OUT),
     )
 
 
 @pytest.fixture(scope="module")
 def distributions(checkout):
     """(source distribution, wheel), the wheel built from the source distribution."""
-    run_python("-m", "build", "--no-isolation", "--outdir", checkout.parent / "dist", ".", cwd=checkout)
-    [source], [wheel] = (list((checkout.parent / "dist").glob(f"*.{kind}")) for kind in ("tar.gz", "whl"))
+    run_python(
+        "-m", "build", "--no-isolation", "--outdir", checkout.parent / "dist", ".", cwd=checkout
+    )
+    [source], [wheel] = (
+        list((checkout.parent / "dist").glob(f"*.{kind}")) for kind in ("tar.gz", "whl")
+    )
     return source, wheel
 
 
@@ -46,14 +65,21 @@ def test_the_source_distribution_contains_the_checkout(distributions):
     with tarfile.open(distributions[0]) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     assert {file for file in files if (ROOT / file).exists()} - held == set()
-    assert not [name for name in held if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc"))]
+    assert not [
+        name for name in held if "__pycache__" in name or name.endswith((".pyc", ".nbi", ".nbc"))
+    ]
 
 
 def test_the_wheel_contains_packages_and_their_data_only(distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         held = archive.namelist()
     tops = {name.split("/")[0] for name in held}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"ttt_envs", "ttt_apps", "ttt_text.py", *OTHERS}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "ttt_envs",
+        "ttt_apps",
+        "ttt_text.py",
+        *OTHERS,
+    }
     for package in ("ttt_envs", "ttt_apps", *OTHERS):
         ours = {
             str(path.relative_to(ROOT))
@@ -73,7 +99,11 @@ def test_the_release_command_sets_version_and_date(checkout, tmp_path):
     commands = checklist_block("VERSION=")
     version = re.search(r"^VERSION=(.*)$", commands, re.M)[1]
     run_program("bash", "-ec", commands, cwd=tmp_path)
-    assert (tmp_path / "ttt_envs" / "version.py").read_text().endswith(f'\n__version__ = "{version}"\n')
+    assert (
+        (tmp_path / "ttt_envs" / "version.py")
+        .read_text()
+        .endswith(f'\n__version__ = "{version}"\n')
+    )
     cited = (tmp_path / "CITATION.cff").read_text()
     [date] = re.findall(r"^date-released: (\d{4}-\d\d-\d\d)$", cited, re.M)
     assert f"\nversion: {version}\n" in cited
@@ -86,11 +116,24 @@ def test_commands_of_the_wheel_work_without_the_checkout(distributions, tmp_path
 
     folder = tmp_path / "environment"
     run_python("-m", "venv", "--without-pip", folder, cwd=tmp_path)
-    pip = ("-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check", "--quiet")
-    run_python(*pip, "install", "--no-index", "--no-deps", distributions[1], cwd=tmp_path, PYTHONPATH="")
+    pip = (
+        "-m",
+        "pip",
+        "--python",
+        folder / "bin" / "python",
+        "--disable-pip-version-check",
+        "--quiet",
+    )
+    run_python(
+        *pip, "install", "--no-index", "--no-deps", distributions[1], cwd=tmp_path, PYTHONPATH=""
+    )
     [site] = folder.glob("lib/python*/site-packages")
     (site / "requirements.pth").write_text(f"{Path(numpy.__file__).parents[1]}\n")
-    clean = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE") if name in os.environ}
+    clean = {
+        name: os.environ[name]
+        for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE")
+        if name in os.environ
+    }
     clean |= {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     for command in ("ttt-train", "ttt-evaluate", "ttt-play"):
         done = run_program(folder / "bin" / command, "--help", cwd=tmp_path, env=clean)

@@ -57,27 +57,33 @@ def test_links_and_anchors_exist(page):
         meant = Path(page) if not path else Path(page).parent / path
         assert (ROOT / meant).exists(), f"{page} links to {target} as {words!r}"
         if anchor:
-            assert anchor in anchors_of(meant), f"{page} links to {target}, and there is no such heading"
+            assert anchor in anchors_of(meant), (
+                f"{page} links to {target}, and there is no such heading"
+            )
 
 
 def test_links_are_rewritten_for_the_site():
-    text = (
-        "[a](docs/exact.md#x) [b](docs/learners) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
-    )
+    text = "[a](docs/exact.md#x) [b](docs/learners) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
     pictures = "![d](reports.png#only-light) ![d](reports-dark.png#only-dark)"
     moved = f"[a](exact.md#x) [b](learners/index.md) c {pictures} [`e`](https://a.b/c.md)"
     assert make_pages.rewrite_links(text, "README.md", "index.md") == moved
     deeper = "[a](../../CONTRIBUTING.md#habits) [b](../policies.md) [c](#here)"
     moved = "[a](../contributing.md#habits) [b](../policies.md) [c](#here)"
-    assert make_pages.rewrite_links(deeper, "docs/learners/tables.md", "learners/tables.md") == moved
+    assert (
+        make_pages.rewrite_links(deeper, "docs/learners/tables.md", "learners/tables.md") == moved
+    )
 
 
 def test_api_pages_have_the_public_names_of_packages():
-    assert "\n::: learners.base.Learner\n" in make_pages.api_page("api/learners.md")  # it is imported when it is used
+    assert "\n::: learners.base.Learner\n" in make_pages.api_page(
+        "api/learners.md"
+    )  # it is imported when it is used
 
 
 def test_blocks_keep_only_their_language(tmp_path, monkeypatch):
-    (tmp_path / "page.md").write_text("```sh slow\nls [a](b.md)\n```\n\n```text output\n1\n```\n\n[a](missing.md)\n")
+    (tmp_path / "page.md").write_text(
+        "```sh slow\nls [a](b.md)\n```\n\n```text output\n1\n```\n\n[a](missing.md)\n"
+    )
     monkeypatch.setattr(make_pages, "ROOT", tmp_path)
     text = make_pages.page_text("page.md", "page.md")
     assert text == "```sh\nls [a](b.md)\n```\n\n```text\n1\n```\n\na\n"
@@ -87,17 +93,23 @@ def test_blocks_keep_only_their_language(tmp_path, monkeypatch):
 @pytest.mark.needs("zensical")
 @pytest.mark.needs("mkdocstrings")
 def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)  # where it lies the site is made, and a link would lead home
+    shutil.copy(
+        ROOT / "mkdocs.yml", tmp_path
+    )  # where it lies the site is made, and a link would lead home
     for name in ("docs", "ttt_envs", "baselines", "learners", "ttt_eval"):
         (tmp_path / name).symlink_to(ROOT / name)
     make_pages.make(tmp_path / "build" / "pages")
     zensical = shutil.which("zensical", path=Path(sys.executable).parent)
     done = run_program(zensical, "build", "--strict", cwd=tmp_path)
-    assert "griffe:" not in done.stdout + done.stderr  # what a docstring says and its function does not
+    assert (
+        "griffe:" not in done.stdout + done.stderr
+    )  # what a docstring says and its function does not
     assert "exploitability" in (tmp_path / "site" / "search.json").read_text()
     for page in make_pages.navigation():
         text = (tmp_path / "site" / page).with_suffix(".html").read_text()
-        fetched = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]*)", text)
+        fetched = re.findall(
+            r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]*)", text
+        )
         assert fetched == [], f"{page} fetches {fetched}"
         assert ":func:" not in text
         assert "<h1" in text

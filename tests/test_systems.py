@@ -74,12 +74,29 @@ def run(environment, folder, module, *words):
 def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
     board = ["--size", "2", "--win-length", "2"]
     train = ["--learner", "naive-mc", *board, "--games", "40", "--out", "run", "--quiet"]
-    match = ["match", "run:run", "random", *board, "--games", "400", "--jobs", "2", "--log", "games.jsonl", "--json"]
+    match = [
+        "match",
+        "run:run",
+        "random",
+        *board,
+        "--games",
+        "400",
+        "--jobs",
+        "2",
+        "--log",
+        "games.jsonl",
+        "--json",
+    ]
     results = []
     for name, environment in (("here", {"PYTHONPATH": str(ROOT)}), ("there", poorer)):
         folder = tmp_path / name
         folder.mkdir()
-        printed = run(environment, folder, "train", *train), run(environment, folder, "evaluate", *match)
-        files_of_run = {path.name for path in (folder / "run").iterdir()} - {".lock"}  # that of Windows
+        printed = (
+            run(environment, folder, "train", *train),
+            run(environment, folder, "evaluate", *match),
+        )
+        files_of_run = {path.name for path in (folder / "run").iterdir()} - {
+            ".lock"
+        }  # that of Windows
         results.append((printed, files_of_run, (folder / "games.jsonl").read_bytes()))
     assert results[0] == results[1]

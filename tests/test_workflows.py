@@ -11,7 +11,9 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 def matches(kind):
     """All matches of a pattern in the workflows."""
-    return {word for path in WORKFLOWS for word in re.findall(kind, path.read_text(encoding="utf-8"))}
+    return {
+        word for path in WORKFLOWS for word in re.findall(kind, path.read_text(encoding="utf-8"))
+    }
 
 
 def test_the_declared_python_versions_are_tested():
@@ -19,12 +21,19 @@ def test_the_declared_python_versions_are_tested():
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     declared = set(re.findall(r"Python :: (3\.\d+)$", settings["metadata"]["classifiers"], re.M))
     assert matches(r'"(3\.\d+)"') == declared
-    assert settings["options"]["python_requires"] == f">={min(declared, key=lambda version: int(version[2:]))}"
+    assert (
+        settings["options"]["python_requires"]
+        == f">={min(declared, key=lambda version: int(version[2:]))}"
+    )
 
 
 def test_make_steps_are_targets():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    words = {word for line in matches(r"(?:run: make|targets:) ([a-z -]+?)(?: PYTHON=.*)?\n") for word in line.split()}
+    words = {
+        word
+        for line in matches(r"(?:run: make|targets:) ([a-z -]+?)(?: PYTHON=.*)?\n")
+        for word in line.split()
+    }
     assert {"test", "unit"} <= words <= targets
 
 
@@ -38,5 +47,7 @@ def test_tests_for_windows_exist():
 def test_only_publishing_may_write(path):
     text = path.read_text(encoding="utf-8")
     assert re.search(r"^permissions:\n  contents: read\n(?! )", text, re.M)
-    assert re.findall(r"^ +([a-z-]+): write$", text, re.M) == (["id-token"] if path.stem == "release" else [])
+    assert re.findall(r"^ +([a-z-]+): write$", text, re.M) == (
+        ["id-token"] if path.stem == "release" else []
+    )
     assert "secrets." not in text

@@ -21,10 +21,22 @@ PACKAGES = {
     "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
 }
 OPTIONS = defaultdict(lambda: ("--games=200",)) | {
-    "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--gradient-steps=2", "--batch-size=8"),
+    "alpha-zero": (
+        "--games=40",
+        "--hidden=4",
+        "--simulations=4",
+        "--gradient-steps=2",
+        "--batch-size=8",
+    ),
     "exact-pg": ("--games=40", "--initial-std=0.1"),
     "q-net": ("--games=40", "--hidden=4"),
-    "value-net": ("--games=6", "--teacher=expectiminimax:depth=2", "--preset=20", "--iterations=10", "--jobs=1"),
+    "value-net": (
+        "--games=6",
+        "--teacher=expectiminimax:depth=2",
+        "--preset=20",
+        "--iterations=10",
+        "--jobs=1",
+    ),
     "sb3-dqn": ("--games=60", "--hidden=4", "--learning-starts=20"),
     "sb3-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--batch-size=16"),
     "sb3-maskable-ppo": ("--games=60", "--hidden=4", "--rollout=16", "--batch-size=16"),
@@ -40,12 +52,18 @@ def case(name, *values, id=None, slow=False):
 
 def cases_of_rules(rule):
     """A case for each of the learners that supports this rule, slow for those of Stable-Baselines3."""
-    return [case(name, slow="sb3" in name) for name in sorted(LEARNERS) if rule in load_learner(name).variants]
+    return [
+        case(name, slow="sb3" in name)
+        for name in sorted(LEARNERS)
+        if rule in load_learner(name).variants
+    ]
 
 
 def fit(config, game=Game(), games=200, *, every=50, callbacks=(), log=None, **options):  # noqa: B008
     """The progress and the learner of a finished training, against random play by default."""
-    training = config.training(game, games, **{"batch": 16, "seed": 1, "opponent": "random", **options})
+    training = config.training(
+        game, games, **{"batch": 16, "seed": 1, "opponent": "random", **options}
+    )
     return training.run(every=every, callbacks=callbacks, log=log), training.learner
 
 

@@ -20,7 +20,11 @@ FREE = (ast.Import, ast.ImportFrom, ast.expr_context)
 
 def is_docstring(node: ast.AST) -> bool:
     """Return whether a node is a string that stands alone as a statement."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -29,7 +33,11 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         if field in ANNOTATIONS:
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not isinstance(child, FREE) and not is_docstring(child):
+            if (
+                isinstance(child, ast.AST)
+                and not isinstance(child, FREE)
+                and not is_docstring(child)
+            ):
                 yield child
                 yield from walk(child)
 
@@ -42,7 +50,9 @@ def count_nodes(source: str) -> int:
 def main(root: Path, limits: dict[str, int]) -> int:
     """Print the sizes of the files that git tracks or would add; return 1 if one is above its limit, else 0."""
     command = ["git", "ls-files", "-co", "--exclude-standard", "*.py", ":!benchmarks", ":!examples"]
-    names = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    names = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
     sizes = dict.fromkeys(limits, 0)
     for path in filter(Path.exists, (root / name for name in names)):
         part = "tests" if path.is_relative_to(root / "tests") else "library"

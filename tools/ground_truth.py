@@ -25,7 +25,12 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, exploitability, outcome, perfect_value
+from ttt_eval.exact.dynamic_programming import (
+    OutcomeProbabilities,
+    exploitability,
+    outcome,
+    perfect_value,
+)
 from ttt_eval.result_store import Unit, collect_results, write_csv
 
 DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -73,10 +78,20 @@ def main(
         "value": [game for game in variants if game.cells <= largest],
     }
     units = [{kind: game.to_dict()} for kind, of_kind in games.items() for game in of_kind]
-    facts = iter(collect_results(partial(measure_unit, out), units, out, make_provenance(), jobs=jobs, progress=_tell))
+    facts = iter(
+        collect_results(
+            partial(measure_unit, out), units, out, make_provenance(), jobs=jobs, progress=_tell
+        )
+    )
     results = {kind: [(game, next(facts)) for game in of_kind] for kind, of_kind in games.items()}
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)  # Markdown
-    environment.filters |= {"digits": _digits, "count": _count, "value": lambda solved: _value(*solved)}
+    environment = jinja2.Environment(
+        trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )  # Markdown
+    environment.filters |= {
+        "digits": _digits,
+        "count": _count,
+        "value": lambda solved: _value(*solved),
+    }
     page = environment.from_string(Path(__file__).with_suffix(".md.jinja").read_text("utf-8"))
     print(page.render(results, skips=len(SKIPS)).rstrip())
     write_csv(data, [COLUMNS, *(_row(game, solution) for game, solution in results["solve"])])
@@ -93,7 +108,11 @@ def _tell(done: int, total: int) -> None:
 def measure_unit(folder: Path, unit: Unit) -> Any:
     """Compute the facts of one game, as JSON-ready data."""
     if "prove" in unit:
-        return "the first player wins" if prove(Game.from_dict(unit["prove"])).winner == 0 else "a draw"
+        return (
+            "the first player wins"
+            if prove(Game.from_dict(unit["prove"])).winner == 0
+            else "a draw"
+        )
     if "value" in unit:
         return perfect_value(Game.from_dict(unit["value"]))
     game = Game.from_dict(unit["solve"])
@@ -174,7 +193,9 @@ def _value(game: Game, facts: Mapping[str, Any]) -> str:
     if game.cells > MAX_SOLVER_CELLS and game.skip_chance:
         return f"{value:.6f}"
     exact = Fraction(value)
-    fraction = f"{exact} = " if game.skip_chance in (0.0, 0.25, 0.5) and exact.denominator > 1 else ""
+    fraction = (
+        f"{exact} = " if game.skip_chance in (0.0, 0.25, 0.5) and exact.denominator > 1 else ""
+    )
     return fraction + _digits(value)
 
 

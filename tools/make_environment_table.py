@@ -29,4 +29,6 @@ def argument_table() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(TABLE.sub(lambda _: argument_table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(
+        TABLE.sub(lambda _: argument_table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

@@ -91,15 +91,25 @@ def measure_ladder(
     rungs, game, own = plan.rungs, plan.game.to_dict(), (f"{name}.json",)
     pairings = list(combinations(range(len(rungs)), 2))
     units: list[Unit] = [
-        {"game": game, "players": [rungs[i], rungs[j]], "games": plan.games, "seed": pairing_seed(plan.seed, number)}
+        {
+            "game": game,
+            "players": [rungs[i], rungs[j]],
+            "games": plan.games,
+            "seed": pairing_seed(plan.seed, number),
+        }
         for number, (i, j) in enumerate(pairings)
     ]
     units += [{"game": game, "graded": spec} for spec in plan.graded]
     all_results = collect_results(_measure, units, folder, provenance, jobs=jobs, other_files=own)
     costed: list[Unit] = [{"game": game, "costed": spec} for spec in rungs]
     costs = collect_results(_measure, costed, folder / "costs", provenance)
-    results, graded = all_results[: len(pairings)], dict(zip(plan.graded, all_results[len(pairings) :], strict=True))
-    typed = {pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)}
+    results, graded = (
+        all_results[: len(pairings)],
+        dict(zip(plan.graded, all_results[len(pairings) :], strict=True)),
+    )
+    typed = {
+        pairing: convert(result, Pairing) for pairing, result in zip(pairings, results, strict=True)
+    }
     ratings = rate_rungs(typed, len(rungs), exact=plan.games == 0, anchor=rungs.index(ANCHOR))
     order = sorted(range(len(rungs)), key=lambda i: ratings[i].mean)
     data: dict[str, Any] = {
@@ -138,20 +148,25 @@ def _measure(unit: Unit) -> dict[str, Any]:
         return play_pairing(game, a, b, unit["games"], unit["seed"])
     if "graded" in unit:
         return strength(game, make_policy_once(game, unit["graded"]), ()).measures
-    measure_move_costs(game, unit["costed"])  # compiled code is cached on disk and is not part of the cost
+    measure_move_costs(
+        game, unit["costed"]
+    )  # compiled code is cached on disk and is not part of the cost
     return measure_move_costs(game, unit["costed"])[0]._asdict()
 
 
 def to_markdown(ladder: Ladder) -> str:
     """Format a ladder as a Markdown table."""
     fronts = pareto_front(
-        [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
+        [rung["rating"] for rung in ladder.rungs],
+        [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs],
     )
     rows = [
         rung_row({**rung, "spec": f"`{rung['spec']}`"}) | {"Pareto front": "yes" if front else ""}
         for rung, front in zip(ladder.rungs, fronts, strict=True)
     ]
-    return "\n".join(markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)]))
+    return "\n".join(
+        markdown_rows([list(rows[0]), *([cell or "" for cell in row.values()] for row in rows)])
+    )
 
 
 def main(

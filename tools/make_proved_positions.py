@@ -32,7 +32,13 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.policy_cache import make_policy_once
-from ttt_eval.exact.proved_positions import SEARCH_DEPTH, SETS, Positions, ProvedPosition, read_proved
+from ttt_eval.exact.proved_positions import (
+    SEARCH_DEPTH,
+    SETS,
+    Positions,
+    ProvedPosition,
+    read_proved,
+)
 from ttt_eval.result_store import with_hash
 
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
@@ -65,7 +71,12 @@ class PositionSetPlan:
     wins: int = 500
     nodes: int = 20_000
     seed: int = 1
-    players: Sequence[str] = ("random", "win-or-block", "expectiminimax:depth=2", "mcts:simulations=100,reuse=false")
+    players: Sequence[str] = (
+        "random",
+        "win-or-block",
+        "expectiminimax:depth=2",
+        "mcts:simulations=100,reuse=false",
+    )
 
 
 PLANS: Mapping[str, PositionSetPlan] = {
@@ -94,15 +105,21 @@ def make_proved(
         check_provable(plan.game)
     limits = {"w": plan.wins, "d": plan.count - plan.wins, QUICK: plan.quick}
     accepted, drawn, counts = dict[bytes, ProvedPosition](), 0, Counter[str]()
-    with closing(map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)) as work:
+    with closing(
+        map_blocks(_candidates, ((plan, first) for first in count(0, BLOCK)), jobs)
+    ) as work:
         for candidate in chain.from_iterable(results_in_order(work)):
             if len(accepted) == plan.count:
                 break
             drawn += 1
             if candidate is not None:
                 cells = from_text(candidate.text, plan.game).cells[None]
-                key = canonical_keys(cells, symmetries(plan.game))[0].tobytes()  # that of all symmetric positions
-                kinds = [candidate.result, QUICK] if 0 < candidate.plies <= 2 else [candidate.result]
+                key = canonical_keys(cells, symmetries(plan.game))[
+                    0
+                ].tobytes()  # that of all symmetric positions
+                kinds = (
+                    [candidate.result, QUICK] if 0 < candidate.plies <= 2 else [candidate.result]
+                )
                 if key not in accepted and all(counts[kind] < limits[kind] for kind in kinds):
                     counts.update(kinds)
                     accepted[key] = candidate
@@ -116,7 +133,9 @@ def make_proved(
         "command": f"tools/make_proved_positions.py {name}",
         "provenance": dict(provenance),
         "drawn": drawn,
-        "positions": [str(row) for row in sorted(accepted.values(), key=lambda row: (row.stones, row.text))],
+        "positions": [
+            str(row) for row in sorted(accepted.values(), key=lambda row: (row.stones, row.text))
+        ],
     }
     write_json(folder / f"{name}.json", with_hash("proved positions", data), indent=1)
     return read_proved(folder / f"{name}.json")
@@ -127,8 +146,12 @@ def _candidates(plan: PositionSetPlan, first: int) -> list[ProvedPosition | None
     candidates: list[ProvedPosition | None] = []
     for number in range(first, first + BLOCK):
         rng = np.random.default_rng([plan.seed, number])
-        position = _sample_position(plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
-        candidates.append(None if position is None else prove_position(plan.game, position, plan.nodes))
+        position = _sample_position(
+            plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng
+        )
+        candidates.append(
+            None if position is None else prove_position(plan.game, position, plan.nodes)
+        )
     return candidates
 
 
@@ -139,7 +162,9 @@ def prove_position(game: Game, position: Position, nodes: int) -> ProvedPosition
     results = None if np.nanmax(search.move_values) == 1 else _results(game, position, nodes)
     if results is None or len(set(results[results != TAKEN])) == 1:
         return None
-    return ProvedPosition(to_text(position, game), results_to_letters(results), count_plies(game, position, results))
+    return ProvedPosition(
+        to_text(position, game), results_to_letters(results), count_plies(game, position, results)
+    )
 
 
 def _results(game: Game, position: Position, nodes: int) -> Int8Array | None:
@@ -160,10 +185,14 @@ def results_to_letters(results: Int8Array) -> str:
     return "".join(LETTERS[int(result)] for result in results)
 
 
-def _sample_position(plan: PositionSetPlan, stones: int, rng: np.random.Generator) -> Position | None:
+def _sample_position(
+    plan: PositionSetPlan, stones: int, rng: np.random.Generator
+) -> Position | None:
     """Return the position of a game after ``stones`` stones; None if the game was over before."""
     game = plan.game
-    players = [make_policy_once(game, plan.players[int(rng.integers(len(plan.players)))]) for _ in range(2)]
+    players = [
+        make_policy_once(game, plan.players[int(rng.integers(len(plan.players)))]) for _ in range(2)
+    ]
     cells, mover = np.zeros(game.cells, np.int8), 0
     for ply in range(stones):
         player = players[mover] if ply >= 2 else make_policy_once(game, "random")
@@ -205,10 +234,14 @@ def prove_again(positions: Positions, sample: int | None = None, *, jobs: Jobs =
     if number < 1:
         raise ValueError(f"sample={sample} proves nothing: choose 1 or more positions")
     chosen = [positions.proven[total * i // number] for i in range(number)]
-    with closing(map_blocks(_prove_again, ((positions.game, stored.text) for stored in chosen), jobs)) as work:
+    with closing(
+        map_blocks(_prove_again, ((positions.game, stored.text) for stored in chosen), jobs)
+    ) as work:
         for stored, moves in zip(chosen, results_in_order(work), strict=True):
             if moves != stored.moves:
-                raise ValueError(f"the results of moves differ from those stored in {stored}: reinstall ttt_envs")
+                raise ValueError(
+                    f"the results of moves differ from those stored in {stored}: reinstall ttt_envs"
+                )
     return number
 
 

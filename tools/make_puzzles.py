@@ -33,7 +33,13 @@ PUZZLES_PER_GAME = {
     Game(4, 4, 4, 0.25): 22,
 }
 """Games, with their shares of 100 puzzles."""
-PANEL = ("random", "win-or-block", "expectiminimax:depth=1", "expectiminimax:depth=2", "expectiminimax:depth=3")
+PANEL = (
+    "random",
+    "win-or-block",
+    "expectiminimax:depth=1",
+    "expectiminimax:depth=2",
+    "expectiminimax:depth=3",
+)
 """Policies whose mistakes grade a puzzle."""
 PLAYER, PAIRS = "win-or-block", 400
 """Both players of the games that give the positions, and the pairs of such games for each game of the set."""
@@ -65,12 +71,24 @@ def obvious_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     boards, solution = Boards.from_positions(positions), solve(game)
     (obvious, reasons), values = obvious_moves(game, boards), solution.action_values(boards)
     top = np.nanmax(values, axis=1)
-    loss, bad = top - np.where(obvious, values, -np.inf).max(axis=1), values < top[:, None] - VALUE_TOLERANCE
-    rows = np.flatnonzero((loss >= MIN_LOSS) & (bad.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2))
-    wrong = {name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL}
-    chosen = [(positions[row], np.flatnonzero(obvious[row]).tolist(), reasons[row], float(loss[row])) for row in rows]
+    loss, bad = (
+        top - np.where(obvious, values, -np.inf).max(axis=1),
+        values < top[:, None] - VALUE_TOLERANCE,
+    )
+    rows = np.flatnonzero(
+        (loss >= MIN_LOSS) & (bad.sum(axis=1) >= boards.legal(game).sum(axis=1) / 2)
+    )
+    wrong = {
+        name: (make_policy(name, game).probabilities(boards) * bad).sum(axis=1) for name in PANEL
+    }
+    chosen = [
+        (positions[row], np.flatnonzero(obvious[row]).tolist(), reasons[row], float(loss[row]))
+        for row in rows
+    ]
     for row, puzzle in zip(rows, make_puzzles(solution, chosen), strict=True):
-        yield replace(puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in wrong.items()})
+        yield replace(
+            puzzle, wrong={name: round(float(shares[row]), 6) for name, shares in wrong.items()}
+        )
 
 
 def game_positions(game: Game, seed: int) -> list[Position]:
@@ -79,7 +97,9 @@ def game_positions(game: Game, seed: int) -> list[Position]:
     play_pairs(game, PLAYER, PLAYER, PAIRS, seed=seed, log=games.extend)
     positions = [position for played in games for position, _, _ in played.positions()]
     classes: dict[bytes, Position] = {}
-    for position, key in zip(positions, class_keys(game, Boards.from_positions(positions)), strict=True):
+    for position, key in zip(
+        positions, class_keys(game, Boards.from_positions(positions)), strict=True
+    ):
         classes.setdefault(key, position)
     return list(classes.values())
 
@@ -92,7 +112,9 @@ def main(file: tyro.conf.Positional[Path], seed: int = 0) -> None:
         seed: seed of the games that give the positions.
     """
     command = f"tools/make_puzzles.py --seed {seed}"
-    write_puzzles(file, list(make_set(seed)), {"command": command, "seed": seed, "panel": list(PANEL)})
+    write_puzzles(
+        file, list(make_set(seed)), {"command": command, "seed": seed, "panel": list(PANEL)}
+    )
 
 
 if __name__ == "__main__":

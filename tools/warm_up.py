@@ -20,12 +20,21 @@ from ttt_envs.core.jit import compile_at_once, kernel_folder
 
 BOARDS = ({"size": 3}, {"size": 3, "skip_chance": 0.25}, {"size": 4}, {"size": 7, "win_length": 5})
 """Games that environments and policies play here: with and without skips, and a board too large to solve."""
-GAMES = ("--size 3", "--size 3 --skip-chance 0.25", "--size 4 --win-length 4", "--size 7 --win-length 5")
+GAMES = (
+    "--size 3",
+    "--size 3 --skip-chance 0.25",
+    "--size 4 --win-length 4",
+    "--size 7 --win-length 5",
+)
 """The same as options of commands."""
 MATCHES = ("random win-or-block", "mcts:simulations=20 expectiminimax:depth=2")
 COMMANDS = (
     *(f"match {players} --games 4 {game}" for game in GAMES for players in MATCHES),
-    *(f"exploitability {policy} {game}" for game in GAMES[:2] for policy in ("random", "optimal", "table")),
+    *(
+        f"exploitability {policy} {game}"
+        for game in GAMES[:2]
+        for policy in ("random", "optimal", "table")
+    ),
     "exact table svd:rank=18",
     "solve --size 1x3 --win-length 3",
     "solve --size 3 --gravity",

@@ -24,7 +24,9 @@ def _find_problem() -> str | None:
         if problem.name != "ttt_envs.core":
             raise
         place = next(iter(sys.modules["ttt_envs"].__path__))
-        return f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
+        return (
+            f"the folder {place} hides the package ttt_envs: run from another folder, or rename it"
+        )
     return find_conflict()
 
 

@@ -15,7 +15,15 @@ from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text, play_moves
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, mover_after, winner
+from ttt_envs.game.rules import (
+    ILLEGAL,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    STREAM_SEAT,
+    Outcome,
+    mover_after,
+    winner,
+)
 from ttt_eval.matches.games import Ply
 from ttt_eval.reports.plots import SERIES
 from ttt_eval.result_store import json_numbers
@@ -91,11 +99,15 @@ class LiveGame:
 
     def last_cells(self) -> list[int]:
         """Return the stones that the last mover placed since the other player's last move."""
-        same = takewhile(lambda ply: ply.position.mover == self.plies[-1].position.mover, reversed(self.plies))
+        same = takewhile(
+            lambda ply: ply.position.mover == self.plies[-1].position.mover, reversed(self.plies)
+        )
         return [ply.action for ply in same]
 
 
-def board_text(game: Game, cells: Int8Array, last: Collection[int] = (), line: Collection[int] = ()) -> Text:
+def board_text(
+    game: Game, cells: Int8Array, last: Collection[int] = (), line: Collection[int] = ()
+) -> Text:
     """Format the board with its coordinates, at most 60 characters wide.
 
     Args:
@@ -105,7 +117,9 @@ def board_text(game: Game, cells: Int8Array, last: Collection[int] = (), line: C
         line: cells of a line that has won, marked as ``*x*``.
     """
     label = len(str(game.rows))
-    text = Text(" " * (label + 1) + "".join(f"{column:^3}" for column in COLUMNS[: game.columns]).rstrip())
+    text = Text(
+        " " * (label + 1) + "".join(f"{column:^3}" for column in COLUMNS[: game.columns]).rstrip()
+    )
     for row, stones in enumerate(cells.reshape(game.rows, game.columns)):
         text.append(f"\n{row + 1:>{label}} ")
         for cell, stone in enumerate(stones, row * game.columns):
@@ -117,7 +131,11 @@ def board_text(game: Game, cells: Int8Array, last: Collection[int] = (), line: C
 
 
 def values_text(
-    game: Game, at: Position, values: Float64Array, digits: int = 6, best: Container[int] | None = None
+    game: Game,
+    at: Position,
+    values: Float64Array,
+    digits: int = 6,
+    best: Container[int] | None = None,
 ) -> str:
     """Format numbers as a board, with its stones and dots for NaN, where no stone may go.
 
@@ -125,7 +143,11 @@ def values_text(
     """
     best = best_moves(values).tolist() if best is None else best
     words = [
-        STONES[stone] if stone else "." if np.isnan(value) else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
+        STONES[stone]
+        if stone
+        else "."
+        if np.isnan(value)
+        else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
         for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))
     ]
     width = max(map(len, words))

@@ -152,10 +152,18 @@ OptionalPositive = Annotated[int | None, _whole_number(low=1), UNSAID]
 OptionalEven = Annotated[int | None, _whole_number(low=2, step=2), UNSAID]
 TextOption = Annotated[str, UNSAID]
 """A text; empty if it is not given."""
-OptionalText = Annotated[str | None, tyro.conf.arg(constructor=str, metavar="TEXT", help_behavior_hint="")]
-OptionalPath = Annotated[Path | None, tyro.conf.arg(constructor=Path, metavar="PATH", help_behavior_hint="")]
-Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")]
-Paths = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")]
+OptionalText = Annotated[
+    str | None, tyro.conf.arg(constructor=str, metavar="TEXT", help_behavior_hint="")
+]
+OptionalPath = Annotated[
+    Path | None, tyro.conf.arg(constructor=Path, metavar="PATH", help_behavior_hint="")
+]
+Names = Annotated[
+    tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")
+]
+Paths = Annotated[
+    tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(help_behavior_hint="(required)")
+]
 """One positional argument or more: :func:`parse` refuses none."""
 
 
@@ -171,14 +179,18 @@ class TrustOptions:
 class GameOptions:
     """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
 
-    preset: Annotated[GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")] = None
+    preset: Annotated[
+        GameName | None, tyro.conf.arg(name="game", constructor=GameName, help_behavior_hint="")
+    ] = None
     """a game by name, in place of the options below; those that are given change it"""
     size: Annotated[OptionalText, tyro.conf.arg(metavar="N|RxC")] = None
     """edge of the board, or rows x columns, as in 5x6; default: 3. evaluate.py and play.py take options of the game
     that are not given from the run that they name"""
     win_length: OptionalPositive = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
-    skip_chance: Annotated[float | None, PROBABILITY, tyro.conf.arg(help_behavior_hint="(default: 0)")] = None
+    skip_chance: Annotated[
+        float | None, PROBABILITY, tyro.conf.arg(help_behavior_hint="(default: 0)")
+    ] = None
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
@@ -232,8 +244,12 @@ class GameOptions:
         """
         from ttt_eval.run_files import RunDirectory, list_run_folders
 
-        folders = [folder for policy in policies if "run:" in policy for folder in list_run_folders(policy)]
-        games = {self.game(RunDirectory(folder).read_game()): folder for folder in folders} or {self.game(): Path()}
+        folders = [
+            folder for policy in policies if "run:" in policy for folder in list_run_folders(policy)
+        ]
+        games = {self.game(RunDirectory(folder).read_game()): folder for folder in folders} or {
+            self.game(): Path()
+        }
         if len(games) > 1:
             (game, folder), (other_game, other_folder) = list(games.items())[:2]
             raise Refusal(
@@ -251,7 +267,8 @@ class PhantomOptions(GameOptions):
     """Parameters of the game, which may be a phantom game."""
 
     phantom: Annotated[
-        HiddenStones | None, tyro.conf.arg(constructor=HiddenStones, help_behavior_hint="(default: no)")
+        HiddenStones | None,
+        tyro.conf.arg(constructor=HiddenStones, help_behavior_hint="(default: no)"),
     ] = None
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
     (abrupt)"""
@@ -282,9 +299,13 @@ class OutputOptions:
         """Raise ValueError if one of the files to be written exists, but with ``overwrite``."""
         for path in paths:
             if path is not None and path.exists() and not self.overwrite:
-                raise Refusal(f"{path} is there already: name another file, or --overwrite replaces it")
+                raise Refusal(
+                    f"{path} is there already: name another file, or --overwrite replaces it"
+                )
 
-    def check_folder(self, folder: Path, settings: Mapping[str, Any], growing: Mapping[str, Any]) -> None:
+    def check_folder(
+        self, folder: Path, settings: Mapping[str, Any], growing: Mapping[str, Any]
+    ) -> None:
         """Raise ValueError if a folder holds what this command would not continue but replace, but with ``overwrite``.
 
         Args:
@@ -302,7 +323,9 @@ class OutputOptions:
         if path.exists():
             stored = read_json(path)
             if not isinstance(stored, dict):
-                raise Refusal(f"{path} is no result of ours: choose another --out, or --overwrite replaces it")
+                raise Refusal(
+                    f"{path} is no result of ours: choose another --out, or --overwrite replaces it"
+                )
             for grows, values in ((False, settings), (True, growing)):
                 for key, value in json_format.loads(json_format.dumps(values)).items():
                     if not _continues(stored.get(key), value, grows=grows):
@@ -356,7 +379,9 @@ class ReportOptions(JsonOptions, OutputOptions):
 class ExactOptions(JsonOptions, GameOptions):
     """Parameters of the game, and options of exact computations."""
 
-    memory: Annotated[float | None, tyro.conf.arg(constructor=float, metavar="GIB", help_behavior_hint="")] = None
+    memory: Annotated[
+        float | None, tyro.conf.arg(constructor=float, metavar="GIB", help_behavior_hint="")
+    ] = None
     """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
 
     def memory_bytes(self) -> int | None:
@@ -365,7 +390,15 @@ class ExactOptions(JsonOptions, GameOptions):
         Raises:
             ValueError: an invalid amount of memory.
         """
-        check_range("--memory", self.memory, 0, 2**20, "is no amount of GiB", f", up to {2**20:,}", above=True)
+        check_range(
+            "--memory",
+            self.memory,
+            0,
+            2**20,
+            "is no amount of GiB",
+            f", up to {2**20:,}",
+            above=True,
+        )
         return None if self.memory is None else int(self.memory * 2**30)
 
     def work(self, progress: Callable[[float], None]) -> Work:
@@ -408,7 +441,9 @@ class ThreadOptions:
         """Return the validated number of threads."""
         from ttt_envs.core.work import count_threads
 
-        return count_threads(cast("Threads", int(self.threads) if self.threads.isdecimal() else self.threads), 1)
+        return count_threads(
+            cast("Threads", int(self.threads) if self.threads.isdecimal() else self.threads), 1
+        )
 
 
 def trust_files() -> None:
@@ -435,7 +470,9 @@ def check_page(out: Path) -> None:
         raise Refusal(f"--out {out} is no page: end its name in .html")
 
 
-def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None) -> Parsed:
+def parse(
+    kind: type[Parsed], arguments: Sequence[str], prog: str, default: Parsed | None = None
+) -> Parsed:
     """Parse a command line with tyro, and apply the options that hold for the process.
 
     Args:
@@ -448,13 +485,21 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
         Refusal: a list of positional arguments is empty.
         SystemExit: after help, or after tyro has described an invalid argument.
     """
-    given: dict[str, Any] = {"args": list(arguments), "prog": prog, "config": (tyro.conf.OmitArgPrefixes,)}
+    given: dict[str, Any] = {
+        "args": list(arguments),
+        "prog": prog,
+        "config": (tyro.conf.OmitArgPrefixes,),
+    }
     given |= {} if default is None else {"default": default}
-    parsed, unknown = cast("tuple[Parsed, list[str]]", tyro.cli(kind, return_unknown_args=True, **given))
+    parsed, unknown = cast(
+        "tuple[Parsed, list[str]]", tyro.cli(kind, return_unknown_args=True, **given)
+    )
     if any(word.startswith("-") for word in unknown):
         tyro.cli(kind, **given)  # which names similar options
     if unknown:
-        raise Refusal(f"{prog} has no place for {shlex.join(unknown)}: leave it out. See {prog} --help")
+        raise Refusal(
+            f"{prog} has no place for {shlex.join(unknown)}: leave it out. See {prog} --help"
+        )
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a dataclass
         if field.default is tyro.MISSING and getattr(parsed, field.name) == ():
             raise Refusal(f"{prog} needs {field.name}: name one or more. See {prog} --help")
@@ -465,7 +510,11 @@ def parse(kind: type[Parsed], arguments: Sequence[str], prog: str, default: Pars
 
 def option_name(field: dataclasses.Field[Any]) -> str:
     """Return the name of a field on the command line; that of a positional argument is in capitals."""
-    return field.name.upper() if "Positional" in str(field.type) else f"--{field.name.replace('_', '-')}"
+    return (
+        field.name.upper()
+        if "Positional" in str(field.type)
+        else f"--{field.name.replace('_', '-')}"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -524,7 +573,9 @@ def run_command(command: Callable[[], Any]) -> None:
         with interrupt_on_signals(), warnings.catch_warnings():
             warnings.simplefilter("module", OtherGameWarning)  # each text once
             warnings.showwarning = lambda message, kind, file, line, *_: warn(
-                str(message) if kind is OtherGameWarning else f"{kind.__name__}: {message} ({file}, line {line})"
+                str(message)
+                if kind is OtherGameWarning
+                else f"{kind.__name__}: {message} ({file}, line {line})"
             )
             command()
             sys.stdout.flush()
@@ -535,7 +586,9 @@ def run_command(command: Callable[[], Any]) -> None:
             raise
         text = describe_os_error(problem) if isinstance(problem, OSError) else str(problem)
         # it may quote long files or arguments
-        print(f"error: {truncate(escape_unprintable(installed_names(text)), 4_000)}", file=sys.stderr)
+        print(
+            f"error: {truncate(escape_unprintable(installed_names(text)), 4_000)}", file=sys.stderr
+        )
         sys.exit(2)
     except KeyboardInterrupt as stop:
         text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
@@ -545,17 +598,25 @@ def run_command(command: Callable[[], Any]) -> None:
 
 def describe_os_error(problem: OSError) -> str:
     """Return what the system refused, and on which file."""
-    if problem.filename is None and problem.errno in (errno.EFBIG, errno.ENOSPC):  # errors of our files name them
+    if problem.filename is None and problem.errno in (
+        errno.EFBIG,
+        errno.ENOSPC,
+    ):  # errors of our files name them
         return f"the output cannot be written ({problem.strerror}): make room on its disk, or choose another place"
     if problem.filename is None or problem.strerror is None:
         return str(problem)
     path = Path(str(problem.filename))
     if isinstance(problem, FileNotFoundError):
         missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
-        near = difflib.get_close_matches(missing.name, [other.name for other in missing.parent.glob("*")], 1)
+        near = difflib.get_close_matches(
+            missing.name, [other.name for other in missing.parent.glob("*")], 1
+        )
         hint = f"did you mean {missing.parent / near[0]}?" if near else "name another"
         return f"there is no file or folder {missing}: {hint}"
-    ways = {errno.EISDIR: "name a file", errno.ENOSPC: "make room on its disk, or choose another place"}
+    ways = {
+        errno.EISDIR: "name a file",
+        errno.ENOSPC: "make room on its disk, or choose another place",
+    }
     return f"{path} cannot be used ({problem.strerror}): {ways.get(problem.errno or 0, 'choose another place')}"
 
 
@@ -571,7 +632,9 @@ def escape_unprintable(text: str, keep: str = "") -> str:
 
     Messages and tables quote names of files and texts in them, which may hold characters that a terminal obeys.
     """
-    return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
+    return "".join(
+        letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -629,10 +692,14 @@ def format_value(value: Any) -> str:
         case float():
             return f"{value:.6g}"
         case {"mean": mean, "low": low, "high": high}:
-            mean, low, high = (format_value(number and float(f"{number:.4g}")) for number in (mean, low, high))
+            mean, low, high = (
+                format_value(number and float(f"{number:.4g}")) for number in (mean, low, high)
+            )
             return mean if low == high else f"{mean} ({low or '-inf'} to {high or 'inf'})".lstrip()
         case Mapping():
-            return ", ".join(f"{name.replace('_', ' ')} {format_value(part)}" for name, part in value.items())
+            return ", ".join(
+                f"{name.replace('_', ' ')} {format_value(part)}" for name, part in value.items()
+            )
         case list() | tuple():
             return " ".join(map(format_value, value))
     return str(value)
@@ -645,11 +712,20 @@ def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
     """
     rows = list(rows)
     columns = {name: [row.get(name) for row in rows] for row in rows for name in row}
-    columns = {name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)}
-    table = Table(title=(rows and title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    columns = {
+        name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)
+    }
+    table = Table(
+        title=(rows and title) or None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     for name, cells in columns.items():
         is_text = all(isinstance(cell, str | list) for cell in cells)
-        table.add_column(name.replace("_", " "), justify="left" if is_text else "right", overflow="fold")
+        table.add_column(
+            name.replace("_", " "), justify="left" if is_text else "right", overflow="fold"
+        )
     for cells in zip(*columns.values(), strict=True):
         table.add_row(*map(format_value, cells))
     return table
@@ -657,7 +733,11 @@ def rows_table(rows: Iterable[Mapping[str, Any]], title: str = "") -> Table:
 
 def facts_table(facts: Mapping[str, Any], title: str = "") -> Table:
     """Return a table of the names and the values of JSON-ready data, without missing values."""
-    rows = [{"name": key.replace("_", " "), "": format_value(fact)} for key, fact in facts.items() if fact is not None]
+    rows = [
+        {"name": key.replace("_", " "), "": format_value(fact)}
+        for key, fact in facts.items()
+        if fact is not None
+    ]
     table = rows_table(rows, title=title)
     table.show_header = False
     return table
@@ -687,9 +767,19 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
     """
     # in a file a bar is an empty line, and older rich ends a disabled bar with one
     console = Console(stderr=True, quiet=is_quiet() or not Console(stderr=True).is_terminal)
-    name, text = (progress.TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[text]"))
-    columns = [name, *progress.Progress.get_default_columns()[1:], progress.TimeElapsedColumn(), text]
-    with progress.Progress(*columns, console=console, disable=is_quiet(), transient=True) as display:
+    name, text = (
+        progress.TextColumn(f"{{task.{part}}}", markup=False)
+        for part in ("description", "fields[text]")
+    )
+    columns = [
+        name,
+        *progress.Progress.get_default_columns()[1:],
+        progress.TimeElapsedColumn(),
+        text,
+    ]
+    with progress.Progress(
+        *columns, console=console, disable=is_quiet(), transient=True
+    ) as display:
         task = display.add_task(escape_unprintable(description), total=None, text="")
 
         def update(completed: float, total: float | None = 1.0, text: str = "") -> None:
@@ -700,9 +790,13 @@ def bar(description: str, folder: Path | None = None) -> Iterator[Callable[..., 
         except KeyboardInterrupt:
             if folder is None:
                 raise
-            raise Stopped(f"stopped; finished work is stored in {folder}: the same command continues") from None
+            raise Stopped(
+                f"stopped; finished work is stored in {folder}: the same command continues"
+            ) from None
 
 
 def status(words: str) -> Status:
     """Return a status line on standard error for work without a bar, to be used as a context."""
-    return Console(stderr=True, quiet=is_quiet()).status(Text(escape_unprintable(words)))  # a string would be markup
+    return Console(stderr=True, quiet=is_quiet()).status(
+        Text(escape_unprintable(words))
+    )  # a string would be markup

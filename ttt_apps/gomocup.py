@@ -25,7 +25,15 @@ from typing import IO
 import numpy as np
 
 from baselines.expectiminimax import Expectiminimax
-from baselines.gomocup.engine import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, cell_from_text, cell_to_text, parse_cell
+from baselines.gomocup.engine import (
+    MAX_EDGE,
+    MIN_EDGE,
+    NO_LIMIT,
+    WIN_LENGTH,
+    cell_from_text,
+    cell_to_text,
+    parse_cell,
+)
 from baselines.gomocup.program import read_lines
 from baselines.mcts import MCTS
 from baselines.timed import Timed
@@ -61,7 +69,11 @@ class Brain:
     """
 
     def __init__(
-        self, spec: str, seed: int, reply: Callable[[str], object], log: Callable[[str], object] = lambda _: None
+        self,
+        spec: str,
+        seed: int,
+        reply: Callable[[str], object],
+        log: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.spec, self._reply, self._log = spec, reply, log
         self._key = draw_key(np.random.default_rng(seed))
@@ -97,7 +109,9 @@ class Brain:
                 self._reply(answer)
         except CommandRefusedError as why:
             self._reply(f"ERROR {_to_ascii_line(str(why))}")
-        except Exception as problem:  # any policy may raise anything: the manager may try another position
+        except (
+            Exception
+        ) as problem:  # any policy may raise anything: the manager may try another position
             self._log(traceback.format_exc())
             self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
         return word.upper() != "END"
@@ -113,7 +127,9 @@ class Brain:
         """Open a board: ``RECTSTART width,height``."""
         size = parse_cell(text)
         if size is None:
-            raise CommandRefusedError("START is followed by the size of the board, RECTSTART by width,height")
+            raise CommandRefusedError(
+                "START is followed by the size of the board, RECTSTART by width,height"
+            )
         return self._open(*reversed(size))
 
     def _open(self, rows: int, columns: int) -> str:
@@ -193,7 +209,9 @@ class Brain:
         """
         game = self._current
         if rule := self._info.get("rule", 0):
-            raise CommandRefusedError(f"rule {rule} is not played here: send INFO rule 0, five or more in a row")
+            raise CommandRefusedError(
+                f"rule {rule} is not played here: send INFO rule 0, five or more in a row"
+            )
         if winner(game, cells) is not None:
             raise CommandRefusedError("the game is over: send RESTART")
         own, others = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
@@ -204,7 +222,9 @@ class Brain:
         time_left = None if left_s is None else np.array([left_s])
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
         if cells[cell]:
-            raise CommandRefusedError(f"{self.spec} moved to a cell that is not empty: choose another policy")
+            raise CommandRefusedError(
+                f"{self.spec} moved to a cell that is not empty: choose another policy"
+            )
         self.cells = cells.copy()
         self.cells[cell] = 1
         return cell_to_text(self._current, cell)

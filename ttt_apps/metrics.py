@@ -100,9 +100,17 @@ def _open_events(path: Path) -> Iterator[Callable[[int, Mapping[str, float]], No
         records = RecordWriter(file)
 
         def write(step: int, scalars: Mapping[str, float]) -> None:
-            values = [Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()]
-            records.write(Event(wall_time=time.time(), step=step, summary=Summary(value=values)).SerializeToString())
+            values = [
+                Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()
+            ]
+            records.write(
+                Event(
+                    wall_time=time.time(), step=step, summary=Summary(value=values)
+                ).SerializeToString()
+            )
             file.flush()
 
-        records.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+        records.write(
+            Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString()
+        )
         yield write

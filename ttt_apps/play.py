@@ -68,7 +68,16 @@ class Play(cli.TrustOptions, cli.GameOptions):
 
         if self.replay is not None:
             cli.check_no_effect(
-                self, "with --replay", *cli.GAME_FIELDS, "opponent", "seat", "games", "seed", "log", "input", "trust"
+                self,
+                "with --replay",
+                *cli.GAME_FIELDS,
+                "opponent",
+                "seat",
+                "games",
+                "seed",
+                "log",
+                "input",
+                "trust",
             )
             replay(console, self.replay, self.number or 1)
             return
@@ -79,7 +88,9 @@ class Play(cli.TrustOptions, cli.GameOptions):
         policy = make_policy(name, game)
         if self.log is not None:
             append_games(self.log, [])  # reports problems with the file before the first game
-        TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
+        TerminalGame(
+            game, policy, name, console, lines, self.seat, seed, self.games, self.log
+        ).run()
 
     def _serve(self, lines: TextIO) -> None:
         """Run as an engine that reads ``lines``.
@@ -89,7 +100,13 @@ class Play(cli.TrustOptions, cli.GameOptions):
         """
         from ttt_apps.gomocup import serve
 
-        others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "opponent", "input", "seed", "trust"}
+        others = {field.name for field in dataclasses.fields(self)} - {
+            "gomocup",
+            "opponent",
+            "input",
+            "seed",
+            "trust",
+        }
         cli.check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
         serve(self.opponent or SEARCH_BY_CLOCK, self._seed(), lines.buffer)
 
@@ -111,7 +128,11 @@ def _main(words: list[str]) -> None:
     options = cli.parse(Play, words, cli.installed_names("play.py"))
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
-    with open(options.input, encoding="utf-8", errors="replace") if options.input else nullcontext(sys.stdin) as lines:
+    with (
+        open(options.input, encoding="utf-8", errors="replace")
+        if options.input
+        else nullcontext(sys.stdin) as lines
+    ):
         options.run(cli.PlainConsole(), lines)
 
 

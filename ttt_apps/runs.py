@@ -67,7 +67,11 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     meter = Meter()
     directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
     # what has failed or was killed before it has stored anything may begin again
-    files = (file for file in (directory.checkpoint, directory.metrics) if file.is_file() and file.stat().st_size)
+    files = (
+        file
+        for file in (directory.checkpoint, directory.metrics)
+        if file.is_file() and file.stat().st_size
+    )
     if directory.exists() and any(files) and not options.overwrite:
         raise Refusal(
             f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
@@ -78,7 +82,10 @@ def train_run(options: Options, settings: LearnerConfig) -> None:
     run = Run(directory, options, settings, game, meter)
     training = run.new_training(options)  # before a folder is made
     if options.exact_games(game):
-        with name_place("--exact-every cannot be met, and without it the run is not measured exactly", (MemoryError,)):
+        with name_place(
+            "--exact-every cannot be met, and without it the run is not measured exactly",
+            (MemoryError,),
+        ):
             check_measurable(game)
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
@@ -136,7 +143,9 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
         if not state.is_trained(games):
             training = run.restore_training(state)
             here = {"games": training.done.games, "versions": versions(), "revision": revision()}
-            directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
+            directory.report.unlink(
+                missing_ok=True
+            )  # of fewer games: it must not pass for the final one
             resumed = [*state.config.get("resumed", []), here]
             directory.write_config({**state.config, "games": games, "resumed": resumed})
             run.train(training, state.size if training.continues_log else 0)
@@ -146,14 +155,20 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> None:
                     f"{directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
                     f"again, with --out {directory} --overwrite"
                 )
-            print_status(f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now")
+            print_status(
+                f"{directory} is finished; it lacked {', '.join(state.missing)}, which is written now"
+            )
             with open_log(directory, state.size):
-                run.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl
+                run.meter.end(
+                    "set-up"
+                )  # TensorBoard's file is written with the lines of metrics.jsonl
             if REPORT in state.missing:
                 run.report()
         else:
             more = " --games N plays more" if run.settings.resumes else ""
-            print_output(f"{directory} is finished, all {games:,} games are played: nothing was done.{more}")
+            print_output(
+                f"{directory} is finished, all {games:,} games are played: nothing was done.{more}"
+            )
 
 
 def report_run(path: Path) -> Path:
@@ -187,7 +202,12 @@ class Run:
 
     @classmethod
     def open(
-        cls, run: RunDirectory, config: Mapping[str, Any], meter: Meter, games: int | None = None, cluster: str = ""
+        cls,
+        run: RunDirectory,
+        config: Mapping[str, Any],
+        meter: Meter,
+        games: int | None = None,
+        cluster: str = "",
     ) -> Run:
         """Return an existing run, with its own number of games or more.
 
@@ -198,7 +218,9 @@ class Run:
         total = config["games"] if games is None else games
         stored = {name: config[name] for name in STORED if name in config} | {"games": total}
         if total < config["games"]:
-            raise Refusal(f"--games {total} is fewer than the {config['games']} of the run: choose that or more")
+            raise Refusal(
+                f"--games {total} is fewer than the {config['games']} of the run: choose that or more"
+            )
         if total > config["games"] and not settings.resumes:
             raise Refusal(
                 f"{run} cannot continue to {total} games, because {config['learner']} has a training loop "
@@ -215,7 +237,9 @@ class Run:
             ValueError: as :meth:`~learners.config.LearnerConfig.training`, or a cluster for a learner without workers.
         """
         if options.cluster and not hasattr(self.settings, "jobs"):
-            raise Refusal(f"--cluster has no effect for {options.learner}, which one process trains: leave it out")
+            raise Refusal(
+                f"--cluster has no effect for {options.learner}, which one process trains: leave it out"
+            )
         return self.settings.training(
             self.game,
             options.games,
@@ -235,11 +259,19 @@ class Run:
         options, settings, parts = self.options, self.settings, state.checkpoint
         if parts is None or not settings.resumes:
             if self.directory.metrics.exists() and not settings.resumes:
-                print_status(f"{options.learner} keeps no state of its training: it starts again with the first game")
+                print_status(
+                    f"{options.learner} keeps no state of its training: it starts again with the first game"
+                )
             return self.new_training(options)
-        if {"learner", "training", "metrics"} - parts.keys() or not (settings.loop or "live" in parts["training"]):
-            raise Refusal(f"{self.directory.checkpoint} holds no training that can continue: train again")
-        if not settings.loop:  # a run of fewer games than its batch has used a smaller batch, and keeps it
+        if {"learner", "training", "metrics"} - parts.keys() or not (
+            settings.loop or "live" in parts["training"]
+        ):
+            raise Refusal(
+                f"{self.directory.checkpoint} holds no training that can continue: train again"
+            )
+        if (
+            not settings.loop
+        ):  # a run of fewer games than its batch has used a smaller batch, and keeps it
             batch = max(1, min(options.batch, parts["training"]["live"].size))
             options = dataclasses.replace(options, batch=batch)
         training = self.new_training(options)
@@ -256,24 +288,34 @@ class Run:
             size: of the run's valid lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
-        print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard")
+        print_status(
+            f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard"
+        )
         self._warm_up()
         done = self._learn(training, size)
         print_status(self._describe_training(done))
         if not self.options.no_report:
             self.report()
-        print_status(f"play it as {self.directory.policy}{' with --trust' * (':' in self.options.learner)}")
+        print_status(
+            f"play it as {self.directory.policy}{' with --trust' * (':' in self.options.learner)}"
+        )
 
     def _learn(self, training: TrainingLoop, size: int) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``size`` is that of the last checkpoint."""
         options, directory, meter = self.options, self.directory, self.meter
         first, began = training.done.games, time.monotonic()
         saved_games, shown_at, saved_at = first, 0.0, began
-        with open_log(directory, size, done=saved_games) as log, bar("training") as update, stop_requests() as stops:
+        with (
+            open_log(directory, size, done=saved_games) as log,
+            bar("training") as update,
+            stop_requests() as stops,
+        ):
 
             def save() -> None:
                 nonlocal saved_games, saved_at
-                self._write_cost("training")  # first: a checkpoint always has the cost of its content
+                self._write_cost(
+                    "training"
+                )  # first: a checkpoint always has the cost of its content
                 arrays = {"learner": training.learner.state, "training": training.state}
                 directory.save_checkpoint(training.done, training.running, log.size(), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
@@ -288,7 +330,11 @@ class Run:
                 if now - shown_at > 0.1:
                     shown_at = now
                     rate = (done.games - first) / max(1e-3, now - began)
-                    update(done.games, options.games, f"{rate:,.0f} games/s, won {done.wins / max(1, done.games):.1%}")
+                    update(
+                        done.games,
+                        options.games,
+                        f"{rate:,.0f} games/s, won {done.wins / max(1, done.games):.1%}",
+                    )
                 many = 0 < options.checkpoint_games <= done.games - saved_games
                 if stops or many or now - saved_at > options.checkpoint_seconds:
                     save()
@@ -302,7 +348,9 @@ class Run:
             )
             if training.running:
                 how = "continue" if self.settings.resumes else "start again, with the first game,"
-                raise Stopped(f"stopped after {done.games:,} games: {how} with {directory.resume_command}")
+                raise Stopped(
+                    f"stopped after {done.games:,} games: {how} with {directory.resume_command}"
+                )
             save()
         return done
 
@@ -311,7 +359,9 @@ class Run:
         policy = make_policy(self.directory.policy, self.game)
         if not affordable(self.game, policy):
             return None
-        return strength(self.game, policy, compared_policies(self.game, self.options.fixed_opponent))
+        return strength(
+            self.game, policy, compared_policies(self.game, self.options.fixed_opponent)
+        )
 
     def report(self) -> None:
         """Write the report, the last file of a run, and print the strength of the learner and where the page is.
@@ -320,14 +370,18 @@ class Run:
         """
         exact = self.strength()
         self._write_cost("evaluation")
-        print_output(self._describe_unmeasured() if exact is None else describe_strength(exact, self.options))
+        print_output(
+            self._describe_unmeasured() if exact is None else describe_strength(exact, self.options)
+        )
         print_status(f"a report to look at: {write_run_page(self.directory.path, exact)}")
 
     def _describe_training(self, done: Progress) -> str:
         """Describe the results of the training's games, or of the updated policies, and whose they are."""
         options, units = self.options, "games" if self.settings.plays_games else "exact updates"
         subject = "player_0" if options.opponent == TEACHER else "while learning it"
-        won, drawn, lost = (count / max(1, done.games) for count in (done.wins, done.draws, done.losses))
+        won, drawn, lost = (
+            count / max(1, done.games) for count in (done.wins, done.draws, done.losses)
+        )
         return (
             f"{options.learner} learned from {done.games:,} {units} in {self.game} against {options.opponent}: "
             f"{subject} won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}"
@@ -341,7 +395,11 @@ class Run:
             return "its strength is unknown: phantom games of this size are not evaluated"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
-        measured = f"exactly: {describe_losses(rows[-1])} after {rows[-1]['games']:,} games; other " if rows else ""
+        measured = (
+            f"exactly: {describe_losses(rows[-1])} after {rows[-1]['games']:,} games; other "
+            if rows
+            else ""
+        )
         return f"{measured}exact results on {self.game} take long, or do not exist: evaluate.py {words} samples them"
 
     def _write_cost(self, phase: str) -> None:
@@ -355,7 +413,9 @@ class Run:
         if every == 0:
             return []
         seat = SEATS.get(options.seat)
-        measure = training_callback(self.game, options.fixed_opponent, every, options.games, seat=seat, start=marked)
+        measure = training_callback(
+            self.game, options.fixed_opponent, every, options.games, seat=seat, start=marked
+        )
 
         def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
             self.meter.end("training")
@@ -372,7 +432,9 @@ class Run:
         """Compile a learner's code before its training is timed, with a few games that are discarded."""
         if self.options.games >= MIN_COMPILED_GAMES and self.settings.resumes:
             with compile_at_once():
-                few = dataclasses.replace(self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2)
+                few = dataclasses.replace(
+                    self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2
+                )
                 self.new_training(few).run()
         self.meter.end("compiling")
 

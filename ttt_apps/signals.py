@@ -19,7 +19,10 @@ def _handle(handler: Callable[..., Any], *others: int) -> Iterator[None]:
     """Handle :data:`ENDS`, but those that the process ignores, as under ``nohup``, and others in the main thread."""
     numbers: list[int] = []
     if threading.current_thread() is threading.main_thread():
-        numbers = [*others, *(number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN)]
+        numbers = [
+            *others,
+            *(number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN),
+        ]
     handlers = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

@@ -94,8 +94,12 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         provenance = make_provenance()
         places = [{"run": f"{RUNS}/{unit['name']}"} for unit in units]
         lines = [{"options": row} for row in rows]
-        self.check_folder(folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": places, "table": lines})
-        work = partial(train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance)
+        self.check_folder(
+            folder, {"kind": "sweep", "source": self.sweep.name}, {"runs": places, "table": lines}
+        )
+        work = partial(
+            train_unit, None if isinstance(workers, str) else str(folder.absolute()), provenance
+        )
         with cli.bar("training runs", folder) as progress:
             numbers = collect_results(
                 work,
@@ -120,7 +124,9 @@ class Sweep(cli.ReportOptions, cli.TrustOptions, cli.WorkOptions):
         )
 
 
-def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[dict[str, Any]]:
+def sweep_units(
+    path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
+) -> list[dict[str, Any]]:
     """Return the runs of a sweep, with options validated as on the command line.
 
     Raises:
@@ -130,7 +136,9 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
     for number, row in enumerate(rows):
         try:
             if ":" in str(row.get("learner", "")) and not trusted():
-                raise Refusal(f"learner {row['learner']} is a class outside this package: add --trust to run it")
+                raise Refusal(
+                    f"learner {row['learner']} is a class outside this package: add --trust to run it"
+                )
             values = {name: value for name, value in row.items() if name != sweeps.AGENT}
             options, settings = options_from_values(values)
             if isinstance(game := options.game(), PhantomGame):
@@ -142,13 +150,22 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
         except (ValueError, TypeError, MemoryError) as problem:
             raise Refusal(f"run {number + 1} of {path}: {problem}") from None
         except SystemExit:  # the parser has said why
-            raise Refusal(f"run {number + 1} of {path} has options that train.py does not take") from None
+            raise Refusal(
+                f"run {number + 1} of {path} has options that train.py does not take"
+            ) from None
         del config["versions"], config["revision"]  # those of the sweep's start
         # in the run's config too, so that a run of an older class is refused, and not taken for one of this class
         own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
         for seed in seeds:
             name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
-            units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed, **own}})
+            units.append(
+                {
+                    "row": number,
+                    "seed": seed,
+                    "name": name,
+                    "config": {**config, "seed": seed, **own},
+                }
+            )
     return units
 
 
@@ -207,9 +224,17 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
 def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, float]:
     """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches against random."""
     if isinstance(game, Game) and not (policy.pure and is_measured_at_once(game)):
-        return {"score_against_random": play_pairs(game, policy, "random", SAMPLE_PAIRS).rate("score").mean}
-    exact = strength(game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent))
-    return exact.measures | {f"score_against_{opponent}": result.score for opponent, result in exact.results.items()}
+        return {
+            "score_against_random": play_pairs(game, policy, "random", SAMPLE_PAIRS)
+            .rate("score")
+            .mean
+        }
+    exact = strength(
+        game, policy, compared_policies(game, replace(Options(), opponent=opponent).fixed_opponent)
+    )
+    return exact.measures | {
+        f"score_against_{opponent}": result.score for opponent, result in exact.results.items()
+    }
 
 
 def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
@@ -246,16 +271,24 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     if not run.exists():
         run.write_config(config)
     stored, requested = run.read_config(), json.loads(json.dumps(config))
-    if any(stored.get(name) != value for name, value in requested.items() if name != "no_report"):  # changes no result
-        raise Refusal(f"{run} has other settings, versions or code: choose another --out, or move it away")
+    if any(
+        stored.get(name) != value for name, value in requested.items() if name != "no_report"
+    ):  # changes no result
+        raise Refusal(
+            f"{run} has other settings, versions or code: choose another --out, or move it away"
+        )
     # a crash in machine code prints where it happened
     command = [sys.executable, "-X", "faulthandler", "-c", TRAIN, "--resume", str(run)]
     try:
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # of these packages, also in a checkout
+        path = os.pathsep.join(
+            [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        )  # of these packages, also in a checkout
         usage = measure_usage(command, {**os.environ, "PYTHONPATH": path})
     except subprocess.CalledProcessError as problem:
         problem.cmd = f"train.py --resume {run}"
         last = (problem.output.strip() or "it printed nothing").splitlines()[-1]
-        raise Refusal(f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output") from None
+        raise Refusal(
+            f"{problem} {last.removeprefix('error: ')}. {run.resume_command} prints all output"
+        ) from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return usage._replace(peak_rss_bytes=int(max(peaks)))

@@ -119,7 +119,9 @@ class TerminalGame:
         finally:
             try:
                 self._save()
-            except KeyboardInterrupt:  # closing a terminal ends the input, and may send a signal now
+            except (
+                KeyboardInterrupt
+            ):  # closing a terminal ends the input, and may send a signal now
                 stopped = True
                 self._save()
         if stopped:
@@ -150,7 +152,9 @@ class TerminalGame:
             played = self._played()
             with stop_requests() as requests:
                 append_games(self.log, [played])
-                self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
+                self.live = LiveGame(
+                    self.game, self._key, self.live.episode
+                )  # prevents saving it twice
                 self._saved += 1
             if requests:
                 raise KeyboardInterrupt
@@ -159,11 +163,19 @@ class TerminalGame:
         players = (HUMAN, self.name) if self.own == 0 else (self.name, HUMAN)
         live, moves = self.live, tuple(Move(ply.action, ply.skipped) for ply in self.live.plies)
         return PlayedGame(
-            self.game, players, moves, live.outcome, seed=self.seed, episode=live.episode, settings=self._settings
+            self.game,
+            players,
+            moves,
+            live.outcome,
+            seed=self.seed,
+            episode=live.episode,
+            settings=self._settings,
         )
 
     def _play(self) -> None:
-        first = "you are o and move first" if self.own == 0 else f"you are x, {self.name} moves first"
+        first = (
+            "you are o and move first" if self.own == 0 else f"you are x, {self.name} moves first"
+        )
         self.say(f"\nGame {self.live.episode + 1}: {first}.")
         while self.live.outcome is None:
             if self.live.position.mover == self.own:
@@ -192,7 +204,11 @@ class TerminalGame:
     def _ask_for_another(self) -> None:
         while True:
             word = self.ask("Another game? (yes, swap seats, quit)").lower()
-            answers = [answer for answer in ("yes", "swap", "no", "quit", "exit") if answer.startswith(word)]
+            answers = [
+                answer
+                for answer in ("yes", "swap", "no", "quit", "exit")
+                if answer.startswith(word)
+            ]
             if not answers:
                 self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
                 continue
@@ -227,14 +243,23 @@ class TerminalGame:
             ValueError: it names none, or the column is full.
         """
         if word.isascii() and word.isdecimal() and len(word) <= 3:
-            action, last = int(word) - self.game.gravity, self.game.cells - 1  # people count columns from 1
+            action, last = (
+                int(word) - self.game.gravity,
+                self.game.cells - 1,
+            )  # people count columns from 1
             if self.game.gravity and not 0 <= action < self.game.columns:
-                raise Refusal(f"{word} is no column: choose 1 to {self.game.columns}, or its letter")
+                raise Refusal(
+                    f"{word} is no column: choose 1 to {self.game.columns}, or its letter"
+                )
             if action > last:
                 ways = f"0 to {last}, row by row, or coordinates such as {coordinate(last // 2, self.game)}"
                 raise Refusal(f"{word} is no cell: choose {ways}")
         else:
-            name = f"{word}1" if self.game.gravity and len(word) == 1 else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
+            name = (
+                f"{word}1"
+                if self.game.gravity and len(word) == 1
+                else re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word)
+            )
             action = int(cells_to_actions(self.game, np.array([cell_at(name, self.game)]))[0])
         is_open = legal_actions(self.game, self.live.position.cells)
         if self.game.gravity and not is_open[action]:
@@ -262,11 +287,17 @@ class TerminalGame:
         """Play the opponent's move."""
         with self.thinking(f"{self.name} thinks") as status:
             self._announce_search(status)
-            action = int(self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[0])
+            action = int(
+                self.player.act(self.live.boards, ONLY, self.live.generator(len(self.live.plies)))[
+                    0
+                ]
+            )
         try:
             ply = self.live.move(action)
         except ValueError:
-            raise Refusal(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
+            raise Refusal(
+                f"{self.name} moved to a cell that is not empty: choose another opponent"
+            ) from None
         self._print_move(ply, f"{self.name} plays")
 
     def _announce_search(self, status: Status) -> None:
@@ -274,8 +305,12 @@ class TerminalGame:
         solution = self.policy.solution if isinstance(self.policy, Optimal) else None
         if isinstance(solution, SearchedSolution):
             if self.num_empty > MAX_SEARCHED_CELLS:
-                self.say(f"{self.name} searches to the end of the game, which takes minutes with few stones on it.")
-            solution.solver.progress = lambda nodes: status.update(Text(f"{self.name} thinks: {nodes:,} positions"))
+                self.say(
+                    f"{self.name} searches to the end of the game, which takes minutes with few stones on it."
+                )
+            solution.solver.progress = lambda nodes: status.update(
+                Text(f"{self.name} thinks: {nodes:,} positions")
+            )
 
     def _print_move(self, ply: Ply, who: str) -> None:
         mover = ply.position.mover
@@ -296,12 +331,16 @@ class TerminalGame:
             raise Refusal("you have not moved yet, and nothing can be taken back")
         self.say(f"Taken back: {', '.join(coordinate(ply.action, self.game) for ply in plies)}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
-        if not isinstance(self.player, StatelessPlayer):  # a stateful player replays its earlier moves
+        if not isinstance(
+            self.player, StatelessPlayer
+        ):  # a stateful player replays its earlier moves
             self.player.begin(ONLY)
             for number, ply in enumerate(self.live.plies):
                 if ply.position.mover != self.own:
                     with self.thinking(f"{self.name} goes back"):
-                        self.player.act(Boards.from_positions([ply.position]), ONLY, self.live.generator(number))
+                        self.player.act(
+                            Boards.from_positions([ply.position]), ONLY, self.live.generator(number)
+                        )
 
     def hint(self) -> None:
         """Show a best move: exact on boards up to 16 cells and late in Connect Four, else that of a search."""
@@ -313,7 +352,9 @@ class TerminalGame:
             are_all = len(best) == np.count_nonzero(~np.isnan(values))
             others = "all others" if are_all else ", ".join(best[1:6])
             as_good = f" As good: {others}." if len(best) > 1 else ""
-            self.say(f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{as_good}")
+            self.say(
+                f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{as_good}"
+            )
         else:
             self._hint_by_search()
 
@@ -325,8 +366,12 @@ class TerminalGame:
         best = int(np.argmax(search.probabilities()[0]))
         # the variance of results of this mean, as if a win and a loss were added: of a few wins it is not 0
         variance = 1 - (values * visits / (visits + 2)) ** 2
-        half = np.where(solved, 0.0, two_sided_quantile(0.95) * np.sqrt(variance / np.maximum(visits, 1)))
-        is_rival = legal(self.game, self.live.position.cells) & ~(values[best] - values > np.hypot(half, half[best]))
+        half = np.where(
+            solved, 0.0, two_sided_quantile(0.95) * np.sqrt(variance / np.maximum(visits, 1))
+        )
+        is_rival = legal(self.game, self.live.position.cells) & ~(
+            values[best] - values > np.hypot(half, half[best])
+        )
         num_rivals = int(np.count_nonzero(is_rival)) - 1
         is_proved = solved[best] and (values[best] == 1 or solved[is_rival].all())
         name = coordinate(best, self.game)
@@ -334,7 +379,9 @@ class TerminalGame:
         if not solved[best]:
             value += f" (95%: {values[best] - half[best]:+.3f} to {values[best] + half[best]:+.3f})"
         if is_proved or num_rivals == 0:
-            self.say(f"{name} is best by a search of {HINT_SIMULATIONS:,} games, with {value} for you.")
+            self.say(
+                f"{name} is best by a search of {HINT_SIMULATIONS:,} games, with {value} for you."
+            )
         else:
             self.say(
                 f"A search of {HINT_SIMULATIONS:,} games decides nothing: {name} has {value} for you, and {num_rivals} "
@@ -354,8 +401,16 @@ class TerminalGame:
             seed = int(self.live.episode_key[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
-        ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
-        order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
+        ranks = [
+            choice.own,
+            choice.probabilities,
+            choice.exact,
+        ]  # the last available one is the primary key
+        order = free[
+            np.lexsort(
+                [-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None]
+            )
+        ]
         self.say(
             f"Your moves: how often {self.name} would play each, its estimate of their value for you and their exact "
             "value, the best with a star, as far as these are known; -1 is lost, 1 is won."
@@ -382,7 +437,9 @@ class TerminalGame:
         if self.game.gravity:
             about = "Drop a stone into the column of this cell. Or the number of the column, from 1 at the left."
         words = {coordinate(self.game.cells // 2, self.game): about}
-        words |= {name: " ".join((command.__doc__ or "").split()) for name, command in COMMANDS.items()}
+        words |= {
+            name: " ".join((command.__doc__ or "").split()) for name, command in COMMANDS.items()
+        }
         self.console.print(facts_table(words))
         self.say("The first letters of a word will do. [x] is a last move, *x* a line that won.")
 
@@ -415,7 +472,8 @@ class TerminalGame:
 
 
 COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
-    name: getattr(TerminalGame, name) for name in ("undo", "hint", "explain", "board", "new", "swap", "help", "quit")
+    name: getattr(TerminalGame, name)
+    for name in ("undo", "hint", "explain", "board", "new", "swap", "help", "quit")
 }
 """Commands; their docstrings are their help."""
 

@@ -9,7 +9,15 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import OptionalPositive, TextOption, TrustOptions, command_words, installed_names, parse, run_command
+from ttt_apps.cli import (
+    OptionalPositive,
+    TextOption,
+    TrustOptions,
+    command_words,
+    installed_names,
+    parse,
+    run_command,
+)
 from ttt_apps.train_options import choose, parse_options
 
 

@@ -115,10 +115,14 @@ def choose(words: Sequence[str], prog: str) -> Choice:
     Raises:
         SystemExit: one of them has no value.
     """
-    return tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)[0]
+    return tyro.cli(Choice, args=list(words), prog=prog, return_unknown_args=True, add_help=False)[
+        0
+    ]
 
 
-def parse_options(words: Sequence[str], prog: str, *, flags: bool = True) -> tuple[Options, LearnerConfig]:
+def parse_options(
+    words: Sequence[str], prog: str, *, flags: bool = True
+) -> tuple[Options, LearnerConfig]:
     """Parse the options and settings of a training.
 
     Args:
@@ -136,7 +140,10 @@ def parse_options(words: Sequence[str], prog: str, *, flags: bool = True) -> tup
     choice = choose(words, prog)
     check_settings(words, choice.learner)
     default = default_options(
-        choice.learner, choice.opponent, phantom=choice.phantom != "no", source=choice.settings == "report"
+        choice.learner,
+        choice.opponent,
+        phantom=choice.phantom != "no",
+        source=choice.settings == "report",
     )
     flat: Any = tyro.conf.OmitArgPrefixes
     style: Any = flat if flags else tyro.conf.FlagConversionOff
@@ -173,7 +180,9 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
     preset = cli.PRESETS.get(str(given.get("game")))
     if preset is not None:
         rows, columns = preset["size"]
-        usual = {name.replace("_", "-"): value for name, value in preset.items()} | {"size": f"{rows}x{columns}"}
+        usual = {name.replace("_", "-"): value for name, value in preset.items()} | {
+            "size": f"{rows}x{columns}"
+        }
         if "size" in given:  # another board has its own default
             del usual["win-length"]
         del given["game"]
@@ -186,7 +195,11 @@ def options_from_values(values: Mapping[str, Any]) -> tuple[Options, LearnerConf
 
 def check_settings(words: Sequence[str], learner: str) -> None:
     """Raise Refusal for an option that is a setting of other learners only."""
-    options = {field.name for kind in (Options, load_learner(learner)) for field in dataclasses.fields(kind)}
+    options = {
+        field.name
+        for kind in (Options, load_learner(learner))
+        for field in dataclasses.fields(kind)
+    }
     for word in words:
         name = word.partition("=")[0].removeprefix("--").replace("-", "_")
         setting = name.removeprefix("no_")
@@ -221,14 +234,22 @@ def default_options(
     games, settings = config.games, dict[str, Any]()
     if source:
         if config.report is None:
-            raise Refusal(f"{learner} has no report whose settings it could have: leave --settings out")
+            raise Refusal(
+                f"{learner} has no report whose settings it could have: leave --settings out"
+            )
         settings |= config.report
     elif opponent == SELF:
         games = config.self_play_games
-        settings |= {name: value for name, value in config.self_play.items() if not (phantom and name == "backup")}
+        settings |= {
+            name: value
+            for name, value in config.self_play.items()
+            if not (phantom and name == "backup")
+        }
     batch = settings.pop("batch", config.batch)
     origin: Literal["default", "report"] = "report" if source else "default"
-    usual = Options(learner=learner, games=games, batch=batch, opponent=config.opponent, settings=origin)
+    usual = Options(
+        learner=learner, games=games, batch=batch, opponent=config.opponent, settings=origin
+    )
     return usual, config(**settings)
 
 
@@ -236,16 +257,27 @@ def default_folder(options: Options, settings: LearnerConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
-    usual, usual_settings = default_options(options.learner, options.opponent, phantom=isinstance(game, PhantomGame))
-    parts += changed_values(settings, usual_settings, [field.name for field in dataclasses.fields(settings)])
+    usual, usual_settings = default_options(
+        options.learner, options.opponent, phantom=isinstance(game, PhantomGame)
+    )
+    parts += changed_values(
+        settings, usual_settings, [field.name for field in dataclasses.fields(settings)]
+    )
     parts += changed_values(options, usual, ("seat", "games", "batch"))
     return Path("runs") / f"{folder_name(parts)}-seed{options.seed}"
 
 
 def changed_values(values: Any, usual: Any, names: Sequence[str]) -> list[str]:
     """Return the attributes with these names that are not the usual ones, as in ``epsilon0.2``."""
-    changed = {name: getattr(values, name) for name in names if getattr(values, name) != getattr(usual, name)}
-    texts = {name: "x".join(map(str, value)) if isinstance(value, tuple) else value for name, value in changed.items()}
+    changed = {
+        name: getattr(values, name)
+        for name in names
+        if getattr(values, name) != getattr(usual, name)
+    }
+    texts = {
+        name: "x".join(map(str, value)) if isinstance(value, tuple) else value
+        for name, value in changed.items()
+    }
     return [f"{name}{text}" for name, text in texts.items()]
 
 

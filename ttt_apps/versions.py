@@ -19,7 +19,9 @@ def versions(*others: str) -> dict[str, str]:
     """Return the versions of those :data:`PACKAGES` and others that are installed."""
     result = {"python": platform.python_version()}
     for package in (*PACKAGES, *others):
-        with suppress(metadata.PackageNotFoundError, ValueError):  # an extra, this package in a checkout, or no name
+        with suppress(
+            metadata.PackageNotFoundError, ValueError
+        ):  # an extra, this package in a checkout, or no name
             result[package] = metadata.version(package)
     return result
 
@@ -38,5 +40,7 @@ def revision() -> str | None:
     # an installed copy may be in the checkout of another project, in its virtual environment
     if (root / ".git").exists():
         with suppress(OSError, subprocess.CalledProcessError):
-            return subprocess.check_output(command, cwd=root, stderr=subprocess.DEVNULL, encoding="utf-8").strip()
+            return subprocess.check_output(
+                command, cwd=root, stderr=subprocess.DEVNULL, encoding="utf-8"
+            ).strip()
     return None

@@ -43,7 +43,9 @@ __all__ = ["env", "raw_env"]
 
 PLAYERS = ("player_0", "player_1")
 # by number of the outcome (the last is NOT_OVER), both players' rewards, and infos for each agent
-_RETURNS = tuple(dict(zip(PLAYERS, Outcome(number).returns, strict=True)) for number in (*range(5), NOT_OVER))
+_RETURNS = tuple(
+    dict(zip(PLAYERS, Outcome(number).returns, strict=True)) for number in (*range(5), NOT_OVER)
+)
 _INFOS: tuple[dict[str, dict[str, Any]], ...] = tuple(
     {
         agent: {"seat": seat, "mover": seat, "result": number, "winner": Outcome(number).winner}
@@ -110,13 +112,20 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         self._games = GameBatch(config, 1)
         self._out, self._num_actions = self._games.output(), self._games.num_actions
         self._row = np.zeros(1, np.int64)
-        builders = {a: ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance) for a in PLAYERS}
+        builders = {
+            a: ObservationBuilder(self.game, "dict", "int8", config.observe_skip_chance)
+            for a in PLAYERS
+        }
         self.observation_spaces = {a: builder.observation_space for a, builder in builders.items()}
         self.action_spaces = {a: builder.action_space for a, builder in builders.items()}
         num_planes = 4 if self._is_phantom else 3
-        self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, num_planes), np.int8)
+        self.state_space = spaces.Box(
+            0, 1, (self.game.rows, self.game.columns, num_planes), np.int8
+        )
         self._no_mask = np.zeros(self._num_actions, np.int8)
-        self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, for rendering
+        self._before = np.zeros(
+            self.game.cells, np.int8
+        )  # the board before the last step, for rendering
         self._mover, self._outcome = 0, _NOT_BEGUN
         self._seeded = self._has_updated = False
         self._infos: dict[str, dict[str, Any]] = {}
@@ -127,7 +136,10 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     def _name_views(self) -> None:
         """Create the views of the engine's output."""
         planes = self._out["planes"].reshape(2, self.game.rows, self.game.columns)
-        self._views = {PLAYERS[0]: planes.transpose(1, 2, 0), PLAYERS[1]: planes[::-1].transpose(1, 2, 0)}
+        self._views = {
+            PLAYERS[0]: planes.transpose(1, 2, 0),
+            PLAYERS[1]: planes[::-1].transpose(1, 2, 0),
+        }
         self._mask = self._out["mask"][0]
 
     def _check_reset(self, raise_error: Callable[[], None]) -> None:
@@ -238,7 +250,10 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
             self.agent_selection = self.agents[0]
             self.rewards[self.agent_selection] = 0.0
         else:
-            self.agent_selection, self._skip_agent_selection = self._skip_agent_selection or agent, None
+            self.agent_selection, self._skip_agent_selection = (
+                self._skip_agent_selection or agent,
+                None,
+            )
 
     # Infos are created on demand, because loops read the info of one agent only.
 
@@ -278,7 +293,10 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         if self._is_phantom:
             planes[:, :, 1] &= self._to_view(self._games.found_stones()[0])
         is_on_move = self._outcome == NOT_OVER and agent == self.agent_selection
-        observation = {"observation": planes, "action_mask": (self._mask if is_on_move else self._no_mask).copy()}
+        observation = {
+            "observation": planes,
+            "action_mask": (self._mask if is_on_move else self._no_mask).copy(),
+        }
         if self.config.observe_skip_chance:
             observation["skip_chance"] = self._games.column("skip_chance").astype(np.float32)
         return observation
@@ -288,7 +306,13 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         agent = self.agent_selection
         observation = self.observe(agent) if observe else None
         info = self._info(agent)
-        return observation, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], info
+        return (
+            observation,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            info,
+        )
 
     def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:
         """Iterate over selected agents; call ``step`` or ``reset`` between two of them."""
@@ -305,7 +329,11 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
 
     def _to_view(self, cells: np.ndarray[Any, Any]) -> Int8Array:
         """Return numbers of the board's cells in the agents' view, int8[rows, columns]."""
-        return self._games.to_caller_view(0, cells).astype(np.int8).reshape(self.game.rows, self.game.columns)
+        return (
+            self._games.to_caller_view(0, cells)
+            .astype(np.int8)
+            .reshape(self.game.rows, self.game.columns)
+        )
 
     def state(self) -> np.ndarray[Any, Any]:
         """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1).
@@ -316,12 +344,17 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         self._check_reset(EnvLogger.error_state_before_reset)
         stones = self._views[PLAYERS[0]]
         view = [self._to_view(self._games.found_stones()[0])] if self._is_phantom else []
-        return np.stack([stones[:, :, 0], stones[:, :, 1], *view, np.full_like(stones[:, :, 0], self._mover)], axis=2)
+        return np.stack(
+            [stones[:, :, 0], stones[:, :, 1], *view, np.full_like(stones[:, :, 0], self._mover)],
+            axis=2,
+        )
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions of the selected agent; none when the game is over."""
         self._check_reset(EnvLogger.error_observe_before_reset)
-        actions: list[int] = np.flatnonzero(self._mask).tolist() if self._outcome == NOT_OVER else []
+        actions: list[int] = (
+            np.flatnonzero(self._mask).tolist() if self._outcome == NOT_OVER else []
+        )
         return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
@@ -340,7 +373,9 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
         self._check_reset(EnvLogger.error_state_before_reset)
         state = {name: getattr(self, name) for name in self._STATE}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
-        picture = {} if self.render_mode is None else {"_before": self._before}  # pictures mark the last step
+        picture = (
+            {} if self.render_mode is None else {"_before": self._before}
+        )  # pictures mark the last step
         return state | picture | self._games.clone(include_rng)
 
     def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> None:
@@ -366,9 +401,14 @@ class raw_env(HasViews, AECEnv[str, Any, Any]):  # PettingZoo looks for this nam
     def render(self) -> Any:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
         self._check_reset(EnvLogger.error_render_before_reset)
-        before, cells = self._to_view(self._before).ravel(), self._to_view(self._games.boards().cells[0]).ravel()
+        before, cells = (
+            self._to_view(self._before).ravel(),
+            self._to_view(self._games.boards().cells[0]).ravel(),
+        )
         last = tuple(np.flatnonzero(before != cells).tolist())
-        return self.renderer.render(drawing.Scene(cells, self._mover, self._games.description(0), last))
+        return self.renderer.render(
+            drawing.Scene(cells, self._mover, self._games.description(0), last)
+        )
 
     def close(self) -> None:
         """Close the window, if any."""

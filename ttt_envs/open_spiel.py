@@ -40,12 +40,21 @@ def load_game(game: Game) -> pyspiel.Game:
         ValueError: the game has skips, hidden stones, or other rules than gravity.
     """
     if game.skip_chance:
-        raise Refusal(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
-    check_variants("load_game", game, ("gravity",), reasons="mnk and connect_four of OpenSpiel have no such rule")
+        raise Refusal(
+            f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips"
+        )
+    check_variants(
+        "load_game",
+        game,
+        ("gravity",),
+        reasons="mnk and connect_four of OpenSpiel have no such rule",
+    )
     import pyspiel
 
     if game.gravity:
-        return pyspiel.load_game(f"{CONNECT_FOUR}(rows={game.rows},columns={game.columns},x_in_row={game.win_length})")
+        return pyspiel.load_game(
+            f"{CONNECT_FOUR}(rows={game.rows},columns={game.columns},x_in_row={game.win_length})"
+        )
     if (game.rows, game.columns, game.win_length) == (3, 3, 3):
         return pyspiel.load_game(TIC_TAC_TOE)
     return pyspiel.load_game(f"mnk(m={game.columns},n={game.rows},k={game.win_length})")
@@ -108,7 +117,9 @@ def _history(game: Game, position: Position) -> list[int]:
     """Return cells whose stones lead to a position; a final winning stone comes last."""
     cells, mover = position
     first, second = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
-    last = 1 - (first + second) % 2  # the player of the last stone, who remains the mover after the end
+    last = (
+        1 - (first + second) % 2
+    )  # the player of the last stone, who remains the mover after the end
     allowed = np.zeros(game.cells, np.bool_)  # the last stones: the game was not over without them
     for cell in np.flatnonzero(cells == last + 1).tolist():
         before = cells.copy()
@@ -129,7 +140,9 @@ def _history(game: Game, position: Position) -> list[int]:
     return history
 
 
-def _take_back(game: Game, cells: Int8Array, allowed: BoolArray, failed: set[bytes]) -> list[int] | None:
+def _take_back(
+    game: Game, cells: Int8Array, allowed: BoolArray, failed: set[bytes]
+) -> list[int] | None:
     """Return the cells of the stones in an order in which they are put by turns; None if there is none.
 
     Stones are taken back one by one, depth first; with gravity from the tops of the columns.

@@ -32,11 +32,16 @@ try:
 except ModuleNotFoundError as problem:
     package = (problem.name or "").partition(".")[0]
     raise ModuleNotFoundError(
-        f"ttt_envs.sb3 needs {package}, which is not installed: {install_command('sb3')}", name=problem.name
+        f"ttt_envs.sb3 needs {package}, which is not installed: {install_command('sb3')}",
+        name=problem.name,
     ) from None
 
 if TYPE_CHECKING:
-    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+    from stable_baselines3.common.vec_env.base_vec_env import (
+        VecEnvIndices,
+        VecEnvObs,
+        VecEnvStepReturn,
+    )
 
 __all__ = ["MNKVecEnv", "make_vec_env"]
 
@@ -66,14 +71,18 @@ def make_vec_env(
         ValueError: the id is of another package, or a setting is invalid.
     """
     if not isinstance(env_id, str):
-        raise TypeRefusal(f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', n_envs=4)")
+        raise TypeRefusal(
+            f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', n_envs=4)"
+        )
     name = env_id.rpartition(":")[2]  # a module may stand before the id
     if name not in PRESETS:
         raise Refusal(
             f"{env_id} is no environment of ttt_envs: choose one of {', '.join(PRESETS)}, or take "
             f"stable_baselines3.common.env_util.make_vec_env"
         )
-    env = gymnasium.make_vec(name, n_envs, "vector_entry_point", autoreset_mode=AutoresetMode.SAME_STEP, **settings)
+    env = gymnasium.make_vec(
+        name, n_envs, "vector_entry_point", autoreset_mode=AutoresetMode.SAME_STEP, **settings
+    )
     assert isinstance(env, MNKVectorEnv)
     games = MNKVecEnv(env, monitor_file)
     if seed is not None:
@@ -106,7 +115,9 @@ class MNKVecEnv(VecEnv):
         ValueError: another ``autoreset_mode``.
     """
 
-    def __init__(self, env: MNKVectorEnv, monitor_file: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, env: MNKVectorEnv, monitor_file: str | os.PathLike[str] | None = None
+    ) -> None:
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise Refusal(
                 f"autoreset_mode={env.autoreset_mode.name} does not fit Stable-Baselines3, whose environments begin "
@@ -120,7 +131,9 @@ class MNKVecEnv(VecEnv):
         self._writer: ResultsWriter | None = None
         if monitor_file is not None:
             env_id = str(env.spec.id if env.spec is not None else None)
-            self._writer = ResultsWriter(os.fspath(monitor_file), {"t_start": self._start, "env_id": env_id})
+            self._writer = ResultsWriter(
+                os.fspath(monitor_file), {"t_start": self._start, "env_id": env_id}
+            )
         self._returns, self._lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
 
     def reset(self) -> VecEnvObs:
@@ -131,13 +144,19 @@ class MNKVecEnv(VecEnv):
         """
         for options in self._options:
             parse_reset_options(self.env.config, options)
-        groups = [[row for row in range(self.num_envs) if self._options[row] == options] for options in self._options]
+        groups = [
+            [row for row in range(self.num_envs) if self._options[row] == options]
+            for options in self._options
+        ]
         groups = [rows for index, rows in enumerate(groups) if rows[0] == index]  # each once
         observation: VecEnvObs
         if len(groups) > 1 and not self._began:
             self.env.reset(seed=self._seeds)  # the first reset is of all games
         for rows in groups:
-            options = {**self._options[rows[0]], "reset_mask": np.isin(np.arange(self.num_envs), rows)}
+            options = {
+                **self._options[rows[0]],
+                "reset_mask": np.isin(np.arange(self.num_envs), rows),
+            }
             observation, info = self.env.reset(seed=self._seeds, options=options)
             for row, row_info in zip(rows, _split(info, rows), strict=True):
                 self.reset_infos[row] = row_info
@@ -159,10 +178,16 @@ class MNKVecEnv(VecEnv):
         self._lengths += 1
         infos, rows = _split(info), np.flatnonzero(dones).tolist()
         now = round(time.time() - self._start, 6)
-        for row, row_info in zip(rows, _split(info["final_info"], rows) if rows else (), strict=True):
+        for row, row_info in zip(
+            rows, _split(info["final_info"], rows) if rows else (), strict=True
+        ):
             self.reset_infos[row], infos[row] = infos[row], row_info
             row_info["terminal_observation"] = info["final_obs"][row]
-            row_info["episode"] = {"r": round(float(self._returns[row]), 6), "l": int(self._lengths[row]), "t": now}
+            row_info["episode"] = {
+                "r": round(float(self._returns[row]), 6),
+                "l": int(self._lengths[row]),
+                "t": now,
+            }
             if self._writer is not None:
                 self._writer.write_row(row_info["episode"])
         self._returns[rows], self._lengths[rows] = 0, 0
@@ -179,7 +204,10 @@ class MNKVecEnv(VecEnv):
     def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
         """Return a picture uint8[height, width, 3] of each game with ``render_mode="rgb_array"``, else None."""
         if self.render_mode != "rgb_array":
-            warnings.warn(f"render_mode={self.render_mode!r} makes no pictures: choose 'rgb_array'", stacklevel=2)
+            warnings.warn(
+                f"render_mode={self.render_mode!r} makes no pictures: choose 'rgb_array'",
+                stacklevel=2,
+            )
             return [None] * self.num_envs
         return list(self.env.render() or ())
 
@@ -202,10 +230,16 @@ class MNKVecEnv(VecEnv):
         Raises:
             ValueError: always.
         """
-        raise Refusal(f"{attr_name} cannot be set, for the games share it: make another environment")
+        raise Refusal(
+            f"{attr_name} cannot be set, for the games share it: make another environment"
+        )
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
     ) -> list[Any]:
         """Return the ``action_masks`` of each game.
 
@@ -217,7 +251,9 @@ class MNKVecEnv(VecEnv):
         return [masks[index] for index in self._get_indices(indices)]
 
     def env_is_wrapped(
-        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+        self,
+        wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
+        indices: VecEnvIndices = None,
     ) -> list[bool]:
         """Return whether ``wrapper_class`` is ``Monitor``, whose statistics the infos have; no game has a wrapper."""
         return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
@@ -229,7 +265,9 @@ def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict
     columns = (info[name][chosen].tolist() for name in _NUMBERS)
     infos: list[dict[str, Any]] = [  # written out, which takes half the time of a loop over names
         {"action_mask": mask, "seat": seat, "mover": mover, "result": result, "winner": winner}
-        for mask, seat, mover, result, winner in zip(info["action_mask"][chosen], *columns, strict=True)
+        for mask, seat, mover, result, winner in zip(
+            info["action_mask"][chosen], *columns, strict=True
+        )
     ]
     if "skip_chance" in info:
         for row_info, skip_chance in zip(infos, info["skip_chance"][chosen].tolist(), strict=True):

@@ -40,11 +40,20 @@ class Usage(NamedTuple):
 
             process = psutil.Process()
             times, memory = process.cpu_times(), process.memory_info()
-            return cls(times.user, times.system, time.perf_counter(), getattr(memory, "peak_wset", memory.rss))
+            return cls(
+                times.user,
+                times.system,
+                time.perf_counter(),
+                getattr(memory, "peak_wset", memory.rss),
+            )
         usage = resource.getrusage(resource.RUSAGE_SELF)
         peak: re.Match[str] | None = None
-        with suppress(OSError):  # getrusage may count the parent that started this program, /proc does not
-            peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
+        with suppress(
+            OSError
+        ):  # getrusage may count the parent that started this program, /proc does not
+            peak = re.search(
+                r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8")
+            )
         peak_bytes = 1024 * int(peak[1]) if peak else _to_bytes(usage.ru_maxrss)
         return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), peak_bytes)
 
@@ -63,7 +72,9 @@ class Meter:
 
     def __init__(self, before: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self._last = Usage.now()
-        self.phases: dict[str, dict[str, float]] = {name: dict(phase) for name, phase in (before or {}).items()}
+        self.phases: dict[str, dict[str, float]] = {
+            name: dict(phase) for name, phase in (before or {}).items()
+        }
 
     def end(self, phase: str) -> None:
         """End ``phase`` and begin the next."""
@@ -89,20 +100,30 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     began, user_s, system_s, peak = time.perf_counter(), 0.0, 0.0, 0
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
         ) as process:
             try:
                 if hasattr(os, "wait4"):
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
-                    user_s, system_s, peak = usage.ru_utime, usage.ru_stime, _to_bytes(usage.ru_maxrss)
+                    user_s, system_s, peak = (
+                        usage.ru_utime,
+                        usage.ru_stime,
+                        _to_bytes(usage.ru_maxrss),
+                    )
                 process.wait()
             except BaseException:
                 _stop(process)
                 raise
         if process.returncode:
             output.seek(0)
-            raise subprocess.CalledProcessError(process.returncode, command, output.read().decode(errors="replace"))
+            raise subprocess.CalledProcessError(
+                process.returncode, command, output.read().decode(errors="replace")
+            )
     return Usage(user_s, system_s, time.perf_counter() - began, peak)
 
 
@@ -134,4 +155,8 @@ def processor() -> str:
         return platform.processor() or platform.machine()
     fields = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.M))
     name = fields.get("model name", platform.machine())
-    return f"{name}, family {fields['cpu family']} model {fields['model']}" if "cpu family" in fields else name
+    return (
+        f"{name}, family {fields['cpu family']} model {fields['model']}"
+        if "cpu family" in fields
+        else name
+    )

@@ -76,7 +76,10 @@ def opponent_credit(game: Game, opponent: str | Policy) -> Credit:
 
 
 def turn_credits(
-    turns: Sequence[Turn], seat: int, correction: LuckCorrection, expected_values: PositionValues | None = None
+    turns: Sequence[Turn],
+    seat: int,
+    correction: LuckCorrection,
+    expected_values: PositionValues | None = None,
 ) -> list[TurnCredit]:
     """Return the credit of consecutive turns of a game for the player of a seat, by a value function.
 
@@ -96,7 +99,9 @@ def turn_credits(
         for turn, move in zip(moved, moves, strict=True):
             change, luck = move.change, move.luck
             if expected_values is not None and turn.by == "opponent":
-                change = float(expected_values.values(Boards.from_positions([turn.position]))[0]) - value
+                change = (
+                    float(expected_values.values(Boards.from_positions([turn.position]))[0]) - value
+                )
                 luck += move.change - change
             credits.append(TurnCredit(sign * value, sign * change, sign * luck))
             value += move.change + move.luck
@@ -127,20 +132,38 @@ def describe_seat(
         moves. All are JSON-ready.
     """
     turns = list[dict[str, Any]]()
-    advantages = [None] * len(text.turns) if against is None else [item.change for item in against(text.turns, seat)]
-    for turn, credit, advantage in zip(text.turns, optimal(text.turns, seat), advantages, strict=True):
+    advantages = (
+        [None] * len(text.turns)
+        if against is None
+        else [item.change for item in against(text.turns, seat)]
+    )
+    for turn, credit, advantage in zip(
+        text.turns, optimal(text.turns, seat), advantages, strict=True
+    ):
         if turn.position.mover == seat:
             kinds = [problem.kind for problem in turn.problems]
-            row = {"action": turn.action, "problems": kinds, "regret": -credit.change, "luck": credit.luck}
+            row = {
+                "action": turn.action,
+                "problems": kinds,
+                "regret": -credit.change,
+                "luck": credit.luck,
+            }
             turns.append(row if advantage is None else {**row, "advantage": advantage})
     stopped = seat == text.mover and not text.over
-    sums = {name: float(sum(turn.get(name, 0.0) for turn in turns)) for name in ("regret", "luck", "advantage")}
+    sums = {
+        name: float(sum(turn.get(name, 0.0) for turn in turns))
+        for name in ("regret", "luck", "advantage")
+    }
     illegal = sum(len(turn["problems"]) for turn in turns) + stopped * len(text.problems)
     result = -1.0 if stopped else float(text.result(seat))
     rewards = {"result": result, "regret": -sums["regret"], "illegal": -float(illegal)}
     if against is not None:
         rewards["advantage"] = sums["advantage"]
-    return turns, rewards, {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]}
+    return (
+        turns,
+        rewards,
+        {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]},
+    )
 
 
 @dataclass(frozen=True)
@@ -162,21 +185,29 @@ class TurnReward:
     opponent: str | Policy | None = None
     """the opponent, which the advantage needs"""
 
-    _credits: list[tuple[float, Credit]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _credits: list[tuple[float, Credit]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.regret:
             self._credits.append((self.regret, optimal_credit(self.game)))
         if self.advantage:
             if self.opponent is None:
-                raise Refusal(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
+                raise Refusal(
+                    f"advantage={self.advantage} needs opponent=, the policy that plays the other seat"
+                )
             self._credits.append((self.advantage, opponent_credit(self.game, self.opponent)))
 
     def __call__(self, turns: Sequence[Turn], seat: int) -> float:
         """Return the reward of consecutive turns, of both players, for the player of a seat."""
         own = [turn.position.mover == seat for turn in turns]
-        reward = -self.illegal * sum(len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own)
+        reward = -self.illegal * sum(
+            len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own
+        )
         for weight, credit in self._credits:
             changes = [item.change for item in credit(turns, seat)]
-            reward += weight * sum(change for change, is_own in zip(changes, own, strict=True) if is_own)
+            reward += weight * sum(
+                change for change, is_own in zip(changes, own, strict=True) if is_own
+            )
         return reward + self.result * result_reward(turns, seat)

@@ -45,7 +45,11 @@ NO_LABELS = (
 
 COLUMNS: Mapping[XAxis, str] = {"games": "games", "steps": "steps", "cpu": "cpu_s"}
 """Columns of the x axes."""
-X_LABELS: Mapping[XAxis, str] = {"games": "games", "steps": "moves of the learner", "cpu": "CPU seconds of training"}
+X_LABELS: Mapping[XAxis, str] = {
+    "games": "games",
+    "steps": "moves of the learner",
+    "cpu": "CPU seconds of training",
+}
 MAX_POINTS = 200
 """Maximum number of points of a summary, evenly spaced on a logarithmic axis."""
 NOT_VARIED = (SEED, LEARNER, "game", "games")
@@ -124,15 +128,23 @@ def record(
     config = new_config(game, labels, learner=learner, seed=seed, opponent=opponent, seat=own_seat)
     convert(config, RunConfig)
     if run.exists() and run.read_config() != config:
-        raise Refusal(f"{run} holds another training, or other labels: choose another folder, or remove it")
+        raise Refusal(
+            f"{run} holds another training, or other labels: choose another folder, or remove it"
+        )
     rows, key = run.read_metrics(), os.path.abspath(path)
     if games == 0 or key not in _cpu_starts:
-        before = [0.0] if games == 0 else [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
+        before = (
+            [0.0]
+            if games == 0
+            else [row["cpu_s"] for row in rows if row["games"] == games and "cpu_s" in row]
+        )
         _cpu_starts[key] = began - before[-1] if before else math.nan
     spent = began - _cpu_starts[key]
     agent = make_policy(policy, game) if isinstance(policy, str) else as_policy(policy, game)
     line = {"games": games, "steps": steps, "cpu_s": spent, **measure(game, agent, opponent, seat)}
-    row = {name: value for name, value in line.items() if value is not None and not math.isnan(value)}
+    row = {
+        name: value for name, value in line.items() if value is not None and not math.isnan(value)
+    }
     if not run.exists():
         run.write_config(config)
     write_rows(run.metrics, [*(earlier for earlier in rows if earlier["games"] < games), row])
@@ -168,7 +180,12 @@ def _expand_path(path: Path) -> list[Path]:
     """Return the runs at a path."""
     if RunDirectory(path).exists():
         return [path]
-    inside = [each for folder in (path, path / "runs") if folder.is_dir() for each in sorted(folder.iterdir())]
+    inside = [
+        each
+        for folder in (path, path / "runs")
+        if folder.is_dir()
+        for each in sorted(folder.iterdir())
+    ]
     runs = [each for each in inside if RunDirectory(each).exists()]
     if not runs:
         RunDirectory(path).read_config()  # raises, with a hint
@@ -241,14 +258,22 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     labels = dict.fromkeys(name for curve in curves for name in curve.labels)
     for name in names:
         find_named("setting of these runs", name, labels)
-    by_learner, groups = dict[Label, list[Curve]](), dict[tuple[tuple[str, Label], ...], list[Curve]]()
+    by_learner, groups = (
+        dict[Label, list[Curve]](),
+        dict[tuple[tuple[str, Label], ...], list[Curve]](),
+    )
     for curve in curves:
         by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
-    chosen = {learner: names or [LEARNER, *varied_labels(alike)] for learner, alike in by_learner.items()}
+    chosen = {
+        learner: names or [LEARNER, *varied_labels(alike)] for learner, alike in by_learner.items()
+    }
     for curve in curves:
         key = tuple((name, curve.labels.get(name)) for name in chosen[curve.labels.get(LEARNER)])
         groups.setdefault(key, []).append(curve)
-    return [Group(setting_name(dict(key), list(dict(key))), dict(key), alike) for key, alike in groups.items()]
+    return [
+        Group(setting_name(dict(key), list(dict(key))), dict(key), alike)
+        for key, alike in groups.items()
+    ]
 
 
 def _mixture_notes(group: Group) -> list[str]:
@@ -257,10 +282,17 @@ def _mixture_notes(group: Group) -> list[str]:
     learners = {curve.labels.get(LEARNER) for curve in group.curves}
     mixed = [LEARNER] if len(learners) > 1 else varied_labels(group.curves)
     if mixed:
-        notes.append(f"{group.name}: its runs differ in {', '.join(mixed)} and not only in the seed")
-    seeds = [(*(curve.labels.get(name) for name in mixed), curve.labels.get(SEED)) for curve in group.curves]
+        notes.append(
+            f"{group.name}: its runs differ in {', '.join(mixed)} and not only in the seed"
+        )
+    seeds = [
+        (*(curve.labels.get(name) for name in mixed), curve.labels.get(SEED))
+        for curve in group.curves
+    ]
     if len(set(seeds)) < len(seeds):
-        notes.append(f"{group.name}: runs have the same seed and settings, so they may not be independent")
+        notes.append(
+            f"{group.name}: runs have the same seed and settings, so they may not be independent"
+        )
     return notes
 
 
@@ -291,15 +323,21 @@ def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
     grid = _common_grid(group, [xs for xs, _ in measured])
     if any(not np.array_equal(xs, measured[0][0]) for xs, _ in measured):
         span = f"from {grid[0]:g} to {grid[-1]:g} {COLUMNS[x]}"
-        notes.append(f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover")
+        notes.append(
+            f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover"
+        )
     values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
     if len(measured) == 1:
         return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
     low, high = median_band(values)
-    return Summary(group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes)
+    return Summary(
+        group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes
+    )
 
 
-def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[Summary], list[str]]:
+def summarize_groups(
+    groups: Sequence[Group], x: XAxis, y: YAxis
+) -> tuple[list[Summary], list[str]]:
     """Return the summaries of groups, and all notes for readers; groups without such measurements are left out.
 
     Raises:
@@ -315,20 +353,28 @@ def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[
     if not summaries:
         raise Refusal(problems[0])
     notes = []
-    for name in ("game", "opponent") if y == "score" else ("game",):  # groups that cannot be compared
+    for name in (
+        ("game", "opponent") if y == "score" else ("game",)
+    ):  # groups that cannot be compared
         values = list(dict.fromkeys(str(curve.labels.get(name)) for curve in curves))
         if len(values) > 1:
             notes.append(f"the runs are of different {name}s: {'; '.join(values)}")
     notes += [note for summary in summaries for note in summary.notes]
-    return summaries, list(dict.fromkeys([*notes, *(f"{problem}: the group is left out" for problem in problems)]))
+    return summaries, list(
+        dict.fromkeys([*notes, *(f"{problem}: the group is left out" for problem in problems)])
+    )
 
 
 def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float64Array] | None:
     """Return x, increasing, and y of a curve, float64[N] each; None if it has none."""
     needed, points = ("exact_win", "exact_draw") if y == "score" else (y,), dict[float, float]()
     for row in curve.rows:
-        if row.get(COLUMNS[x], -1) >= next(reversed(points), 0) and all(name in row for name in needed):
-            points[row[COLUMNS[x]]] = row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
+        if row.get(COLUMNS[x], -1) >= next(reversed(points), 0) and all(
+            name in row for name in needed
+        ):
+            points[row[COLUMNS[x]]] = (
+                row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
+            )
     return (np.array(list(points), np.float64), np.array(list(points.values()))) if points else None
 
 
@@ -380,7 +426,9 @@ def write_summaries(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis
     rows: list[list[object]] = [[*names, COLUMNS[x], "runs", y, "low", "high"]]
     for summary in summaries:
         labels = [summary.labels.get(name) for name in names]
-        ends = [[""] * len(summary.x) if end is None else end for end in (summary.low, summary.high)]
+        ends = [
+            [""] * len(summary.x) if end is None else end for end in (summary.low, summary.high)
+        ]
         for at, median, low, high in zip(summary.x, summary.median, *ends, strict=True):
             rows.append([*labels, f"{at:.12g}", summary.runs, median, low, high])
     write_csv(path, rows)

@@ -54,7 +54,15 @@ METRICS = {
         Metric("exact_draw", "draw"),
         Metric("exact_loss", "loss", "lower"),
         Metric("cpu_s", "CPU", "lower", (0.0, float("inf")), unit="s", digits=2),
-        Metric("peak_rss_bytes", "peak memory", "lower", (0.0, float("inf")), unit="MiB", unit_size=2.0**20, digits=0),
+        Metric(
+            "peak_rss_bytes",
+            "peak memory",
+            "lower",
+            (0.0, float("inf")),
+            unit="MiB",
+            unit_size=2.0**20,
+            digits=0,
+        ),
     )
 }
 """Measures by name; a name that is not here is a rate, of which more is better."""
@@ -83,7 +91,9 @@ def read_rows(path: Path, by: str) -> list[dict[str, float]]:
     if not path.exists():
         return rows
     with open_to_read(path) as file:
-        while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(line) > MAX_LINE_BYTES:
+        while (line := file.readline(MAX_LINE_BYTES + 1)).endswith(b"\n") or len(
+            line
+        ) > MAX_LINE_BYTES:
             with name_place(f"line {len(rows) + 1} of {path} cannot be read"):
                 row = convert(parse_json(line, MAX_LINE_BYTES), dict[str, _Number])
                 if row.get(by, -1) < (rows[-1][by] if rows else 0):
@@ -104,5 +114,9 @@ def metric(name: str) -> Metric:
 
 def describe_losses(values: Mapping[str, float | None], note: str = "") -> str:
     """Return the known ones of :data:`LOSSES` in words, with a note on the first."""
-    parts = [f"{METRICS[name].label} {value:.6f}" for name in LOSSES if (value := values.get(name)) is not None]
+    parts = [
+        f"{METRICS[name].label} {value:.6f}"
+        for name in LOSSES
+        if (value := values.get(name)) is not None
+    ]
     return ", ".join([parts[0] + note, *parts[1:]])

@@ -56,18 +56,24 @@ def _hash_files(states: tuple[tuple[Path, int, int, int], ...]) -> str:
 
 def _files_of(spec: str) -> Iterator[Path]:
     parsed = parse_spec(spec)
-    is_refused = isinstance(parsed.name, FromFile) and not trusted()  # the search for a module may import a package
+    is_refused = (
+        isinstance(parsed.name, FromFile) and not trusted()
+    )  # the search for a module may import a package
     if ":" in parsed.name and not is_refused:
         with suppress(ImportError, ValueError):  # there is no such module, or it is a script's
             module = find_spec(parsed.name.partition(":")[0])
             if module is not None and module.origin:
                 yield Path(module.origin)
-    for value in filter(None, (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed)))):
+    for value in filter(
+        None, (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed)))
+    ):
         if os.path.isfile(value):
             yield Path(value)
         elif os.path.isdir(value):
             # of a run its weights and config, of a database its hashes; figures and pages do not affect a move
             names = ("config.json", "manifest.json", "*.npz", "*.zip", "*.keras")
-            yield from sorted({file for name in names for file in Path(value).glob(name) if file.is_file()})
+            yield from sorted(
+                {file for name in names for file in Path(value).glob(name) if file.is_file()}
+            )
         elif set("(:") & set(value) or value in POLICIES:
             yield from _files_of(value)

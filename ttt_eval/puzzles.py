@@ -97,12 +97,29 @@ class Puzzle:
         Raises:
             ValueError, TypeError, KeyError: not such data.
         """
-        game, values = Game.from_dict(data["game"]), np.array(data["values"], np.float64)  # None is NaN
-        tempting, *replies = (tuple(map(int, cells)) for cells in [data["tempting"], *data["replies"]])
-        position, wrong = from_text(data["position"], game), {name: float(p) for name, p in data["wrong"].items()}
+        game, values = (
+            Game.from_dict(data["game"]),
+            np.array(data["values"], np.float64),
+        )  # None is NaN
+        tempting, *replies = (
+            tuple(map(int, cells)) for cells in [data["tempting"], *data["replies"]]
+        )
+        position, wrong = (
+            from_text(data["position"], game),
+            {name: float(p) for name, p in data["wrong"].items()},
+        )
         if not len(values) == len(replies) == game.cells:
             raise Refusal(f"a puzzle of {game} has no value or no replies for some of its cells")
-        return cls(game, position, values, tuple(replies), tempting, str(data["why"]), float(data["loss"]), wrong)
+        return cls(
+            game,
+            position,
+            values,
+            tuple(replies),
+            tempting,
+            str(data["why"]),
+            float(data["loss"]),
+            wrong,
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -123,7 +140,9 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
         ValueError: a game of other rules, in which other moves are obvious.
     """
     check_variants(
-        "the set of puzzles", game, reasons="its obvious moves complete, block or extend lines of the standard rules"
+        "the set of puzzles",
+        game,
+        reasons="its obvious moves complete, block or extend lines of the standard rules",
     )
     lines, observed, playable = game.line_cells, boards.own_first(), boards.legal(game)
     through = np.zeros((len(lines), game.cells), np.bool_)
@@ -131,7 +150,9 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     own, other = ((observed[:, lines] == player).sum(axis=2) for player in (1, 2))  # [B, lines]
     completes = (own == game.win_length - 1) & (other == 0)
     threatens = (other == game.win_length - 1) & (own == 0)
-    length = np.where((other == 0)[:, :, None] & through, own[:, :, None] + 1, 0)  # [B, lines, cells]
+    length = np.where(
+        (other == 0)[:, :, None] & through, own[:, :, None] + 1, 0
+    )  # [B, lines, cells]
     longest, many = length.max(axis=1), (length > 0).sum(axis=1)
     score = np.where(playable, longest * (len(lines) + 1) + many, -1)
     kinds = {
@@ -148,7 +169,9 @@ def obvious_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
 # Sets
 
 
-def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str | None = None) -> list[Puzzle]:
+def from_policy(
+    game: Game, policy: str | Policy, count: int = 10, opponent: str | None = None
+) -> list[Puzzle]:
     """Return the positions in which a policy loses most in games against an opponent, as puzzles.
 
     Args:
@@ -161,14 +184,22 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
         ValueError, MemoryError: as there.
     """
     mistakes = [
-        (choice.position, [cell for cell in choice.played.tolist() if cell not in choice.best], str(policy), loss)
+        (
+            choice.position,
+            [cell for cell in choice.played.tolist() if cell not in choice.best],
+            str(policy),
+            loss,
+        )
         for choice, loss, _ in worst_positions(game, policy, opponent, count)
     ]
     return make_puzzles(solve(game), mistakes)
 
 
 def from_games(
-    games: Iterable[PlayedGame], player: str | None = None, *, solver: Callable[[Game], Solution] = solve
+    games: Iterable[PlayedGame],
+    player: str | None = None,
+    *,
+    solver: Callable[[Game], Solution] = solve,
 ) -> Iterator[Puzzle]:
     """Yield the positions of games in which a move lost value, as puzzles; the first of symmetric ones.
 
@@ -179,13 +210,21 @@ def from_games(
     """
     keys: set[tuple[Game, bytes]] = set()
     for played in games:
-        game, names, mistakes = played.game, played.players, list[tuple[Position, list[int], str, float]]()
+        game, names, mistakes = (
+            played.game,
+            played.players,
+            list[tuple[Position, list[int], str, float]](),
+        )
         plies = [ply for ply in played.positions() if player in (None, names[ply[0].mover])]
         if game.cells > MAX_SOLVER_CELLS or not plies:
             continue
         solution, boards = solver(game), Boards.from_positions([position for position, *_ in plies])
-        losses = played_losses(solution.action_values(boards), np.array([cell for _, cell, _ in plies])).tolist()
-        for (position, cell, _), key, loss in zip(plies, class_keys(game, boards), losses, strict=True):
+        losses = played_losses(
+            solution.action_values(boards), np.array([cell for _, cell, _ in plies])
+        ).tolist()
+        for (position, cell, _), key, loss in zip(
+            plies, class_keys(game, boards), losses, strict=True
+        ):
             if loss > VALUE_TOLERANCE and (game, key) not in keys:
                 keys.add((game, key))
                 mistakes.append((position, [cell], names[position.mover], loss))
@@ -220,13 +259,25 @@ def _parse(data: dict[str, Any]) -> list[Puzzle]:
     return [Puzzle.from_dict(puzzle) for puzzle in data["puzzles"]]
 
 
-def make_puzzles(solution: Solution, candidates: Sequence[tuple[Position, list[int], str, float]]) -> list[Puzzle]:
+def make_puzzles(
+    solution: Solution, candidates: Sequence[tuple[Position, list[int], str, float]]
+) -> list[Puzzle]:
     """Return puzzles of positions with their obvious moves, the reason, and the loss."""
     if not candidates:
         return []
-    values = solution.action_values(Boards.from_positions([position for position, *_ in candidates]))
+    values = solution.action_values(
+        Boards.from_positions([position for position, *_ in candidates])
+    )
     return [
-        Puzzle(solution.game, position, values[row], _replies(solution, position), tuple(tempting), why, loss)
+        Puzzle(
+            solution.game,
+            position,
+            values[row],
+            _replies(solution, position),
+            tuple(tempting),
+            why,
+            loss,
+        )
         for row, (position, tempting, why, loss) in enumerate(candidates)
     ]
 
@@ -234,10 +285,17 @@ def make_puzzles(solution: Solution, candidates: Sequence[tuple[Position, list[i
 def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], ...]:
     """Return by cell the best replies of the other player."""
     game, moves = solution.game, np.flatnonzero(legal(solution.game, position.cells))
-    cells, outcomes = play_moves(game, Boards.from_positions([position]), np.zeros_like(moves), moves)
+    cells, outcomes = play_moves(
+        game, Boards.from_positions([position]), np.zeros_like(moves), moves
+    )
     is_open = outcomes == NOT_OVER
-    values = solution.action_values(Boards(cells[is_open], np.full(is_open.sum(), 1 - position.mover, np.int8)))
-    best = {cell: best_moves(row).tolist() for cell, row in zip(moves[is_open].tolist(), values, strict=True)}
+    values = solution.action_values(
+        Boards(cells[is_open], np.full(is_open.sum(), 1 - position.mover, np.int8))
+    )
+    best = {
+        cell: best_moves(row).tolist()
+        for cell, row in zip(moves[is_open].tolist(), values, strict=True)
+    }
     return tuple(tuple(best.get(cell, ())) for cell in range(game.cells))
 
 

@@ -130,7 +130,9 @@ def with_hash(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_numbers(values: Float64Array) -> list[Any]:
     """Return numbers as nested lists, None for NaN."""
-    numbers: list[Any] = np.where(np.isnan(values), np.array(None), values + 0.0).tolist()  # 0.0 in place of -0.0
+    numbers: list[Any] = np.where(
+        np.isnan(values), np.array(None), values + 0.0
+    ).tolist()  # 0.0 in place of -0.0
     return numbers
 
 
@@ -155,7 +157,9 @@ def path_of_set(name: str | Path, folder: Path, names: Collection[str], what: st
     if str(name).endswith(".json"):
         return Path(name)
     if str(name) not in names:
-        raise Refusal(f"there is no {what} {str(name)!r}: choose {', '.join(names)}, or a .json file")
+        raise Refusal(
+            f"there is no {what} {str(name)!r}: choose {', '.join(names)}, or a .json file"
+        )
     return folder / f"{name}.json"
 
 
@@ -203,7 +207,9 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
         head, *lines = text.splitlines()
         stored = dict(**parse_json(head)["provenance"])
     except (ValueError, KeyError, TypeError):
-        raise Refusal(f"{path} does not begin with its provenance: choose another folder, or remove it") from None
+        raise Refusal(
+            f"{path} does not begin with its provenance: choose another folder, or remove it"
+        ) from None
     for key in {**stored, **provenance}:
         if (old := stored.get(key)) != (new := provenance.get(key)):
             raise Refusal(
@@ -217,6 +223,11 @@ def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]
             if line == _line(name, result):
                 results[name] = result
-        except (ValueError, KeyError, TypeError, RecursionError):  # an incomplete line of a killed writer
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            RecursionError,
+        ):  # an incomplete line of a killed writer
             continue
     return results

@@ -113,7 +113,9 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.config, self.checkpoint, self.metrics, *others = (self.path / name for name in RUN_FILES)
+        self.config, self.checkpoint, self.metrics, *others = (
+            self.path / name for name in RUN_FILES
+        )
         self.cost, self.events, self.report = others
 
     def __str__(self) -> str:
@@ -230,13 +232,21 @@ class RunDirectory:
             checkpoint = load_checkpoint(self.path)
             stored, lines = checkpoint.get("progress", {}), checkpoint.get("metrics", {})
             count = ArraySpec.like([0]).within(0, MAX_COUNT)
-            progress_specs = {"counts": count._replace(shape=(4,)), "running": ArraySpec.like([False])}
+            progress_specs = {
+                "counts": count._replace(shape=(4,)),
+                "running": ArraySpec.like([False]),
+            }
             check_arrays(progress_specs, stored, str(self.checkpoint))
             check_arrays({"size": count}, lines, str(self.checkpoint))
             progress, running = Progress(*stored["counts"].tolist()), bool(stored["running"][0])
             size = int(lines["size"][0])
-        absent = {EVENTS: importlib.util.find_spec("tensorboard") is None, REPORT: config.get("no_report", False)}
-        missing = [name for name in RUN_FILES if not absent.get(name) and not (self.path / name).is_file()]
+        absent = {
+            EVENTS: importlib.util.find_spec("tensorboard") is None,
+            REPORT: config.get("no_report", False),
+        }
+        missing = [
+            name for name in RUN_FILES if not absent.get(name) and not (self.path / name).is_file()
+        ]
         if METRICS not in missing and self.metrics.stat().st_size < size:
             missing.insert(0, METRICS)
         return RunState(config, checkpoint, progress, size, tuple(missing), running)
@@ -250,6 +260,10 @@ class RunDirectory:
         state = self.read_state()
         if not state.is_trained():
             games, done = state.config["games"], state.progress
-            far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
+            far = (
+                "it has no checkpoint yet"
+                if done is None
+                else f"{done.games:,} of its {games:,} games are played"
+            )
             raise Refusal(f"{self} is not finished, {far}: continue with {self.resume_command}")
         return state

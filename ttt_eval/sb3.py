@@ -90,13 +90,17 @@ class ExactEvalCallback(EventCallback):
     ) -> None:
         super().__init__(callback_after_eval, verbose=verbose)
         if eval_freq < 0:
-            raise Refusal(f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation")
+            raise Refusal(
+                f"eval_freq={eval_freq} is no number of calls: choose 1 or more, or 0 for no evaluation"
+            )
         check_choice("seat", seat, (0, 1, None))
         self.game = game
         self.opponent = opponent
         self.eval_freq = eval_freq
         self.log_path = None if log_path is None else Path(log_path)
-        self.best_model_save_path = None if best_model_save_path is None else Path(best_model_save_path)
+        self.best_model_save_path = (
+            None if best_model_save_path is None else Path(best_model_save_path)
+        )
         self.deterministic = deterministic
         self.seat = seat
         self.observation = observation
@@ -122,14 +126,21 @@ class ExactEvalCallback(EventCallback):
 
     def _policy(self, deterministic: bool) -> Policy:
         """Return the model's current policy."""
-        return as_policy(self.model, self.game, self.observation, "actions" if deterministic else "probabilities")
+        return as_policy(
+            self.model, self.game, self.observation, "actions" if deterministic else "probabilities"
+        )
 
     def _critic_error(self) -> dict[str, float]:
         """Return the error of the model's critic by name."""
-        game, policy = refuse_hidden(self.game), self._policy(not hasattr(self.model.policy, "get_distribution"))
+        game, policy = (
+            refuse_hidden(self.game),
+            self._policy(not hasattr(self.model.policy, "get_distribution")),
+        )
         options: dict[str, Any] = {"seat": self.seat, "observation": self.observation}
         discount = float(getattr(self.model, "gamma", 1.0))
-        return critic_error(game, policy, self.opponent, self.model, discount=discount, **options).to_dict()
+        return critic_error(
+            game, policy, self.opponent, self.model, discount=discount, **options
+        ).to_dict()
 
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
@@ -143,8 +154,13 @@ class ExactEvalCallback(EventCallback):
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
         if self.verbose >= 1:
-            print(f"Exact num_timesteps={self.num_timesteps}, exploitability={measured_values['exploitability']:.4f}")
-        if measured_values["exploitability"] < self.best_exploitability and self.best_model_save_path is not None:
+            print(
+                f"Exact num_timesteps={self.num_timesteps}, exploitability={measured_values['exploitability']:.4f}"
+            )
+        if (
+            measured_values["exploitability"] < self.best_exploitability
+            and self.best_model_save_path is not None
+        ):
             write_atomically(self.best_model_save_path / BEST, self.model.save)
         self.evaluations.append({"timesteps": self.num_timesteps, **measured_values})
         if self.log_path is not None:

@@ -27,7 +27,10 @@ class Interval(NamedTuple):
     def to_dict(self) -> dict[str, float | None]:
         """Return JSON-ready data."""
         # JSON has no infinity
-        return {name: float(value) if math.isfinite(value) else None for name, value in self._asdict().items()}
+        return {
+            name: float(value) if math.isfinite(value) else None
+            for name, value in self._asdict().items()
+        }
 
     def complement(self) -> Interval:
         """Return the interval of 1 minus the quantity."""
@@ -48,7 +51,9 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
         return Interval(mean, 0.0, 1.0)
     z = two_sided_quantile(confidence)
     centre = (mean + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
+    half = (
+        z / (1 + z * z / count) * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
+    )
     return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
 
 
@@ -65,7 +70,9 @@ class GuardedMean(NamedTuple):
         """Return the normal interval within [0, 1] of the sample mean, which it contains."""
         half = two_sided_quantile(confidence) * self.standard_error
         mean = min(max(mean, 0.0), 1.0)
-        return Interval(mean, min(mean, max(0.0, self.centre - half)), max(mean, min(1.0, self.centre + half)))
+        return Interval(
+            mean, min(mean, max(0.0, self.centre - half)), max(mean, min(1.0, self.centre + half))
+        )
 
 
 def guarded_mean(mean: float, variance: float, pairs: int, added: float) -> GuardedMean:
@@ -88,7 +95,9 @@ def agresti_coull(confidence: float) -> float:
     return two_sided_quantile(confidence) ** 2 / 4
 
 
-def interval_from_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95) -> Interval:
+def interval_from_pairs(
+    mean: float, variance: float, pairs: int, confidence: float = 0.95
+) -> Interval:
     """Return the interval of a quantity in [0, 1] from the means of pairs of games, the independent samples.
 
     Args:
@@ -103,7 +112,9 @@ def interval_from_pairs(mean: float, variance: float, pairs: int, confidence: fl
 
 
 def interval_from_seeds(
-    values: Sequence[float], confidence: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)
+    values: Sequence[float],
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
     """Return the mean of independent runs with its Student's t interval; of a single run the interval is ``bounds``.
 
@@ -129,7 +140,11 @@ def interval_from_seeds(
         return Interval(mean, mean - share * (mean - least), mean + share * (upper - mean))
     from scipy.special import stdtrit
 
-    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * statistics.stdev(values) / math.sqrt(len(values))
+    half = (
+        float(stdtrit(len(values) - 1, (1 + confidence) / 2))
+        * statistics.stdev(values)
+        / math.sqrt(len(values))
+    )
     return Interval(mean, max(least, mean - half), min(upper, mean + half))
 
 
@@ -137,7 +152,9 @@ def difference(estimate: Interval, other: Interval) -> Interval:
     """Return the difference of two independent estimates (Newcombe, 1998)."""
     mean = estimate.mean - other.mean
     low = math.hypot(estimate.mean - estimate.low, other.high - other.mean)
-    return Interval(mean, mean - low, mean + math.hypot(estimate.high - estimate.mean, other.mean - other.low))
+    return Interval(
+        mean, mean - low, mean + math.hypot(estimate.high - estimate.mean, other.mean - other.low)
+    )
 
 
 def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
@@ -154,4 +171,9 @@ def median(counts: Int64Array, confidence: float = 0.95) -> Interval:
     from scipy.stats import binom
 
     below = max(1.0, float(binom.ppf((1 - confidence) / 2, total, 0.5)))
-    return Interval(*(float(np.searchsorted(cumulative, rank)) for rank in (total / 2, below, total + 1 - below)))
+    return Interval(
+        *(
+            float(np.searchsorted(cumulative, rank))
+            for rank in (total / 2, below, total + 1 - below)
+        )
+    )

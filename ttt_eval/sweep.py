@@ -40,10 +40,15 @@ Row = dict[str, Any]
 
 
 class _Parts(Struct):
-    seeds: Annotated[int, Meta(ge=1, le=MAX_RUNS)] | Annotated[list[Seed], Meta(min_length=1, max_length=MAX_RUNS)] = 1
+    seeds: (
+        Annotated[int, Meta(ge=1, le=MAX_RUNS)]
+        | Annotated[list[Seed], Meta(min_length=1, max_length=MAX_RUNS)]
+    ) = 1
     fixed: dict[Name, Value] = {}
     grid: dict[Name, list[Word | list[Word]]] = {}
-    runs: Annotated[list[dict[Name, Value]], Meta(min_length=1)] = field(default_factory=lambda: [{}])
+    runs: Annotated[list[dict[Name, Value]], Meta(min_length=1)] = field(
+        default_factory=lambda: [{}]
+    )
 
 
 def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list[int]]:
@@ -74,11 +79,15 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
                 find_named("part", name, dict.fromkeys(_Parts.__struct_fields__))
             parts = convert(data, _Parts)
     except FileNotFoundError:
-        raise Refusal(f"there is no file {path}: train.py --sweep FILE --help describes one") from None
+        raise Refusal(
+            f"there is no file {path}: train.py --sweep FILE --help describes one"
+        ) from None
     seeds = list(range(parts.seeds)) if isinstance(parts.seeds, int) else parts.seeds
     count = len(parts.runs) * len(seeds) * math.prod(map(len, parts.grid.values()))
     if not 0 < count <= MAX_RUNS or len(set(seeds)) < len(seeds):
-        raise Refusal(f"{path} describes {count:,} runs: give options of grid values, seeds once, {MAX_RUNS:,} at most")
+        raise Refusal(
+            f"{path} describes {count:,} runs: give options of grid values, seeds once, {MAX_RUNS:,} at most"
+        )
     rows: list[Row] = []
     for run in parts.runs:
         for chosen in itertools.product(*parts.grid.values()):
@@ -88,16 +97,26 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> tuple[list[Row], list
                 raise Refusal(f"{path} has a run with an agent and a learner: write one of them")
             if AGENT in row:
                 row = {name: row[name] for name in AGENT_OPTIONS if name in row}
-            if AGENT not in row or row not in rows:  # the options of learners do not distinguish agents
+            if (
+                AGENT not in row or row not in rows
+            ):  # the options of learners do not distinguish agents
                 rows.append(row)
     values = [value for row in rows for value in row.values()]
-    for word in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
-        if isinstance(word, str) and word.startswith("-"):  # a pattern in a union crashes Python at exit (msgspec 0.22)
-            raise Refusal(f"{path} has {word!r}, which would be an option: write a value that begins otherwise")
+    for word in itertools.chain.from_iterable(
+        value if isinstance(value, list) else [value] for value in values
+    ):
+        if isinstance(word, str) and word.startswith(
+            "-"
+        ):  # a pattern in a union crashes Python at exit (msgspec 0.22)
+            raise Refusal(
+                f"{path} has {word!r}, which would be an option: write a value that begins otherwise"
+            )
     for name in {name for row in rows for name in row} & set(refused):
         raise Refusal(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(rows.count(row) > 1 for row in rows):
-        raise Refusal(f"{path} describes the same run twice: leave one out, or give them other options")
+        raise Refusal(
+            f"{path} describes the same run twice: leave one out, or give them other options"
+        )
     return rows, seeds
 
 
@@ -107,7 +126,11 @@ def to_command_line(row: Mapping[str, Any]) -> list[str]:
     for name, value in row.items():
         if value is not None and value is not False:
             words.append(f"--{name.replace('_', '-')}")
-            words += [] if value is True else map(str, value if isinstance(value, list | tuple) else [value])
+            words += (
+                []
+                if value is True
+                else map(str, value if isinstance(value, list | tuple) else [value])
+            )
     return words
 
 
@@ -135,7 +158,9 @@ def tabulate_runs(rows: Sequence[Row], runs: Iterable[RunResult]) -> list[Row]:
         line: Row = {"options": row, "seeds": len(results)}
         for name in results[0] if results else ():
             if all(name in numbers for numbers in results):
-                mean = interval_from_seeds([numbers[name] for numbers in results], bounds=metric(name).bounds)
+                mean = interval_from_seeds(
+                    [numbers[name] for numbers in results], bounds=metric(name).bounds
+                )
                 line[name] = mean._asdict() if len(results) > 1 else {"mean": mean.mean}
         table.append(line)
     return table
@@ -175,7 +200,9 @@ def varied_options(rows: Sequence[Row]) -> list[str]:
 def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:
     """Return a setting as text, such as "q-learning, epsilon 0.3"."""
     texts = [
-        str(row[name]) if name in ("learner", AGENT, "game", "opponent") else f"{name.replace('_', ' ')} {row[name]}"
+        str(row[name])
+        if name in ("learner", AGENT, "game", "opponent")
+        else f"{name.replace('_', ' ')} {row[name]}"
         for name in options
         if row.get(name) is not None
     ]

@@ -18,7 +18,8 @@ try:
 except ModuleNotFoundError as problem:
     package = (problem.name or "").partition(".")[0]
     raise ModuleNotFoundError(
-        f"ttt-text needs {package}, which is not installed: {install_command('verifiers')}", name=problem.name
+        f"ttt-text needs {package}, which is not installed: {install_command('verifiers')}",
+        name=problem.name,
     ) from None
 
 _optimal_credit, _opponent_credit = cache(optimal_credit), cache(opponent_credit)
@@ -55,7 +56,9 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
         config = self.config
         game = Game.of_size(config.size, config.win_length, config.skip_chance).to_dict()
         for seed in itertools.count():
-            data = TextData(name=f"seed {seed}", game=game, presentation=config.presentation, seed=seed)
+            data = TextData(
+                name=f"seed {seed}", game=game, presentation=config.presentation, seed=seed
+            )
             yield TextTask(data, config.task)
 
 
@@ -79,12 +82,22 @@ class VerifiersEnv(vf.Env[VerifiersEnvConfig]):
     async def run(self, task: Any, agents: Any) -> None:
         """Play the game, then record rewards and metrics on the trace of each agent."""
         data, config = task.data, self.config
-        settings: dict[str, Any] = {"illegal": config.illegal, "max_asks": config.max_asks, "seed": data.seed}
-        settings |= {"opponent": config.opponent, "seat": data.seed % 2, "presentation": data.presentation}
+        settings: dict[str, Any] = {
+            "illegal": config.illegal,
+            "max_asks": config.max_asks,
+            "seed": data.seed,
+        }
+        settings |= {
+            "opponent": config.opponent,
+            "seat": data.seed % 2,
+            "presentation": data.presentation,
+        }
         text = TextGame(Game.from_dict(data.game), **settings)
         players = [agents.player, agents.second] if config.opponent == SELF else [agents.player]
         async with AsyncExitStack() as stack:
-            talks = [await stack.enter_async_context(player.interaction(task)) for player in players]
+            talks = [
+                await stack.enter_async_context(player.interaction(task)) for player in players
+            ]
             by_seat = dict(zip(text.seats, talks, strict=True))
             while not text.over:
                 segment = await by_seat[text.mover].turn(text.prompt())
@@ -97,7 +110,11 @@ class VerifiersEnv(vf.Env[VerifiersEnvConfig]):
 
 def _record(trace: Any, text: TextGame, seat: int, config: VerifiersEnvConfig) -> None:
     """Record turns, rewards and metrics of :func:`ttt_eval.credit.describe_seat` on a trace."""
-    against = _opponent_credit(text.game, config.opponent) if getattr(text.opponent, "pure", False) else None
+    against = (
+        _opponent_credit(text.game, config.opponent)
+        if getattr(text.opponent, "pure", False)
+        else None
+    )
     turns, rewards, metrics = describe_seat(text, seat, _optimal_credit(text.game), against)
     for name, value in rewards.items():
         trace.record_reward(name, value, config.weights.get(name, 0.0))

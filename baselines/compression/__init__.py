@@ -26,4 +26,14 @@ from baselines.compression.policy import HOOI, HOSVD, HOSVD2, SVD, TT
 from baselines.compression.ranks import default_rank as default_rank
 from baselines.compression.ranks import largest_rank as largest_rank
 
-__all__ = ["HOOI", "HOSVD", "HOSVD2", "SVD", "TT", "decompose", "decomposition", "make_grouping", "split_errors"]
+__all__ = [
+    "HOOI",
+    "HOSVD",
+    "HOSVD2",
+    "SVD",
+    "TT",
+    "decompose",
+    "decomposition",
+    "make_grouping",
+    "split_errors",
+]

@@ -14,7 +14,15 @@ from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, make_grouping, tensor_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
 from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
-from baselines.tables import Evaluation, Table, Terminal, check_source, is_policy, source_values, table_shape
+from baselines.tables import (
+    Evaluation,
+    Table,
+    Terminal,
+    check_source,
+    is_policy,
+    source_values,
+    table_shape,
+)
 from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
@@ -39,7 +47,12 @@ class Compressed(Evaluation):
     """
 
     def __init__(
-        self, method: Method, grouping: Grouping, rank: int, factors: Sequence[Factors], relative_error: float
+        self,
+        method: Method,
+        grouping: Grouping,
+        rank: int,
+        factors: Sequence[Factors],
+        relative_error: float,
     ) -> None:
         self.method, self.grouping, self.rank = method, grouping, rank
         self.factors, self.relative_error = list(factors), relative_error
@@ -58,17 +71,26 @@ class Compressed(Evaluation):
 
     def table(self) -> Float64Array:
         """Return the approximated table, in the shape of the table."""
-        halves = np.stack([self._tensor_grouping.entries(factors.tensor()) for factors in self.factors])
+        halves = np.stack(
+            [self._tensor_grouping.entries(factors.tensor()) for factors in self.factors]
+        )
         shape = (3**self.game.cells, self.game.cells) if self.of_moves else (3**self.game.cells,)
         return halves.reshape((2, *shape) if self.halves == 2 else shape)
 
-    def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
+    def read(
+        self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0
+    ) -> Float64Array:
         """Return single entries of a half, float64[B]."""
         places = self._tensor_grouping.places
         moves = 0 if actions is None or not self.of_moves else actions[:, None] * places[-1]
-        index, factors = cells.astype(np.int64) @ places[: self.game.cells] + moves, self.factors[half]
+        index, factors = (
+            cells.astype(np.int64) @ places[: self.game.cells] + moves,
+            self.factors[half],
+        )
         chunk = max(1, MAX_WORK // factors.work)
-        parts = [factors.entries(index[start : start + chunk]) for start in range(0, len(index), chunk)]
+        parts = [
+            factors.entries(index[start : start + chunk]) for start in range(0, len(index), chunk)
+        ]
         return np.concatenate([np.zeros(0), *parts])
 
     def action_values(self, boards: Boards) -> Float64Array:
@@ -93,7 +115,9 @@ class Decomposition:
         largest: the largest rank.
     """
 
-    def __init__(self, method: Method, grouping: Grouping, max_vectors: int, parts: Float64Array) -> None:
+    def __init__(
+        self, method: Method, grouping: Grouping, max_vectors: int, parts: Float64Array
+    ) -> None:
         self.method, self.grouping = method, grouping
         self.largest = largest_rank(method, grouping, max_vectors)
         *_, shapes = _shapes(method, grouping, max_vectors)
@@ -111,7 +135,9 @@ class Decomposition:
             ValueError: the rank is not in 0 to ``largest``.
         """
         check_rank(self.method, self.grouping, rank, self.largest)
-        factors, missed = zip(*(_truncate(self.method, part, rank) for part in self._parts), strict=True)
+        factors, missed = zip(
+            *(_truncate(self.method, part, rank) for part in self._parts), strict=True
+        )
         total = sum(float(part[-1][0]) for part in self._parts)
         error = math.sqrt(sum(missed) / total) if total > 0 else 0.0
         return Compressed(self.method, self.grouping, rank, factors, error)
@@ -140,7 +166,9 @@ def _truncate(method: Method, part: list[Float64Array], rank: int) -> tuple[Fact
     return Tucker(core[(slice(rank),) * core.ndim], leading), lost
 
 
-def _shapes(method: Method, grouping: Grouping, max_vectors: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
+def _shapes(
+    method: Method, grouping: Grouping, max_vectors: int
+) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
     """Return the shapes of a method's projection.
 
     Returns:
@@ -159,7 +187,9 @@ def _shapes(method: Method, grouping: Grouping, max_vectors: int) -> tuple[Group
     return grouping, axes, [*bases, tuple(core), (max(counts) + 1,)]
 
 
-def _project(method: Method, grouping: Grouping, max_vectors: int, values: Float64Array) -> Float64Array:
+def _project(
+    method: Method, grouping: Grouping, max_vectors: int, values: Float64Array
+) -> Float64Array:
     """Return the results of :func:`project` for the halves of a table, float64[halves, numbers]."""
     of_moves, halves = table_shape(grouping.game, values)
     if of_moves != grouping.of_moves:
@@ -169,7 +199,10 @@ def _project(method: Method, grouping: Grouping, max_vectors: int, values: Float
     out = np.empty((halves, sum(map(math.prod, shapes))))
     for half, entries in zip(out, values.reshape(halves, -1), strict=True):
         counts = [shape[1] for shape in shapes[: len(axes)]]
-        np.concatenate([array.reshape(-1) for array in project(grouping.tensor(entries), axes, counts)], out=half)
+        np.concatenate(
+            [array.reshape(-1) for array in project(grouping.tensor(entries), axes, counts)],
+            out=half,
+        )
     return out
 
 
@@ -191,9 +224,15 @@ def decompose(
     Raises:
         ValueError: the table is of another game or kind than the grouping, or ``max_vectors`` is out of range.
     """
-    check_range("max_vectors", max_vectors, 1, MAX_TRUNCATED_RANK, "singular vectors cannot be computed")
-    make_grouping(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
-    return Decomposition(method, grouping, max_vectors, _project(method, grouping, max_vectors, values))
+    check_range(
+        "max_vectors", max_vectors, 1, MAX_TRUNCATED_RANK, "singular vectors cannot be computed"
+    )
+    make_grouping(
+        grouping.game, method, str(grouping), of_moves=grouping.of_moves
+    )  # checks the number of groups
+    return Decomposition(
+        method, grouping, max_vectors, _project(method, grouping, max_vectors, values)
+    )
 
 
 def decomposition(
@@ -223,7 +262,9 @@ def decomposition(
     check_source(game, source, terminal)
     grouping = make_grouping(game, method, split, of_moves=is_policy(source))
     if is_policy(source):  # not cached, because its files may change
-        return decompose(method, source_values(game, source, terminal), grouping, max_vectors=max_vectors)
+        return decompose(
+            method, source_values(game, source, terminal), grouping, max_vectors=max_vectors
+        )
     tensor_groups, axes, _ = _shapes(method, grouping, max_vectors)
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
     content |= {"groups": str(tensor_groups), "axes": axes, "most": max_vectors}
@@ -235,7 +276,9 @@ def decomposition(
     return Decomposition(method, grouping, max_vectors, parts)
 
 
-def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Grouping], Float64Array]:
+def split_errors(
+    values: Float64Array, game: Game, first: int
+) -> tuple[list[Grouping], Float64Array]:
     """Return the errors of ``svd`` for every split of the cells into two groups, from singular values alone.
 
     Args:
@@ -257,7 +300,11 @@ def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Gro
             f"all splits into {first} and {size - first} cells cannot be tried on {'moves of ' * of_moves}{game}: "
             f"take a table of positions of up to 12 cells, and 1 to {size - 1} cells in the first group"
         )
-    groups = [group for group in itertools.combinations(range(size), first) if 2 * first != size or 0 in group]
+    groups = [
+        group
+        for group in itertools.combinations(range(size), first)
+        if 2 * first != size or 0 in group
+    ]
     groupings, squares = [], []
     for group in groups:
         grouping = Grouping(game, (group, tuple(cell for cell in range(size) if cell not in group)))

@@ -88,12 +88,16 @@ class Grouping:
 
     def tensor(self, entries: Float64Array) -> Float64Array:
         """Return a half of a table, by keys (and moves), as a tensor with one axis for each group."""
-        return np.ascontiguousarray(entries.reshape(self._shape).transpose(self._order).reshape(self.sizes))
+        return np.ascontiguousarray(
+            entries.reshape(self._shape).transpose(self._order).reshape(self.sizes)
+        )
 
     def entries(self, tensor: Float64Array) -> Float64Array:
         """Return the entries of a tensor, float64[3**cells, 1 or cells]: the inverse of :meth:`tensor`."""
         shape = [self._shape[axis] for axis in self._order]
-        return tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
+        return (
+            tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
+        )
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -104,7 +108,11 @@ class Grouping:
     def _order(self) -> list[int]:
         """The axes of :attr:`_shape` in the order of groups; in a group, too, the first cell is least significant."""
         size = self.game.cells
-        return [size - 1 - axis if axis < size else size for group in self.groups for axis in reversed(group)]
+        return [
+            size - 1 - axis if axis < size else size
+            for group in self.groups
+            for axis in reversed(group)
+        ]
 
     def __str__(self) -> str:
         letters = LETTERS[: self.game.cells] + MOVE
@@ -124,7 +132,9 @@ def describe_groupings(game: Game, of_moves: bool) -> str:
     )
 
 
-def make_grouping(game: Game, method: Method, split: str | None = None, *, of_moves: bool = False) -> Grouping:
+def make_grouping(
+    game: Game, method: Method, split: str | None = None, *, of_moves: bool = False
+) -> Grouping:
     """Return the grouping of a method, by default two halves of the board for ``svd`` and rows for the others.
 
     A board of one row is grouped by cells. A table of moves has the move in its own group, which is the second one of
@@ -154,4 +164,6 @@ def tensor_grouping(method: Method, grouping: Grouping) -> Grouping:
     if method != "hosvd2":
         return grouping
     first, *between, last = grouping.groups
-    return Grouping(grouping.game, (first, tuple(itertools.chain(*between)), last), grouping.of_moves)
+    return Grouping(
+        grouping.game, (first, tuple(itertools.chain(*between)), last), grouping.of_moves
+    )

@@ -8,7 +8,13 @@ from typing import ClassVar
 
 from baselines.compression.decomposition import Compressed, decomposition
 from baselines.compression.grouping import Grouping, Method, make_grouping
-from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, default_rank, largest_rank
+from baselines.compression.ranks import (
+    MAX_TRUNCATED_RANK,
+    TRUNCATED,
+    check_rank,
+    default_rank,
+    largest_rank,
+)
 from baselines.tables import NamedSoftmax, Terminal, is_policy
 from ttt_envs.game.game import Game
 
@@ -52,7 +58,12 @@ class CompressedPolicy(NamedSoftmax):
         # a power of two, so that one decomposition serves many ranks
         bound = min(MAX_TRUNCATED_RANK, max(TRUNCATED, 1 << max(0, rank - 1).bit_length()))
         return decomposition(
-            self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, max_vectors=bound
+            self.game,
+            self.name,
+            split=self.split,
+            terminal=self.terminal,
+            source=self.source,
+            max_vectors=bound,
         ).at(rank)
 
 

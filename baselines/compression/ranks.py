@@ -50,10 +50,14 @@ def default_rank(method: Method, grouping: Grouping) -> int:
     """Return the largest rank that keeps at most 30% of the numbers, as ``svd`` at rank 18 on 3 x 3 does; 1 to 32."""
     limit = KEPT_SHARE * math.prod(grouping.sizes)
     ranks = range(1, min(largest_rank(method, grouping), MAX_DEFAULT_RANK) + 1)
-    return max((rank for rank in ranks if stored_numbers(method, grouping, rank) <= limit), default=1)
+    return max(
+        (rank for rank in ranks if stored_numbers(method, grouping, rank) <= limit), default=1
+    )
 
 
 def check_rank(method: Method, grouping: Grouping, rank: int, largest: int) -> None:
     """Raise ValueError for a rank that is out of range."""
     sizes = " x ".join(map(str, grouping.sizes))
-    check_range("rank", rank, 0, largest, f"is no rank of {method} on a tensor of {sizes} ({grouping})")
+    check_range(
+        "rank", rank, 0, largest, f"is no rank of {method} on a tensor of {sizes} ({grouping})"
+    )

@@ -110,14 +110,25 @@ def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) ->
         The singular vectors, float64[d, k] for each of ``axes``. Then the core: the tensor multiplied by them. Last,
         with n the largest k, float64[n + 1]: the squared error if only the leading 0, 1, ..., n of each are kept.
     """
-    bases = [leading_vectors(_unfolded(tensor, axis), count)[0] for axis, count in zip(axes, counts, strict=True)]
+    bases = [
+        leading_vectors(_unfolded(tensor, axis), count)[0]
+        for axis, count in zip(axes, counts, strict=True)
+    ]
     core = tensor
-    for axis in range(tensor.ndim):  # each step moves the first axis to the end, so the final order is the original
-        core = np.tensordot(core, bases[axes.index(axis)], (0, 0)) if axis in axes else np.moveaxis(core, 0, -1)
+    for axis in range(
+        tensor.ndim
+    ):  # each step moves the first axis to the end, so the final order is the original
+        core = (
+            np.tensordot(core, bases[axes.index(axis)], (0, 0))
+            if axis in axes
+            else np.moveaxis(core, 0, -1)
+        )
     core = np.ascontiguousarray(core)
     shells = np.zeros(max(core.shape[axis] for axis in axes))
     for rank, (number, axis) in itertools.product(range(len(shells)), enumerate(axes)):
-        box = [slice(None)] * core.ndim  # the entries that rank + 1 adds to rank: of them those last on this axis
+        box = [
+            slice(None)
+        ] * core.ndim  # the entries that rank + 1 adds to rank: of them those last on this axis
         for other_number, other in enumerate(axes):
             box[other] = slice(rank if other_number < number else rank + 1)
         box[axis] = slice(rank, rank + 1)
@@ -150,7 +161,9 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
             break
         before = captured
     missed = 0.0
-    for axis, r in enumerate(ranks):  # sum up the truncated parts: a difference of norms would lose precision
+    for axis, r in enumerate(
+        ranks
+    ):  # sum up the truncated parts: a difference of norms would lose precision
         turned = np.linalg.qr(matrices[axis], mode="complete")[0]
         projected = np.moveaxis(_multiply_axis(core, turned, axis), axis, 0)
         missed += float(np.vdot(projected[r:], projected[r:]))

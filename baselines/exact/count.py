@@ -70,7 +70,9 @@ def count_positions(game: Game) -> Counts:
         ValueError: the board is larger.
     """
     if game.cells > MAX_COUNTED_CELLS:
-        raise Refusal(f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} cells")
+        raise Refusal(
+            f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} cells"
+        )
     numbering, skips = Numbering(game), game.skip_chance > 0
     # player_0 moves first and is never skipped, as if player_1 had made the empty board
     states = np.array([BY_SECOND], np.int8) if skips else np.ones(1, np.int64)
@@ -87,11 +89,15 @@ def count_positions(game: Game) -> Counts:
     by_stones = tuple(totals[:, :4].sum(axis=1).tolist())
     is_counted = not skips and game.cells <= MAX_CELLS_OF_GAMES
     over = first + second + drawn
-    return Counts(positions, going, over, *by_lines, drawn, by_stones, classes, games if is_counted else None)
+    return Counts(
+        positions, going, over, *by_lines, drawn, by_stones, classes, games if is_counted else None
+    )
 
 
 @kernel(nogil=True, allocates=True)
-def _count_layer(before: Layer, layer: Layer, is_full: bool, states: Values, later: Values, totals: Int64Array) -> None:
+def _count_layer(
+    before: Layer, layer: Layer, is_full: bool, states: Values, later: Values, totals: Int64Array
+) -> None:
     """Find the reachable positions of a layer from those of the layer before, and add up boards.
 
     Args:
@@ -120,24 +126,37 @@ def _count_layer(before: Layer, layer: Layer, is_full: bool, states: Values, lat
                 if own >> k & 1 == 0 or (alternates and count_bits(own) != half):
                     continue
                 other, rest = full ^ own, own ^ (1 << k)
-                entry = find_entry(j * row_before, int64(low[other & mask] | high[other >> half]), before.words)
+                entry = find_entry(
+                    j * row_before, int64(low[other & mask] | high[other >> half]), before.words
+                )
                 if entry >= 0:
                     state = states[entry]
-                    made[own] = made[own] + state if alternates else made[own] | state >> 1 | (state & 1) << 1
+                    made[own] = (
+                        made[own] + state
+                        if alternates
+                        else made[own] | state >> 1 | (state & 1) << 1
+                    )
                 if stones > 1 and not alternates:
-                    entry = find_entry(j * row_before, int64(low[rest & mask] | high[rest >> half]), before.words)
+                    entry = find_entry(
+                        j * row_before, int64(low[rest & mask] | high[rest >> half]), before.words
+                    )
                     made[own] |= states[entry] if entry >= 0 else 0
         num_fixing = 0  # symmetries that map the set to itself
         for symmetry in range(num_symmetries):
             num_fixing += move_set(taken, symmetry, tables) == taken
         weight = num_symmetries // num_fixing
         for own in range(1 << stones):  # of player_0
-            entry, last = find_entry(i * row, own, layer.words), own if stones % 2 == 1 else full ^ own
+            entry, last = (
+                find_entry(i * row, own, layer.words),
+                own if stones % 2 == 1 else full ^ own,
+            )
             if entry >= 0:
                 later[entry] = made[own]
             if not alternates:
                 last = own if made[own] & BY_FIRST else full ^ own
-            reached = made[last] if alternates else made[last] & (BY_FIRST if last == own else BY_SECOND)
+            reached = (
+                made[last] if alternates else made[last] & (BY_FIRST if last == own else BY_SECOND)
+            )
             if reached:
                 totals[(1 if last == own else 2) if entry < 0 else 3 if is_full else 0] += weight
                 totals[5] += weight * int64(reached) if entry < 0 or is_full else 0
@@ -178,10 +197,16 @@ def _mark_reachable(cells: Int8Array, parameters: Parameters, made: NDArray[np.u
             rest //= 3
         outcome = terminal_outcome(cells, parameters)
         again = makers if parameters.skip_chance > 0 and board > 0 else 0
-        made[board] = makers >> 1 | (makers & 1) << 1 | again if outcome == NOT_OVER else WON << outcome
+        made[board] = (
+            makers >> 1 | (makers & 1) << 1 | again if outcome == NOT_OVER else WON << outcome
+        )
         for mover in range(2):
             step = mover + 1
             for cell in range(len(cells)):
-                if outcome == NOT_OVER and made[board] >> mover & 1 and is_legal(cells, cell, parameters):
+                if (
+                    outcome == NOT_OVER
+                    and made[board] >> mover & 1
+                    and is_legal(cells, cell, parameters)
+                ):
                     made[board + step] |= 1 << mover
                 step *= 3

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
+from ttt_envs.core.files import (
+    delete_temporary_files,
+    locked,
+    open_to_read,
+    read_json,
+    write_atomically,
+    write_json,
+)
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Values
 
@@ -49,8 +56,17 @@ class Folder:
         self._read_manifest()
 
     def _read_manifest(self) -> None:
-        header = {"format": FORMAT, "game": self.game.to_dict(), "byteorder": sys.byteorder, "dtype": self.dtype.name}
-        self._manifest = _load_manifest(self.path) or {**header, "stones": self.stones, "layers": {}}
+        header = {
+            "format": FORMAT,
+            "game": self.game.to_dict(),
+            "byteorder": sys.byteorder,
+            "dtype": self.dtype.name,
+        }
+        self._manifest = _load_manifest(self.path) or {
+            **header,
+            "stones": self.stones,
+            "layers": {},
+        }
         is_other = any(self._manifest.get(name) != value for name, value in header.items())
         if is_other or not 0 <= self._manifest["stones"] <= self.game.cells:
             raise Refusal(
@@ -69,7 +85,9 @@ class Folder:
         """
         manifest = _load_manifest(path)
         if manifest is None:
-            raise Refusal(f"{path} has no database or table of layers: make one by evaluate.py database build")
+            raise Refusal(
+                f"{path} has no database or table of layers: make one by evaluate.py database build"
+            )
         return cls(path, Game.from_dict(manifest["game"]), manifest["stones"])
 
     @property
@@ -96,7 +114,9 @@ class Folder:
             "entries": size // self.dtype.itemsize,
             "bytes": size,
             "complete": not self.missing(),
-            "sha256": hashlib.sha256(json.dumps([self.game.to_dict(), FORMAT, hashes]).encode()).hexdigest(),
+            "sha256": hashlib.sha256(
+                json.dumps([self.game.to_dict(), FORMAT, hashes]).encode()
+            ).hexdigest(),
         }
 
     @contextmanager
@@ -110,7 +130,9 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path):
             self._read_manifest()  # another process may have written to it meanwhile
-            delete_temporary_files(self.path, [MANIFEST, *(self.file(n).name for n in range(self.game.cells + 1))])
+            delete_temporary_files(
+                self.path, [MANIFEST, *(self.file(n).name for n in range(self.game.cells + 1))]
+            )
             write_json(self.path / MANIFEST, self._manifest)
             yield
 
@@ -133,7 +155,9 @@ class Folder:
     def write_layer(self, stones: int, values: Values) -> None:
         """Write a layer, then its hash; raise OSError if the disk is full."""
         file = self.file(stones)
-        write_atomically(file, lambda opened: np.lib.format.write_array(opened, values, allow_pickle=False))
+        write_atomically(
+            file, lambda opened: np.lib.format.write_array(opened, values, allow_pickle=False)
+        )
         with file.open("rb") as written:
             self._hashes[file.name] = hashlib.file_digest(written, "sha256").hexdigest()
         write_json(self.path / MANIFEST, self._manifest)
@@ -152,6 +176,10 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
     except OSError as problem:
         raise Refusal(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
     types = {"format": int, "game": dict, "stones": int, "layers": dict}
-    if not isinstance(data, dict) or any(type(data.get(name)) is not kind for name, kind in types.items()):
-        raise Refusal(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
+    if not isinstance(data, dict) or any(
+        type(data.get(name)) is not kind for name, kind in types.items()
+    ):
+        raise Refusal(
+            f"{path / MANIFEST} is no manifest of a table in layers: choose another folder"
+        )
     return data

@@ -60,7 +60,10 @@ def bound_colourings(game: Game, stones: int = 0) -> float:
 def is_layered(game: Game, stones: int = 0) -> bool:
     """Return whether the layers of a game from ``stones`` stones on can be built."""
     if game.gravity:
-        return game.cells <= MAX_CELLS_WITH_GRAVITY and bound_colourings(game, stones) <= MAX_COLOURINGS
+        return (
+            game.cells <= MAX_CELLS_WITH_GRAVITY
+            and bound_colourings(game, stones) <= MAX_COLOURINGS
+        )
     return game.cells <= (MAX_CELLS_LAST_LAYERS if stones else MAX_LAYERED_CELLS)
 
 
@@ -92,7 +95,9 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
 
 def _estimate(numbering: Numbering, stones: int, dtype: np.dtype) -> Estimate:
     order = range(numbering.game.cells + 1)
-    by_stones, index = zip(*(numbering.estimate(n) if n >= stones else (0, 0) for n in order), strict=True)
+    by_stones, index = zip(
+        *(numbering.estimate(n) if n >= stones else (0, 0) for n in order), strict=True
+    )
     disk = dtype.itemsize * sum(by_stones)
     sizes = [dtype.itemsize * count + size for count, size in zip(by_stones, index, strict=True)]
     memory = max(a + b for a, b in pairwise(sizes))
@@ -100,7 +105,9 @@ def _estimate(numbering: Numbering, stones: int, dtype: np.dtype) -> Estimate:
     return Estimate(by_stones, disk, memory, alone, sum(by_stones) * NS_PER_VALUE / 1e9)
 
 
-def check_memory(needed: Estimate, game: Game, *, folder: bool = True, memory: int | None = None) -> None:
+def check_memory(
+    needed: Estimate, game: Game, *, folder: bool = True, memory: int | None = None
+) -> None:
     """Raise MemoryError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
     size = needed.memory if folder else needed.memory_alone
     free = int(psutil.virtual_memory().available) if memory is None else memory
@@ -111,7 +118,9 @@ def check_memory(needed: Estimate, game: Game, *, folder: bool = True, memory: i
         )
 
 
-def build(game: Game, folder: Path | None = None, *, stones: int = 0, work: Work = DEFAULT_WORK) -> LayeredSolution:
+def build(
+    game: Game, folder: Path | None = None, *, stones: int = 0, work: Work = DEFAULT_WORK
+) -> LayeredSolution:
     """Compute the values of all positions with ``stones`` stones or more, layer by layer from the full board on.
 
     With a folder, every finished layer is a file there. An interrupted build is resumed; missing or damaged layers are
@@ -155,7 +164,12 @@ def _read_all(store: Folder, numbering: Numbering) -> dict[int, Values]:
 
 
 def _sweep(
-    numbering: Numbering, needed: Estimate, stones: int, done: Mapping[int, Values], dtype: np.dtype, work: Work
+    numbering: Numbering,
+    needed: Estimate,
+    stones: int,
+    done: Mapping[int, Values],
+    dtype: np.dtype,
+    work: Work,
 ) -> Iterator[tuple[int, Values]]:
     """Yield the layers from the last one to that of ``stones``: those of ``done``, others from the one before."""
     above, finished, total = None, 0, max(1, sum(needed.by_stones))
@@ -189,7 +203,9 @@ def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     numbering, dtype = Numbering(game), np.dtype(np.int8 if game.skip_chance == 0 else np.float64)
     needed = _estimate(numbering, 1, dtype)
     check_memory(needed, game, memory=work.memory)
-    ((_, first_moves),) = deque(_sweep(numbering, needed, 1, {}, dtype, work), maxlen=1)  # keeps no other layer
+    ((_, first_moves),) = deque(
+        _sweep(numbering, needed, 1, {}, dtype, work), maxlen=1
+    )  # keeps no other layer
     return LayeredSolution(numbering, 1, dtype, lambda _: first_moves).value
 
 
@@ -205,7 +221,9 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     """
     store = Folder.open(folder)
     if game is not None and store.game != game:
-        raise Refusal(f"{folder} holds the layers of {store.game}, not of {game}: choose another folder")
+        raise Refusal(
+            f"{folder} holds the layers of {store.game}, not of {game}: choose another folder"
+        )
     check_size(store.game, store.stones)
     if missing := store.missing():
         raise Refusal(
@@ -218,7 +236,9 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     def read(stones: int) -> Values:
         values = store.read(stones, numbering.size(stones))
         if values is None:
-            raise Refusal(f"{store.file(stones)} is damaged: build again, which rebuilds only this file")
+            raise Refusal(
+                f"{store.file(stones)} is damaged: build again, which rebuilds only this file"
+            )
         return values
 
     return LayeredSolution(numbering, store.stones, store.dtype, read)

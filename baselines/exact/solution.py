@@ -14,7 +14,16 @@ from baselines.connect_four import to_bits as to_column_bits
 from baselines.exact.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, inlined, int8, int64, kernel
+from ttt_envs.core.jit import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    inlined,
+    int8,
+    int64,
+    kernel,
+)
 from ttt_envs.game.bits import count_bits, to_bits
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -101,8 +110,15 @@ class LayeredSolution(Solution):
             :mod:`ttt_envs.graph.numbering`; raises ValueError if its file is damaged.
     """
 
-    def __init__(self, numbering: Numbering, stones: int, dtype: np.dtype, layer: Callable[[int], Values]) -> None:
-        self.game, self.numbering, self.stones, self.dtype = numbering.game, numbering, stones, dtype
+    def __init__(
+        self, numbering: Numbering, stones: int, dtype: np.dtype, layer: Callable[[int], Values]
+    ) -> None:
+        self.game, self.numbering, self.stones, self.dtype = (
+            numbering.game,
+            numbering,
+            stones,
+            dtype,
+        )
         self.error = (self.game.cells + 1) * 2.0**-25 if dtype == np.float32 else 0.0
         """maximum difference of a value from the exact one, apart from float64 rounding"""
         self.tie = VALUE_TOLERANCE + 2 * self.error
@@ -129,8 +145,12 @@ class LayeredSolution(Solution):
     def _to_plies(self, boards: Boards, values: Float64Array) -> Int64Array:
         """Return the plies to the end by byte values [B, K], -1 for NaN; a draw fills the empty cells."""
         if self.game.skip_chance > 0:
-            raise Refusal(f"distance is a number of plies only without skips: solve {self.game} with skip_chance=0")
-        plies = np.where(values == 0, (boards.cells == 0).sum(axis=1, keepdims=True), WON + 1 - np.abs(values))
+            raise Refusal(
+                f"distance is a number of plies only without skips: solve {self.game} with skip_chance=0"
+            )
+        plies = np.where(
+            values == 0, (boards.cells == 0).sum(axis=1, keepdims=True), WON + 1 - np.abs(values)
+        )
         return np.where(np.isnan(values), -1, plies).astype(np.int64)
 
     def _look_up(self, boards: Boards, *, of_moves: bool = True) -> Float64Array:
@@ -166,7 +186,9 @@ def entry_value(own: int, other: int, table: Table, parameters: Parameters) -> f
 
 
 @inlined
-def best_move_value(own: int, other: int, above: Table, parameters: Parameters, out: Float64Array | None) -> float:
+def best_move_value(
+    own: int, other: int, above: Table, parameters: Parameters, out: Float64Array | None
+) -> float:
     """Return V(own, other) in the units of the next layer; NaN if a move has no value.
 
     ``out`` float64[cells] is written where there is a move: its value.
@@ -196,7 +218,14 @@ def _stone_counts(cells: Int8Array) -> int:
 
 
 @kernel
-def _look_up(cells: Int8Array, mover: Int8Array, stones: int, rules: Fields, fields: Fields, out: Float64Array) -> int:
+def _look_up(
+    cells: Int8Array,
+    mover: Int8Array,
+    stones: int,
+    rules: Fields,
+    fields: Fields,
+    out: Float64Array,
+) -> int:
     """Look up the positions with so many stones, in the next layer or their own.
 
     Args:
@@ -222,7 +251,9 @@ def _look_up(cells: Int8Array, mover: Int8Array, stones: int, rules: Fields, fie
         out[b] = np.nan
         outcome = outcome_of_bits(first, second, parameters)
         if outcome != NOT_OVER:
-            out[b, size] = 0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
+            out[b, size] = (
+                0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
+            )
         elif number == stones:
             value = entry_value(other, own, table, parameters)  # a ply later
             out[b, size] = 0.0 - value - sign(value)
@@ -262,7 +293,9 @@ class SearchedSolution(Solution):
     def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`; positions must not be over."""
         out = np.full(boards.cells.shape, np.nan)
-        for row, (own, mask) in enumerate(zip(*to_column_bits(self.solver.board, boards), strict=True)):
+        for row, (own, mask) in enumerate(
+            zip(*to_column_bits(self.solver.board, boards), strict=True)
+        ):
             with self._lock:
                 values = self.solver.values(int(own), int(mask))
             out[row, list(values)] = list(values.values())

@@ -13,7 +13,15 @@ import numpy as np
 
 from baselines.connect_four import is_solvable
 from baselines.exact.folder import FORMAT
-from baselines.exact.layers import MAX_SOLVER_CELLS, build, check_memory, check_size, estimate, is_finished, open_layers
+from baselines.exact.layers import (
+    MAX_SOLVER_CELLS,
+    build,
+    check_memory,
+    check_size,
+    estimate,
+    is_finished,
+    open_layers,
+)
 from baselines.exact.solution import LayeredSolution, SearchedSolution, Solution, shared_solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
@@ -61,7 +69,9 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
         return build(game, work=work)
     solution = _kept.get(game)
     if solution is None:
-        solution = _build_cached(game, work) if game.cells > MAX_SOLVER_CELLS else build(game, work=work)
+        solution = (
+            _build_cached(game, work) if game.cells > MAX_SOLVER_CELLS else build(game, work=work)
+        )
         if len(_kept) == MAX_KEPT:
             _kept.popitem(last=False)
         _kept[game] = solution
@@ -121,7 +131,14 @@ class Optimal(Named):
             self.solution  # noqa: B018  # raises errors early
         elif not is_searched(self.game):
             check_size(self.game)
-        check_range("epsilon", self.epsilon, 0, 1, "is no probability of a random move", ", 0 for perfect play")
+        check_range(
+            "epsilon",
+            self.epsilon,
+            0,
+            1,
+            "is no probability of a random move",
+            ", 0 for perfect play",
+        )
 
     @cached_property
     def solution(self) -> Solution:
@@ -155,7 +172,11 @@ class Optimal(Named):
         return self.solution.action_values(boards)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Optimal, (self.game, self.epsilon, self.database)  # without the table: each process loads it itself
+        return Optimal, (
+            self.game,
+            self.epsilon,
+            self.database,
+        )  # without the table: each process loads it itself
 
 
 @kernel

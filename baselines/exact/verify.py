@@ -60,16 +60,22 @@ def describe_entry(game: Game, stones: int, entry: int) -> str:
 
 
 @kernel(interpreted=False, nogil=True)
-def _check_entries(entries: Int64Array, table: Table, above: Table, parameters: Parameters) -> tuple[float, int]:
+def _check_entries(
+    entries: Int64Array, table: Table, above: Table, parameters: Parameters
+) -> tuple[float, int]:
     """Return the maximum difference, infinite if an entry is not in its place, and the first wrong entry or -1."""
     layer, values = table
     largest, wrong, skip = 0.0, -1, parameters.skip_chance
-    tolerance = 0.0 if values.itemsize == 1 else 2.0**-24 if values.itemsize == 4 else 2.0**-50  # by rounding
+    tolerance = (
+        0.0 if values.itemsize == 1 else 2.0**-24 if values.itemsize == 4 else 2.0**-50
+    )  # by rounding
     for entry in entries:
         own, other = unrank(entry, layer)
         value = -best_move_value(other, own, above, parameters, None)
         if skip > 0:
-            value = value_over_skip(best_move_value(own, other, above, parameters, None), value, skip)
+            value = value_over_skip(
+                best_move_value(own, other, above, parameters, None), value, skip
+            )
         else:
             value -= sign(value)
         difference = abs(value - float(values[entry]))

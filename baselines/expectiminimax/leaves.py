@@ -29,7 +29,10 @@ class LeafSearch:
 
     def __init__(self, game: Game, boards: Boards, leaf: Values) -> None:
         self._game, self._boards, self._leaf = game, boards, leaf
-        self.move_values, self.nodes = np.full(boards.cells.shape, np.nan), np.zeros(len(boards.mover), np.int64)
+        self.move_values, self.nodes = (
+            np.full(boards.cells.shape, np.nan),
+            np.zeros(len(boards.mover), np.int64),
+        )
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, and return that the search is finished: ``nodes`` has no effect."""
@@ -38,15 +41,23 @@ class LeafSearch:
 
     def _move_values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B, cells], the values of moves, for the mover."""
-        return one_ply_ahead(self._game, boards, lambda following: self._values(following, depth - 1), win=depth)
+        return one_ply_ahead(
+            self._game, boards, lambda following: self._values(following, depth - 1), win=depth
+        )
 
     def _values(self, boards: Boards, depth: int) -> Float64Array:
         """Return float64[B], for the mover, with ``depth`` plies left; each distinct position is evaluated once."""
         first, rows = distinct_rows(position_words(boards))
         self.nodes += len(first)
         values = np.zeros(len(first))
-        for part in np.array_split(np.arange(len(first)), 1 + len(first) * self._game.cells // BATCH):
+        for part in np.array_split(
+            np.arange(len(first)), 1 + len(first) * self._game.cells // BATCH
+        ):
             group = boards.take(first[part])
             if len(part) > 0:
-                values[part] = np.nanmax(self._move_values(group, depth), axis=1) if depth else self._leaf.values(group)
+                values[part] = (
+                    np.nanmax(self._move_values(group, depth), axis=1)
+                    if depth
+                    else self._leaf.values(group)
+                )
         return values[rows]

@@ -112,21 +112,37 @@ def lines_of(game: Game, heuristic: Heuristic) -> Lines:
 @inlined
 def rules_of(lines: Lines) -> Parameters:
     """Return the rules without what finds lines in bits."""
-    return Parameters(lines.rows, lines.columns, lines.win_length, lines.skip_chance, lines.variants, 0, 0, 0, None)
+    return Parameters(
+        lines.rows,
+        lines.columns,
+        lines.win_length,
+        lines.skip_chance,
+        lines.variants,
+        0,
+        0,
+        0,
+        None,
+    )
 
 
 def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
     """Return bool[L]: the lines in a row, in a column, or in a diagonal that begins in a corner."""
-    row, column = np.divmod(lines[:, [0, -1]].T, game.columns)  # of the first, upper cell and of the last one
+    row, column = np.divmod(
+        lines[:, [0, -1]].T, game.columns
+    )  # of the first, upper cell and of the last one
     straight = (row[0] == row[1]) | (column[0] == column[1])
     falling = (column[1] > column[0]) & np.isin(row[0] - column[0], (0, game.rows - game.columns))
-    rising = (column[1] < column[0]) & np.isin(row[0] + column[0], (game.columns - 1, game.rows - 1))
+    rising = (column[1] < column[0]) & np.isin(
+        row[0] + column[0], (game.columns - 1, game.rows - 1)
+    )
     main: NDArray[np.bool_] = straight | falling | rising
     return main
 
 
 @inlined
-def put(cell: int, mover: int, is_last: bool, old: Tally, tally: Tally, lines: Lines, board: Board) -> None:
+def put(
+    cell: int, mover: int, is_last: bool, old: Tally, tally: Tally, lines: Lines, board: Board
+) -> None:
     """Put a stone on an empty cell; ``tally`` becomes ``old`` plus the stone.
 
     If no stone comes next, ``is_last``, the masks of the board stay as they are, and the mover's counts are not set.
@@ -179,7 +195,11 @@ def most_stones(player: int, tally: Tally) -> int:
 @inlined
 def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
     """Return the score at the horizon of the player whose best line has ``own_best``: -1, no line, counts as 0."""
-    return 0.5 * line_sign(parameters) * (int64(own_best > max(other_best, 0)) - int64(other_best > max(own_best, 0)))
+    return (
+        0.5
+        * line_sign(parameters)
+        * (int64(own_best > max(other_best, 0)) - int64(other_best > max(own_best, 0)))
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -187,7 +207,9 @@ def horizon(own_best: int, other_best: int, parameters: Parameters) -> float:
 
 
 @inlined
-def sort_moves(hint: int, lines: Lines, board: Board, moves: Int64Array, weight: Int64Array, count: int) -> None:
+def sort_moves(
+    hint: int, lines: Lines, board: Board, moves: Int64Array, weight: Int64Array, count: int
+) -> None:
     """Sort the first of ``count`` moves: those through heavy lines first, but ``hint`` before all, -1 for none.
 
     Every stone in a line quadruples its weight, as long as it is open to a player. ``weight`` int64[cells] is scratch.

@@ -11,8 +11,21 @@ import numpy as np
 from baselines.exact.tablebase import Tablebase
 from baselines.expectiminimax.leaves import LeafSearch
 from baselines.expectiminimax.lines import Heuristic
-from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, check_settings, turn_key, write_moves
-from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares, need_rng
+from baselines.expectiminimax.search import (
+    DEFAULT_TABLE_BYTES,
+    Search,
+    check_settings,
+    turn_key,
+    write_moves,
+)
+from ttt_envs.agents.policy import (
+    ALL_VARIANTS,
+    VALUE_TOLERANCE,
+    Policy,
+    Values,
+    best_shares,
+    need_rng,
+)
 from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.checks import Refusal, check_range
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
@@ -72,13 +85,22 @@ class Expectiminimax(Named):
 
     def __post_init__(self) -> None:
         check_settings(self.depth, self.width, self.heuristic)
-        check_range("table", self.table, 0, MAX_TABLE_MIB, "is no size of a table", " MiB, 0 for none")
+        check_range(
+            "table", self.table, 0, MAX_TABLE_MIB, "is no size of a table", " MiB, 0 for none"
+        )
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
         if self.leaf is not None and (self.width is not None or self.endgame is not None):
-            raise Refusal(f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame")
+            raise Refusal(
+                f"{self}: a leaf policy values all positions at the horizon, choose no width or endgame"
+            )
         self._database  # noqa: B018  # raises errors early
-        for name in ("symmetric", "colour_blind"):  # a search is, with a leaf policy that is, unless it draws moves
-            object.__setattr__(self, name, self.pure and (self._leaf is None or getattr(self._leaf, name)))
+        for name in (
+            "symmetric",
+            "colour_blind",
+        ):  # a search is, with a leaf policy that is, unless it draws moves
+            object.__setattr__(
+                self, name, self.pure and (self._leaf is None or getattr(self._leaf, name))
+            )
 
     @property
     def _num_drawn_moves(self) -> int | None:
@@ -120,7 +142,9 @@ class Expectiminimax(Named):
             ValueError: the position is over, or ``rng`` is missing where it is needed.
         """
         if winner(self.game, position.cells) is not None:
-            raise Refusal("the game is over in this position: analyse only positions of unfinished games")
+            raise Refusal(
+                "the game is over in this position: analyse only positions of unfinished games"
+            )
         boards, sign = Boards.from_positions([position]), 1 - 2 * int(position.mover)
         random_keys = self._random_keys(boards, rng)
         (values,), (nodes,) = self._search(boards, random_keys, self.depth, every_move=True)
@@ -142,7 +166,9 @@ class Expectiminimax(Named):
     ) -> tuple[Float64Array, Int64Array]:
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
-        layers = np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
+        layers = (
+            np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
+        )
         for layer in np.unique(layers):
             rows = np.flatnonzero(layers == layer)
             search = self.search(boards.take(rows), random_keys[rows], every_move=every_move)
@@ -151,7 +177,12 @@ class Expectiminimax(Named):
         return values, nodes
 
     def search(
-        self, boards: Boards, random_keys: UInt64Array, *, every_move: bool, max_mib: int = MAX_TABLE_MIB
+        self,
+        boards: Boards,
+        random_keys: UInt64Array,
+        *,
+        every_move: bool,
+        max_mib: int = MAX_TABLE_MIB,
     ) -> Search | LeafSearch:
         """Return a search with these settings, not yet started.
 
@@ -179,7 +210,9 @@ class Expectiminimax(Named):
             probe=probe,
         )
 
-    def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
+    def variation(
+        self, position: Position, key: np.uint64, values: Float64Array
+    ) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""
         cells, mover, moves = position.cells.copy(), position.mover, list[int]()
         while True:
@@ -191,8 +224,12 @@ class Expectiminimax(Named):
             mover = 1 - mover
             key = np.uint64(turn_key(key, cell, mover))
             board = Boards.from_positions([Position(cells, mover)])
-            values = self._search(board, np.array([key]), self.depth - len(moves), every_move=not self.pure)[0][0]
-            if self._num_drawn_moves is not None:  # restrict to the moves drawn here, as in the search
+            values = self._search(
+                board, np.array([key]), self.depth - len(moves), every_move=not self.pure
+            )[0][0]
+            if (
+                self._num_drawn_moves is not None
+            ):  # restrict to the moves drawn here, as in the search
                 drawn = np.empty(self.game.cells, np.int64)
                 count = write_moves(self._num_drawn_moves, key, cells, drawn, self.game.parameters)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[:count])] = np.nan

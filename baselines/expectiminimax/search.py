@@ -38,7 +38,15 @@ from baselines.search.canonical import INVERSE, MAX_WORDS, PERMUTATION, Planes, 
 from baselines.search.transpositions import FOREVER, WORTH_SHIFT, find, grow, store
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import Refusal, check_choice, check_range
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+    inlined,
+    int64,
+    kernel,
+)
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -152,7 +160,9 @@ def turn_key(key: np.uint64, cell: int, mover: int) -> np.uint64:
 
 
 @kernel(forceinline=True)
-def write_moves(width: int, key: np.uint64, cells: Int8Array, moves: Int64Array, parameters: Parameters) -> int:
+def write_moves(
+    width: int, key: np.uint64, cells: Int8Array, moves: Int64Array, parameters: Parameters
+) -> int:
     """Write all moves, in order of cells, or ``width`` drawn without replacement, into ``moves``; return the number."""
     count = 0
     for cell in range(len(cells)):
@@ -189,7 +199,10 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
     """Return bounds on the value for a mover with ``depth`` plies left."""
     lines, state, stones = path.lines, path.state, path.state.num_cells - path.state.empty
     is_plain = state.width == 0 and lines.variants == 0
-    low, high = -_maximum(1 - mover, False, depth, tally, path), _maximum(mover, True, depth, tally, path)
+    low, high = (
+        -_maximum(1 - mover, False, depth, tally, path),
+        _maximum(mover, True, depth, tally, path),
+    )
     own_best, other_best = tally.best[SCORED, mover], tally.best[SCORED, 1 - mover]
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
     if is_plain and most_stones(mover, tally) == lines.win_length - 1:
@@ -201,7 +214,10 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
         elif own_best >= other_best:
             low = high = 0.5
         else:  # by counts, a stone adds at most one, and weakens their best lines only in a cell of all of them
-            low, high = 0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5, 0.5
+            low, high = (
+                0.0 if lines.counts and own_best == other_best - 1 and own_best >= 0 else -0.5,
+                0.5,
+            )
             if lines.counts and tally.counts[SCORED, 1 - mover, other_best] > lines.num_through:
                 high = low
     return (low, high) if line_sign(rules_of(lines)) > 0 else (-high, -low)
@@ -212,7 +228,9 @@ def _limits(mover: int, depth: int, tally: Tally, path: Path) -> tuple[float, fl
 
 
 @inlined
-def _look_up(mover: int, depth: int, random_key: np.uint64, key: Int64Array, path: Path) -> tuple[int, int, int]:
+def _look_up(
+    mover: int, depth: int, random_key: np.uint64, key: Int64Array, path: Path
+) -> tuple[int, int, int]:
     """Write the key of a decision node, which in a narrow search is that of one node of the tree only.
 
     Returns:
@@ -230,7 +248,9 @@ def _look_up(mover: int, depth: int, random_key: np.uint64, key: Int64Array, pat
 
 
 @inlined
-def _play(cell: int, mover: int, depth: int, is_last: bool, old: Tally, tally: Tally, path: Path) -> tuple[bool, float]:
+def _play(
+    cell: int, mover: int, depth: int, is_last: bool, old: Tally, tally: Tally, path: Path
+) -> tuple[bool, float]:
     """Put a stone with ``depth`` plies left; return whether no search is needed, and then the value for its player."""
     rules, state = rules_of(path.lines), path.state
     put(cell, mover, is_last, old, tally, path.lines, state)
@@ -250,7 +270,9 @@ def _play(cell: int, mover: int, depth: int, is_last: bool, old: Tally, tally: T
 
 
 @inlined
-def _last_ply(mover: int, count: int, beta: float, low: float, high: float, node: Node, path: Path) -> float:
+def _last_ply(
+    mover: int, count: int, beta: float, low: float, high: float, node: Node, path: Path
+) -> float:
     """Do :func:`_search` for the last ply, whose ``count`` moves are written."""
     state, moves, ceiling, best, i = path.state, node.moves, min(beta, high), low, 0
     while i < count and best < ceiling:
@@ -264,7 +286,14 @@ def _last_ply(mover: int, count: int, beta: float, low: float, high: float, node
 
 @kernel(interpreted=False, nogil=True)
 def _search(
-    mover: int, depth: int, alpha: float, beta: float, low: float, high: float, key: np.uint64, path: Path
+    mover: int,
+    depth: int,
+    alpha: float,
+    beta: float,
+    low: float,
+    high: float,
+    key: np.uint64,
+    path: Path,
 ) -> float:
     """Return the value of a decision node for its mover: exact between alpha and beta, else a bound beyond them.
 
@@ -322,7 +351,10 @@ def _search(
             floor = alpha if is_root else max(alpha, best)
             chance, rest, own, side, num_replies = 1.0 - skip, skip, int64(0), int64(0), int64(0)
             while True:
-                least, highest = chance * low_turn + rest * low_rest, chance * high_turn + rest * high_rest
+                least, highest = (
+                    chance * low_turn + rest * low_rest,
+                    chance * high_turn + rest * high_rest,
+                )
                 # A turn outside of its window solves the node, whatever rounding says
                 is_solved = side != 0 or least >= beta or highest <= floor or least >= highest
                 value = highest if side < 0 or (side == 0 and highest <= floor) else least
@@ -333,15 +365,22 @@ def _search(
                     next_key = turn_key(key, cell, player) if state.width > 0 else key
                     bottom, top = -np.inf, np.inf
                     if state.pruning == STAR1 or (skip == 0 and state.pruning != NO_PRUNING):
-                        bottom, top = (floor - rest * high_rest) / chance, (beta - rest * low_rest) / chance
+                        bottom, top = (
+                            (floor - rest * high_rest) / chance,
+                            (beta - rest * low_rest) / chance,
+                        )
                     start, end = (bottom, top) if own else (-top, -bottom)
                     lower, upper = (low_turn, high_turn) if own else (-high_turn, -low_turn)
                     if depth == 2:
                         if num_replies == 0 or state.width > 0:
-                            num_replies = write_moves(state.width, next_key, cells, next_node.moves, rules_of(lines))
+                            num_replies = write_moves(
+                                state.width, next_key, cells, next_node.moves, rules_of(lines)
+                            )
                         result = _last_ply(player, num_replies, end, lower, upper, next_node, path)
                     else:
-                        result = _search(player, depth - 1, start, end, lower, upper, next_key, path)
+                        result = _search(
+                            player, depth - 1, start, end, lower, upper, next_key, path
+                        )
                     result = result if own else -result
                     if result > bottom:
                         low_turn = max(low_turn, result)
@@ -468,23 +507,34 @@ class Search:
         probe: Probe | None = None,
     ) -> None:
         check_settings(1, width, heuristic, pruning)
-        check_range("memory", memory, 0, problem="is no size of a table", hint=" bytes, 0 for no table")
+        check_range(
+            "memory", memory, 0, problem="is no size of a table", hint=" bytes, 0 for no table"
+        )
         if width is not None and random_keys is None:
-            raise Refusal(f"width={width} draws moves at random: give a 64-bit key for each position")
+            raise Refusal(
+                f"width={width} draws moves at random: give a 64-bit key for each position"
+            )
         kind = typing.get_args(Pruning).index(pruning)
         count, planes = len(boards.mover), Planes.empty(game)
         self.depth, self._stops, self._memory = 0, 0, 0 if kind == NO_PRUNING else memory
-        self._key_words, self.move_values = planes.stones.shape[1] + 1, np.full(boards.cells.shape, np.nan)
+        self._key_words, self.move_values = (
+            planes.stones.shape[1] + 1,
+            np.full(boards.cells.shape, np.nan),
+        )
         state, table = records(State, (1,))[0], np.zeros((0, self._key_words + 3), np.int64)
         state["pruning"], state["width"], state["by_result"] = kind, width or 0, by_result
         state["margin"] = np.inf if every_move else 2 * margin
         state["probe_stones"] = NO_LAYER if probe is None else probe.stones
-        self._path = Path(lines_of(game, heuristic), state, records(Node, (0,)), planes, table, probe)
+        self._path = Path(
+            lines_of(game, heuristic), state, records(Node, (0,)), planes, table, probe
+        )
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
             np.ascontiguousarray(boards.mover),
             hints=np.full(count, -1),
-            random_keys=np.zeros(count, np.uint64) if width is None or random_keys is None else random_keys,
+            random_keys=np.zeros(count, np.uint64)
+            if width is None or random_keys is None
+            else random_keys,
             nodes=np.zeros(count, np.int64),
             values=self.move_values,
         )
@@ -503,12 +553,18 @@ class Search:
             Whether the search is finished; if not, ``move_values`` has the values of the finished moves.
         """
         check_settings(depth)
-        state: Any = self._path.state  # read by item: attributes of a record take Python ten times as long
+        state: Any = (
+            self._path.state
+        )  # read by item: attributes of a record take Python ten times as long
         if depth != self.depth:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
         doublings = self._stops // PATIENCE if len(self._path.table) else self._stops
-        visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._roots.cells.shape[1]) << min(doublings, 32)
+        visits = (
+            FOREVER
+            if nodes is None
+            else max(nodes, 2 * depth * self._roots.cells.shape[1]) << min(doublings, 32)
+        )
         limit = min(int(state["nodes"]) + visits, FOREVER)
         before = state["row"], state["index"]
         while True:
@@ -536,9 +592,17 @@ class Search:
         state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
 
 
-def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:
+def check_settings(
+    depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1"
+) -> None:
     """Raise ValueError for search settings that are out of range."""
     check_range("depth", depth, 1, MAX_DEPTH, "is no number of plies to look ahead")
-    check_range("width", width, 1, problem="tries no moves", hint=" moves to draw at a node, or none to try all")
+    check_range(
+        "width",
+        width,
+        1,
+        problem="tries no moves",
+        hint=" moves to draw at a node, or none to try all",
+    )
     check_choice("heuristic", heuristic, typing.get_args(Heuristic))
     check_choice("pruning", pruning, typing.get_args(Pruning))

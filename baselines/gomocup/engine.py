@@ -127,7 +127,9 @@ class Gomocup(ClockedPolicy):
         check_game(self.game)
         for name in ("move", "start", "tolerance", "pause"):
             check_range(name, getattr(self, name), 0, problem="is no time", hint=" seconds")
-        check_range("memory", self.memory, 0, MAX_MEMORY_MIB, "is no amount of MiB", ", 0 for no limit")
+        check_range(
+            "memory", self.memory, 0, MAX_MEMORY_MIB, "is no amount of MiB", ", 0 for no limit"
+        )
         super().__post_init__()
         self.command  # noqa: B018  # raises errors early
 
@@ -136,11 +138,15 @@ class Gomocup(ClockedPolicy):
         """The program and its arguments."""
         program = None if "\0" in self.path else shutil.which(self.path)
         if program is None:
-            raise Refusal(f"there is no program {self.path}: give the path of an engine that may be run")
+            raise Refusal(
+                f"there is no program {self.path}: give the path of an engine that may be run"
+            )
         try:
             return [program, *shlex.split(self.arguments)]
         except ValueError as problem:
-            raise Refusal(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
+            raise Refusal(
+                f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes"
+            ) from None
 
     @cached_property
     def _player(self) -> GomocupPlayer:
@@ -208,11 +214,17 @@ class GomocupPlayer(ClockedPlayer):
             Forfeit: the move takes too long, the engine exits, or its answer is not a legal move.
         """
         policy, game = self.policy, self.game
-        if not self._program.close.alive:  # killed, for it was late in an earlier game of this batch
+        if (
+            not self._program.close.alive
+        ):  # killed, for it was late in an earlier game of this batch
             self._start()
         if left_s <= 0:
             raise Forfeit(f"{policy} has no time left: give it more")
-        turn_s = min(left_s, DEFAULT_MOVE_S if math.isinf(left_s) else math.inf) if policy.move is None else policy.move
+        turn_s = (
+            min(left_s, DEFAULT_MOVE_S if math.isinf(left_s) else math.inf)
+            if policy.move is None
+            else policy.move
+        )
         limit_s = min(turn_s, left_s) + policy.tolerance
         info: list[str] = []
         request = self._turn_lines(position)
@@ -234,7 +246,9 @@ class GomocupPlayer(ClockedPlayer):
             answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s)
         cell = cell_from_text(game, answer)
         if cell is None or not legal(game, position.cells)[cell]:
-            raise self._fault(f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine")
+            raise self._fault(
+                f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine"
+            )
         self._before = position._replace(cells=position.cells.copy())
         self._before.cells[cell] = position.mover + 1
         return cell
@@ -246,7 +260,9 @@ class GomocupPlayer(ClockedPlayer):
         self._program = Program(self.policy.command, "END")
         try:
             if not self._has_ok(answer := self._ask([start], self.policy.start)):
-                raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
+                raise self._fault(
+                    f"answered {truncate(answer)!a} to {start}: choose another board or engine"
+                )
         except Forfeit as problem:
             raise Refusal(str(problem)) from None
 
@@ -262,7 +278,11 @@ class GomocupPlayer(ClockedPlayer):
             return []
         changed = np.flatnonzero(before.cells != position.cells)
         stones = [(int(before.cells[cell]), int(position.cells[cell])) for cell in changed]
-        return [f"TURN {cell_to_text(self.game, int(changed[0]))}"] if stones == [(0, 2 - position.mover)] else []
+        return (
+            [f"TURN {cell_to_text(self.game, int(changed[0]))}"]
+            if stones == [(0, 2 - position.mover)]
+            else []
+        )
 
     def _board_lines(self, position: Position) -> list[str]:
         """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
@@ -270,8 +290,14 @@ class GomocupPlayer(ClockedPlayer):
         own, others = by_player[position.mover], by_player[1 - position.mover]
         if not own and len(others) <= 1:
             return [f"TURN {cell_to_text(self.game, others[0])}"] if others else ["BEGIN"]
-        cells = [cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None]
-        return ["BOARD", *(f"{cell_to_text(self.game, cell)},{1 if cell in own else 2}" for cell in cells), "DONE"]
+        cells = [
+            cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None
+        ]
+        return [
+            "BOARD",
+            *(f"{cell_to_text(self.game, cell)},{1 if cell in own else 2}" for cell in cells),
+            "DONE",
+        ]
 
     def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
         """Send lines and return the answer, skipping messages."""

@@ -35,7 +35,9 @@ def read_lines(stream: IO[bytes]) -> Iterator[str]:
     rest = b""
     for chunk in chain(iter(lambda: os.read(stream.fileno(), 1 << 14), b""), [b"\n"]):
         *lines, rest = (rest[:MAX_LINE_LENGTH] + chunk).replace(b"\r", b"\n").split(b"\n")
-        yield from filter(None, (line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip() for line in lines))
+        yield from filter(
+            None, (line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip() for line in lines)
+        )
 
 
 class Program:
@@ -59,20 +61,28 @@ class Program:
     def __init__(self, command: Sequence[str], end_command: str = "") -> None:
         pipe, self._errors = subprocess.PIPE, tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            child = psutil.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)
+            child = psutil.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
+            )
         except OSError as problem:
             self._errors.close()
-            raise Refusal(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
+            raise Refusal(
+                f"{command[0]} does not start, {problem.strerror or problem}: is it a program?"
+            ) from None
         self._stdin = child.stdin.fileno()
         with contextlib.suppress(OSError, AttributeError):  # not on every system
             os.set_blocking(self._stdin, False)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """its lines; None follows the last one"""
         # which does not reference this object
-        reader = threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True)
+        reader = threading.Thread(
+            target=_queue_lines, args=(child.stdout, self._lines), daemon=True
+        )
         reader.start()
         self._end_line = bytearray(f"{end_command}\r\n" if end_command else "", "ascii")
-        self.close = weakref.finalize(self, _terminate, child, reader, self._errors, self._end_line, os.getpid())
+        self.close = weakref.finalize(
+            self, _terminate, child, reader, self._errors, self._end_line, os.getpid()
+        )
 
     def kill(self) -> None:
         """End the program without asking it first."""
@@ -123,7 +133,11 @@ def _queue_lines(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> Non
 
 
 def _terminate(
-    child: psutil.Popen, reader: threading.Thread, errors: IO[bytes], end_line: bytearray, owner: int
+    child: psutil.Popen,
+    reader: threading.Thread,
+    errors: IO[bytes],
+    end_line: bytearray,
+    owner: int,
 ) -> None:
     """Ask a child to end, kill it and all processes below it, and wait for it."""
     if os.getpid() != owner:  # in a forked copy of the process, the child is not ours
@@ -131,7 +145,9 @@ def _terminate(
     processes = [child]
     with contextlib.suppress(psutil.Error):
         processes += child.children(recursive=True)  # while they have their parents
-    with contextlib.suppress(OSError, RuntimeError):  # the reader may collect garbage, and not wait for itself
+    with contextlib.suppress(
+        OSError, RuntimeError
+    ):  # the reader may collect garbage, and not wait for itself
         if end_line and reader.is_alive():
             os.write(child.stdin.fileno(), end_line)
             reader.join(END_S)  # until its output ends

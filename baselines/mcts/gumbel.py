@@ -39,12 +39,16 @@ class GumbelResult:
         """
         if temperature == 0:
             return best_shares(np.where(np.isfinite(self.scores), self.scores, np.nan))
-        return normalise((self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature))
+        return normalise(
+            (self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature)
+        )
 
     @property
     def values(self) -> Float64Array:
         """float64[B], for the mover: value of the chosen move."""
-        return np.asarray((self.probabilities() * np.nan_to_num(self.search.action_values)).sum(axis=1))
+        return np.asarray(
+            (self.probabilities() * np.nan_to_num(self.search.action_values)).sum(axis=1)
+        )
 
 
 def gumbel_search(
@@ -87,10 +91,14 @@ def gumbel_search(
     check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
     no_keys = np.zeros(len(boards.mover), np.uint64)
     search = MCTSSearch(game, boards, no_keys, leaf=evaluator, room=simulations, threads=threads)
-    params = SelectionParams(0.0, np.zeros(boards.cells.shape), float(maxvisit_init), float(value_scale))
+    params = SelectionParams(
+        0.0, np.zeros(boards.cells.shape), float(maxvisit_init), float(value_scale)
+    )
     search.simulate(np.full((1, len(boards.mover)), -1), params)  # evaluates the roots
     priors = search.tree.priors[:, 0]
-    root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
+    root_logits = np.log(
+        priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64
+    )
     if noise is not None:
         root_logits += noise
     num_considered = min(max_num_considered_actions, game.cells)
@@ -98,7 +106,9 @@ def gumbel_search(
     if num_considered < game.cells:
         least = np.partition(root_logits, -num_considered, axis=1)[:, -num_considered]
         root_logits[root_logits < least[:, None]] = -np.inf
-    schedule = np.array([considered_visits(m, simulations) for m in range(int(moves.max(initial=0)) + 1)], np.int64)
+    schedule = np.array(
+        [considered_visits(m, simulations) for m in range(int(moves.max(initial=0)) + 1)], np.int64
+    )
     params = params._replace(root_logits=root_logits)
     search.simulate(np.ascontiguousarray(schedule[moves].T), params)
     search.simulations = simulations
@@ -109,7 +119,11 @@ def gumbel_search(
 
 @kernel(interpreted=False, nogil=True)
 def _read_results(
-    tree: Tree, params: SelectionParams, root_logits: Float64Array, policies: Float64Array, values: Float64Array
+    tree: Tree,
+    params: SelectionParams,
+    root_logits: Float64Array,
+    policies: Float64Array,
+    values: Float64Array,
 ) -> None:
     """Read the results of finished searches.
 
@@ -171,7 +185,9 @@ def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
     return tuple(visits[:simulations])
 
 
-def check_gumbel(simulations: int, max_num_considered_actions: int, maxvisit_init: float, value_scale: float) -> None:
+def check_gumbel(
+    simulations: int, max_num_considered_actions: int, maxvisit_init: float, value_scale: float
+) -> None:
     """Raise ValueError for search settings that are out of range."""
     check_settings(simulations=simulations)
     check_range("max_num_considered_actions", max_num_considered_actions, 2, problem="is no choice")

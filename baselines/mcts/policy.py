@@ -73,7 +73,9 @@ class MCTS(Named):
     def _leaf(self) -> Values | None:
         return None if self.rollout == "random" else make_values("rollout", self.rollout, self.game)
 
-    def search(self, boards: Boards, keys: UInt64Array, trees: Sequence[Tree | None] = (), room: int = 0) -> MCTSSearch:
+    def search(
+        self, boards: Boards, keys: UInt64Array, trees: Sequence[Tree | None] = (), room: int = 0
+    ) -> MCTSSearch:
         """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
         return MCTSSearch(
             self.game,
@@ -90,7 +92,10 @@ class MCTS(Named):
 
     def groups(self, count: int) -> Iterator[slice]:
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
-        step = max(1, MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells if self.pure else 0))
+        step = max(
+            1,
+            MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells if self.pure else 0),
+        )
         for start in range(0, max(1, count), step):
             yield slice(start, min(start + step, count))
 
@@ -121,12 +126,17 @@ class MCTS(Named):
         count = len(boards.mover)
         keys = np.zeros(count, np.uint64) if rng is None else draw_keys(rng, count)
         for rows in self.groups(count):
-            search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations)
+            search = self.search(
+                Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations
+            )
             search.run(self.simulations)
             yield search
 
     def _collect(
-        self, boards: Boards, rng: np.random.Generator | None, read: Callable[[MCTSSearch], Float64Array]
+        self,
+        boards: Boards,
+        rng: np.random.Generator | None,
+        read: Callable[[MCTSSearch], Float64Array],
     ) -> Float64Array:
         """Return the results of all groups, one after another."""
         return np.concatenate([read(search) for search in self._searches(boards, rng)])
@@ -154,7 +164,11 @@ class MCTSPlayer(Player):
             self.trees.pop(slot, None)
 
     def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+        self,
+        boards: Boards,
+        slots: Int64Array,
+        rng: np.random.Generator,
+        time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return int64[B], a move in each of the games ``slots``; from one key and one uniform number per position.
 
@@ -170,5 +184,7 @@ class MCTSPlayer(Player):
             search.run(policy.simulations)
             out[rows] = sample(search.probabilities(policy.temperature), u[rows])
             if policy.reuse:
-                self.trees |= {game: search.tree.rows(slice(row, row + 1)) for row, game in enumerate(games)}
+                self.trees |= {
+                    game: search.tree.rows(slice(row, row + 1)) for row, game in enumerate(games)
+                }
         return out

@@ -11,19 +11,31 @@ from baselines.mcts.simulate import backup, probe_value, simulate
 from baselines.mcts.tree import Tree
 from ttt_envs.core.jit import Int64Array, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_OPPONENT, is_legal, mover_after, opened_cell, place
+from ttt_envs.game.rules import (
+    DRAW,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    is_legal,
+    mover_after,
+    opened_cell,
+    place,
+)
 
 
 class RandomGames:
     """Evaluates a position by the result of one game of random moves."""
 
-    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
+    def run_simulations(
+        self, considered_visit: Int64Array, params: SelectionParams, tree: Tree
+    ) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
         run_random_games(considered_visit, params, tree, np.zeros(tree.cells.shape[1], np.int64))
 
 
 @kernel(interpreted=False, nogil=True)
-def run_random_games(considered_visit: Int64Array, params: SelectionParams, tree: Tree, cells: Int64Array) -> None:
+def run_random_games(
+    considered_visit: Int64Array, params: SelectionParams, tree: Tree, cells: Int64Array
+) -> None:
     """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells`` int64[cells] is scratch."""
     for b in range(len(tree.cells)):
         for simulation in range(len(considered_visit)):

@@ -37,7 +37,9 @@ class FusedEvaluator(Protocol):
     its ``evaluate`` on the reached positions. Else moves have equal priors.
     """
 
-    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
+    def run_simulations(
+        self, considered_visit: Int64Array, params: SelectionParams, tree: Tree
+    ) -> None:
         """Run simulations in B trees, one tree after another.
 
         A search with several threads calls it in all of them, each time for other trees.
@@ -97,12 +99,18 @@ class MCTSSearch:
         check_settings(c=c)
         self.game, self.simulations, self._leaf = game, 0, leaf
         # to look for the methods of a protocol takes as long as 20 simulations
-        self._fused = RandomGames() if leaf is None else leaf if isinstance(leaf, FusedEvaluator) else None
+        self._fused = (
+            RandomGames() if leaf is None else leaf if isinstance(leaf, FusedEvaluator) else None
+        )
         has_priors = leaf is not None and isinstance(leaf, Evaluator)
         self._params, self._threads = SelectionParams(float(c)), count_threads(threads)
         room = max([1 + room, *(int(saved.counts[0]) for saved in trees if saved is not None)])
-        leaves = 2 if self._fused is not None else 2 * len(boards.mover)  # both turns after a move are evaluated
-        self.tree = Tree.empty(game, boards, keys, room=room, leaves=leaves, has_priors=has_priors, decisive=decisive)
+        leaves = (
+            2 if self._fused is not None else 2 * len(boards.mover)
+        )  # both turns after a move are evaluated
+        self.tree = Tree.empty(
+            game, boards, keys, room=room, leaves=leaves, has_priors=has_priors, decisive=decisive
+        )
         for row, saved in enumerate(trees):
             if saved is not None:
                 node = find_node(saved, boards.cells[row], int(boards.mover[row]))
@@ -118,10 +126,14 @@ class MCTSSearch:
         """
         check_settings(simulations=simulations)
         room, needed = self.tree.edges.shape[1], int(self.tree.counts.max(initial=1)) + simulations
-        if needed > room:  # every simulation adds at most one edge; a search in small steps grows by half at a time
+        if (
+            needed > room
+        ):  # every simulation adds at most one edge; a search in small steps grows by half at a time
             self.tree = self.tree.resized(max(needed, room + room // 2 if self.simulations else 0))
         for done in range(-1, simulations, CHUNK_SIZE):
-            considered_visit = np.zeros((min(CHUNK_SIZE, simulations - done), len(self.tree.counts)), np.int64)
+            considered_visit = np.zeros(
+                (min(CHUNK_SIZE, simulations - done), len(self.tree.counts)), np.int64
+            )
             considered_visit[0] = min(done, 0)  # at first -1, for the roots
             self.simulate(considered_visit, self._params)
         self.simulations += simulations
@@ -149,7 +161,9 @@ class MCTSSearch:
         run, threads, blocks = self._run_batched, 1, self._groups
         if self._fused is not None:
             run = self._fused.run_simulations
-            threads = max(1, min(self._threads, count, count * simulations // MIN_BLOCK_SIMULATIONS))
+            threads = max(
+                1, min(self._threads, count, count * simulations // MIN_BLOCK_SIMULATIONS)
+            )
             parts = 1 if threads == 1 else BLOCKS_PER_THREAD * threads
             size = max(1, min(-(-count // parts), CHUNK_SIZE // simulations))
             blocks = [
@@ -160,12 +174,17 @@ class MCTSSearch:
 
         def run_block(block: tuple[slice, Probe | None]) -> None:
             rows, probe = block
-            visits, tree = np.ascontiguousarray(considered_visit[:, rows]), self.tree._replace(probe=probe).rows(rows)
+            visits, tree = (
+                np.ascontiguousarray(considered_visit[:, rows]),
+                self.tree._replace(probe=probe).rows(rows),
+            )
             run(visits, params.rows(rows), tree)
 
         map_threads(run_block, blocks, threads)
 
-    def _run_batched(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
+    def _run_batched(
+        self, considered_visit: Int64Array, params: SelectionParams, tree: Tree
+    ) -> None:
         """Run simulations one by one, each in all trees, with one evaluation of their leaves."""
         leaf: Any = self._leaf
         for visits in considered_visit:
@@ -209,12 +228,18 @@ class MCTSSearch:
         visits, values, solved = self.root_moves
         shares = visits.astype(np.float64)
         if solved.any():
-            lower_bound = np.where(solved, values, np.where(visits > 0, -1.0, -np.inf)).max(axis=1, keepdims=True)
+            lower_bound = np.where(solved, values, np.where(visits > 0, -1.0, -np.inf)).max(
+                axis=1, keepdims=True
+            )
             uncertain = ((visits > 0) & ~solved).any(axis=1, keepdims=True)
-            worse = np.where(solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1)
+            worse = np.where(
+                solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1
+            )
             shares[worse] = 0
         shares /= shares.max(axis=1, keepdims=True)
-        shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
+        shares = (
+            (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
+        )
         return normalise(shares)
 
     @property
@@ -274,4 +299,10 @@ def check_settings(simulations: int = 1, c: float = 1.0, temperature: float = 0.
     """Raise ValueError for search settings that are out of range."""
     check_range("simulations", simulations, 1, problem="tries no move")
     check_range("c", c, 0, problem="is no weight of exploration", hint=", such as 1.4")
-    check_range("temperature", temperature, 0, problem="is no temperature", hint=", 0 for the most visited move")
+    check_range(
+        "temperature",
+        temperature,
+        0,
+        problem="is no temperature",
+        hint=", 0 for the most visited move",
+    )

@@ -24,7 +24,9 @@ class SelectionParams(NamedTuple):
 
     def rows(self, rows: slice) -> SelectionParams:
         """Return the parameters of some of the trees."""
-        return self if self.root_logits is None else self._replace(root_logits=self.root_logits[rows])
+        return (
+            self if self.root_logits is None else self._replace(root_logits=self.root_logits[rows])
+        )
 
 
 @pasted
@@ -49,7 +51,9 @@ def mixed_value(b: int, node: int, prior_sum: float, q_sum: float, tree: Tree) -
     """
     record = tree.nodes[b][node]
     value, visits = view_sign(node, tree) * record.raw_value, int64(record.visits) - 1
-    return float((value + visits * q_sum / prior_sum) / (1 + visits)) if visits > 0 else float(value)
+    return (
+        float((value + visits * q_sum / prior_sum) / (1 + visits)) if visits > 0 else float(value)
+    )
 
 
 @pasted
@@ -100,7 +104,13 @@ def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> t
     edges, record, weights = tree.edges[b], tree.nodes[b][node], tree.weights
     most_visits, highest, value, prior_sum = scan_children(b, node, tree)
     scale = (params.maxvisit_init + most_visits) * params.value_scale
-    best_cell, best, score, weight_sum, visits = int64(record.next_cell), int64(0), -np.inf, 0.0, int64(record.visits)
+    best_cell, best, score, weight_sum, visits = (
+        int64(record.next_cell),
+        int64(0),
+        -np.inf,
+        0.0,
+        int64(record.visits),
+    )
     if best_cell >= 0:
         highest = max(highest, value)
         weight, p = math.exp(scale * (value - highest)), prior_of(b, node, best_cell, tree)
@@ -155,7 +165,12 @@ def select_root_gumbel(
 
 @inlined
 def select_move(
-    b: int, node: int, considered_visit: int, root_logits: Float64Array | None, params: SelectionParams, tree: Tree
+    b: int,
+    node: int,
+    considered_visit: int,
+    root_logits: Float64Array | None,
+    params: SelectionParams,
+    tree: Tree,
 ) -> tuple[int, int]:
     """Return the move selected by the rule of ``params``; numba leaves out the other, by the type of an argument."""
     if root_logits is None:

@@ -13,7 +13,15 @@ from baselines.records import Records
 from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel, pasted
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_OPPONENT, completing_cells, is_legal, nth_empty_cell, place
+from ttt_envs.game.rules import (
+    DRAW,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    completing_cells,
+    is_legal,
+    nth_empty_cell,
+    place,
+)
 
 MIN_LOG_PRIOR = -50.0
 """Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a move impossible."""
@@ -43,7 +51,9 @@ def forced_moves(board: Int8Array, mover: int, parameters: Parameters, out: Int8
 
 
 @kernel(interpreted=False)
-def forced_moves_of_rows(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
+def forced_moves_of_rows(
+    cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array
+) -> None:
     """Mark the forced moves of B positions with 1 in ``out`` int8[B, cells]; rows of 0 if all moves are open."""
     for b in range(len(cells)):
         forced_moves(cells[b], int64(mover[b]), parameters, out[b])
@@ -76,7 +86,9 @@ def draw_untried(b: int, node: int, mover: int, stones: int, edge: int, tree: Tr
         sibling = int64(edges[sibling].next_sibling)
     if count == 1:
         nodes[node].next_cell = -1
-    return nth_empty_cell(tree.mask, uniform(splitmix64(tree.keys[b], 2 * edge), STREAM_OPPONENT, stones))
+    return nth_empty_cell(
+        tree.mask, uniform(splitmix64(tree.keys[b], 2 * edge), STREAM_OPPONENT, stones)
+    )
 
 
 @pasted
@@ -107,7 +119,12 @@ def add_edge(b: int, edge: int, cell: int, node: int, mover: int, stones: int, t
     outcome = place(tree.cells[b], mover, cell, stones, tree.parameters)
     if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
         for turn in range(turns):
-            mark_solved(b, edge * turns + turn, 0.0 if outcome == DRAW else 1.0 * line_sign(tree.parameters), tree)
+            mark_solved(
+                b,
+                edge * turns + turn,
+                0.0 if outcome == DRAW else 1.0 * line_sign(tree.parameters),
+                tree,
+            )
     return outcome
 
 
@@ -121,15 +138,21 @@ def mark_solved(b: int, node: int, value: float, tree: Tree) -> None:
 
 
 @inlined
-def probe_value(board: Int8Array, mover: int, stones: int, skipped: bool, probe: Probe | None) -> float:
+def probe_value(
+    board: Int8Array, mover: int, stones: int, skipped: bool, probe: Probe | None
+) -> float:
     """Return :func:`result_for_last_player`, NaN if the database does not have positions with this number of stones."""
     if probe is None:  # a test of a type: without a database, its code is not compiled
         return math.nan
-    return result_for_last_player(board, mover, skipped, probe) if stones == probe.stones else math.nan
+    return (
+        result_for_last_player(board, mover, skipped, probe) if stones == probe.stones else math.nan
+    )
 
 
 @pasted
-def init_children(b: int, edge: int, node: int, mover: int, stones: int, tree: Tree, count: int) -> int:
+def init_children(
+    b: int, edge: int, node: int, mover: int, stones: int, tree: Tree, count: int
+) -> int:
     """Initialise the positions after a new edge of ``node`` by ``mover``: solve them, or add them to the leaves.
 
     Args:
@@ -149,10 +172,16 @@ def init_children(b: int, edge: int, node: int, mover: int, stones: int, tree: T
         value = probe_value(board, mover, stones, turn == 1, tree.probe)
         if not math.isnan(value):
             mark_solved(b, child, value, tree)
-        elif tree.decisive and not is_foreseen and winning_moves(board, next_mover, parameters, mask) > 0:
+        elif (
+            tree.decisive
+            and not is_foreseen
+            and winning_moves(board, next_mover, parameters, mask) > 0
+        ):
             mark_solved(b, child, view_sign(child, tree), tree)
         elif tree.decisive and turns == 1 and _find_blocks(b, child, next_mover, tree) > 1:
-            mark_solved(b, child, -view_sign(child, tree), tree)  # only one of two winning stones can be blocked
+            mark_solved(
+                b, child, -view_sign(child, tree), tree
+            )  # only one of two winning stones can be blocked
         else:
             count = add_leaf(b, next_mover, tree, count)
     return count
@@ -161,7 +190,10 @@ def init_children(b: int, edge: int, node: int, mover: int, stones: int, tree: T
 @pasted
 def _find_blocks(b: int, node: int, mover: int, tree: Tree) -> int:
     """Return the number of winning stones that the mover must block; a single one is the only move of the node."""
-    count, record = winning_moves(tree.cells[b], 1 - mover, tree.parameters, tree.mask), tree.nodes[b][node]
+    count, record = (
+        winning_moves(tree.cells[b], 1 - mover, tree.parameters, tree.mask),
+        tree.nodes[b][node],
+    )
     for cell in range(len(tree.mask)):
         if count == 1 and tree.mask[cell] == 1:
             record.num_legal = record.num_unsolved = 1
@@ -189,7 +221,9 @@ def expand(b: int, node: int, leaf: int, tree: Tree) -> None:
         if has_priors:
             tree.priors[b, node, record.next_cell] = 1.0
         return
-    record.num_legal = record.num_unsolved = mark_open_moves(b, node, int64(tree.movers[leaf]), tree)
+    record.num_legal = record.num_unsolved = mark_open_moves(
+        b, node, int64(tree.movers[leaf]), tree
+    )
     record.next_cell = ANY
     if not has_priors:
         return
@@ -246,7 +280,9 @@ def simulate(b: int, considered_visit: int, params: SelectionParams, tree: Tree,
             if cell == ANY:
                 cell = draw_untried(b, node, mover, stones, edge, tree)
             else:
-                nodes[node].next_cell = next_prior(b, node, cell, prior_of(b, node, cell, tree), tree)
+                nodes[node].next_cell = next_prior(
+                    b, node, cell, prior_of(b, node, cell, tree), tree
+                )
             tree.reached[b] = edge * turns
             if add_edge(b, edge, cell, node, mover, stones, tree) == NOT_OVER:
                 count = init_children(b, edge, node, mover, stones + 1, tree, count)
@@ -297,13 +333,22 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
         tree.cells[b, move.cell] = 0
         first = edge * turns
         value = _node_value(first, nodes)
-        if turns == 2:  # as `rules.values_over_skip`, rounded so that the mean of equal values, such as wins, is exact
+        if (
+            turns == 2
+        ):  # as `rules.values_over_skip`, rounded so that the mean of equal values, such as wins, is exact
             value += tree.parameters.skip_chance * (_node_value(first + 1, nodes) - value)
         move.visits += 1
         above.visits += 1
-        above.value_sum += view_sign(parent, tree) * (move.visits * value - (move.visits - 1) * move.q)
+        above.value_sum += view_sign(parent, tree) * (
+            move.visits * value - (move.visits - 1) * move.q
+        )
         move.q = value
-        if tree.decisive and not move.is_solved and is_solved(first, nodes) and is_solved(first + turns - 1, nodes):
+        if (
+            tree.decisive
+            and not move.is_solved
+            and is_solved(first, nodes)
+            and is_solved(first + turns - 1, nodes)
+        ):
             move.is_solved = 1
             _propagate_solved(b, edge, parent, tree)
         node = parent
@@ -313,7 +358,9 @@ def _backup_path(b: int, node: int, tree: Tree) -> None:
 def _node_value(node: int, nodes: Records) -> float:
     """Return the value of a visited position for the player of the edge above."""
     record = nodes[node]
-    return float(record.solved_value if is_solved(node, nodes) else record.value_sum / record.visits)
+    return float(
+        record.solved_value if is_solved(node, nodes) else record.value_sum / record.visits
+    )
 
 
 @pasted

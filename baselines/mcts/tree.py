@@ -13,7 +13,16 @@ import numpy as np
 
 from baselines.exact.tablebase import Probe
 from baselines.records import Records, records
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array, int64, kernel, pasted
+from ttt_envs.core.jit import (
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+    int64,
+    kernel,
+    pasted,
+)
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
@@ -108,7 +117,15 @@ class Tree(NamedTuple):
 
     @classmethod
     def empty(
-        cls, game: Game, boards: Boards, keys: UInt64Array, *, room: int, leaves: int, has_priors: bool, decisive: bool
+        cls,
+        game: Game,
+        boards: Boards,
+        keys: UInt64Array,
+        *,
+        room: int,
+        leaves: int,
+        has_priors: bool,
+        decisive: bool,
     ) -> Tree:
         """Allocate trees of positions with capacity for ``room`` edges and ``leaves``, without a database."""
         count, size = boards.cells.shape
@@ -141,12 +158,22 @@ class Tree(NamedTuple):
         if rows == slice(0, len(self.cells)):
             return self
         fields: list[Any] = list(self)
-        return Tree._make([*(part[rows] for part in fields[:8]), *(part.copy() for part in fields[8:14]), *fields[14:]])
+        return Tree._make(
+            [
+                *(part[rows] for part in fields[:8]),
+                *(part.copy() for part in fields[8:14]),
+                *fields[14:],
+            ]
+        )
 
     def resized(self, room: int) -> Tree:
         """Return a copy with capacity for more edges: ``room``."""
         new: dict[str, Any] = {}
-        for name, turns in (("edges", 1), ("nodes", self.turns_per_move), ("priors", self.turns_per_move)):
+        for name, turns in (
+            ("edges", 1),
+            ("nodes", self.turns_per_move),
+            ("priors", self.turns_per_move),
+        ):
             array = getattr(self, name)
             new[name] = np.zeros((len(array), room * turns, *array.shape[2:]), array.dtype)
             new[name][:, : array.shape[1]] = array
@@ -188,7 +215,11 @@ def find_node(tree: Tree, cells: Int8Array, mover: int) -> int:
     before, player, node = tree.cells[0], 1 - int(tree.edges["player"][0, 0]), 0
     stones = set(np.flatnonzero(before != cells).tolist())
     own = {cell for cell in stones if cells[cell] == player + 1}
-    if len(own) != 1 or any(before[cell] for cell in stones) or (mover != player and len(stones) > 1):
+    if (
+        len(own) != 1
+        or any(before[cell] for cell in stones)
+        or (mover != player and len(stones) > 1)
+    ):
         return -1
     for last, following in pairwise([player, *(1 - player,) * (len(stones) - 1), mover]):
         made = own if last == player else stones - own
@@ -213,7 +244,10 @@ def copy_subtree(root: int, old: Tree, new: Tree, row: int) -> None:
     copy_of_node = np.zeros(count * turns, np.int64)
     copy_of_node[nodes] = copies
     moves = old.edges[0, edges]
-    moves["parent"], moves["next_sibling"] = copy_of_node[moves["parent"]], number[moves["next_sibling"]]
+    moves["parent"], moves["next_sibling"] = (
+        copy_of_node[moves["parent"]],
+        number[moves["next_sibling"]],
+    )
     new.edges[row, 1 : 1 + len(edges)] = moves
     if root % turns == 1:  # values are for the player not to move at the root
         for value in ("raw_value", "value_sum", "solved_value"):

@@ -36,4 +36,15 @@ from baselines.proof_number.search import (
     prove,
 )
 
-__all__ = ["LOSS", "MAX_PROOF_CELLS", "TAKEN", "TIED", "UNDECIDED", "WIN", "Proof", "Prover", "check_provable", "prove"]
+__all__ = [
+    "LOSS",
+    "MAX_PROOF_CELLS",
+    "TAKEN",
+    "TIED",
+    "UNDECIDED",
+    "WIN",
+    "Proof",
+    "Prover",
+    "check_provable",
+    "prove",
+]

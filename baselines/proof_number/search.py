@@ -9,7 +9,16 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, holds, lowest_cell, make_board
+from baselines.proof_number.threats import (
+    NO,
+    UNKNOWN,
+    YES,
+    Board,
+    find_threats,
+    holds,
+    lowest_cell,
+    make_board,
+)
 from baselines.records import Records, records
 from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import find, grow, num_visits, store, worth_of
@@ -97,7 +106,9 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
     total, weight = board.total[mover], board.weight[mover]  # the attacker's
     unit = 1 << board.win_length
     heaviest = total + (np.max(weight) if mover == 0 else 0)
-    if heaviest < unit or (heaviest < MAX_WEIGHT_FOR_PAIRS * unit and holds(first, second, mover, board)):
+    if heaviest < unit or (
+        heaviest < MAX_WEIGHT_FOR_PAIRS * unit and holds(first, second, mover, board)
+    ):
         return YES if mover == 1 else NO, 0
     count = 0
     while choice != 0:
@@ -159,7 +170,9 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
         state.move = moves[0]
         return (int64(0), int64(SOLVED)) if verdict == YES else (int64(SOLVED), int64(0))
     while True:
-        number, other_number, best, next_best, siblings = _combine(numbers[mover], numbers[1 - mover], count)
+        number, other_number, best, next_best, siblings = _combine(
+            numbers[mover], numbers[1 - mover], count
+        )
         is_reached = number >= limit or other_number >= other_limit
         if is_reached or state.nodes >= state.stop or state.stored >= state.full:
             state.move = moves[best]
@@ -238,7 +251,9 @@ class ProofSearch:
                 mark(cell, player, planes)
         state.nodes = 0
         while True:
-            table, state.stored, state.full = grow(table, int(state.stored), KEY_WORDS, self._memory)
+            table, state.stored, state.full = grow(
+                table, int(state.stored), KEY_WORDS, self._memory
+            )
             self._tree = self._tree._replace(table=table)
             stop = int(state.nodes) + num_visits(int(state.nodes), SLICE, table)
             state.stop = stop if nodes is None else min(stop, nodes)
@@ -271,7 +286,11 @@ class Proof(NamedTuple):
 
 
 def prove(
-    game: Game, *, nodes: int | None = None, memory: int = 1 << 30, progress: Callable[[int], None] | None = None
+    game: Game,
+    *,
+    nodes: int | None = None,
+    memory: int = 1 << 30,
+    progress: Callable[[int], None] | None = None,
 ) -> Proof:
     """Prove the winner of a game without skips under best play by both players.
 
@@ -290,7 +309,9 @@ def prove(
     started = time.perf_counter()
     verdict, num_nodes, move = ProofSearch(game, memory).decide(([], []), 0, nodes, progress)
     winner = {YES: 0, NO: DRAW, UNKNOWN: None}[verdict]
-    return Proof(game, winner, num_nodes, time.perf_counter() - started, move if verdict == YES else None)
+    return Proof(
+        game, winner, num_nodes, time.perf_counter() - started, move if verdict == YES else None
+    )
 
 
 def check_provable(game: Game) -> None:
@@ -332,7 +353,11 @@ class Prover:
         check_provable(self.game)
 
     def results(
-        self, position: Position, *, shares: bool = False, progress: Callable[[int], None] | None = None
+        self,
+        position: Position,
+        *,
+        shares: bool = False,
+        progress: Callable[[int], None] | None = None,
     ) -> Int8Array:
         """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.
 
@@ -378,11 +403,16 @@ class Prover:
         outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), self.game.parameters)
         if outcome != NOT_OVER:
             return TIED if outcome == DRAW else WIN, 0
-        stones, total = [np.flatnonzero(cells == player + 1).tolist() for player in (mover, 1 - mover)], 0
+        stones, total = (
+            [np.flatnonzero(cells == player + 1).tolist() for player in (mover, 1 - mover)],
+            0,
+        )
         # The other player is to move now, so in the mover's own question the attacker is not on move
         for attacker, result in ((0, WIN), (1, LOSS)):
             pair = stones[attacker], stones[1 - attacker]
-            verdict, visited, _ = searches[attacker].decide(pair, 1 - attacker, nodes - total, progress)
+            verdict, visited, _ = searches[attacker].decide(
+                pair, 1 - attacker, nodes - total, progress
+            )
             total += visited
             if verdict == UNKNOWN or total >= nodes:
                 return UNDECIDED, total

@@ -47,8 +47,15 @@ class Board:
 
 def make_board(game: Game, kind: type[Board] = Board) -> Any:
     """Return the board of a game, as a record with the fields of ``kind``."""
-    board, lines = records(kind, (1,))[0], np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1)
-    board["win_length"], board["num_cells"], board["num_lines"] = game.win_length, game.cells, len(lines)
+    board, lines = (
+        records(kind, (1,))[0],
+        np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1),
+    )
+    board["win_length"], board["num_cells"], board["num_lines"] = (
+        game.win_length,
+        game.cells,
+        len(lines),
+    )
     board["lines"][: len(lines)] = lines
     return board
 
@@ -96,7 +103,11 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
             return YES, int64(1) << cell
         if has_several(second):
             # The other player could make two threats there: take that cell, block the threats, or make a threat first
-            moves &= int64(1) << cell | twos_0 | (int64(0) if has_several(second & (second - 1)) else second)
+            moves &= (
+                int64(1) << cell
+                | twos_0
+                | (int64(0) if has_several(second & (second - 1)) else second)
+            )
     if moves == 0 and live != 0:
         return NO, int64(0)
     return UNKNOWN, moves

@@ -37,7 +37,9 @@ def symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
 
     Of a board under a symmetry, cell j is its cell ``inverses[s, j]``.
     """
-    inverses = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
+    inverses = np.unique(
+        symmetries(game), axis=0
+    )  # a board of one row has fewer than 4; the identity sorts first
     return inverse(inverses), inverses
 
 

@@ -88,7 +88,9 @@ def empty_table(rows: int, words: int) -> Int64Array:
     return memory[start : start + rows * words].reshape(rows, words)
 
 
-def grow(table: Int64Array, num_stored: int, key_words: int, memory: int) -> tuple[Int64Array, int, int]:
+def grow(
+    table: Int64Array, num_stored: int, key_words: int, memory: int
+) -> tuple[Int64Array, int, int]:
     """Move a table that is half full into a larger one, if ``memory`` bytes hold both.
 
     Returns:

@@ -141,7 +141,11 @@ class ClockedPlayer(Player):
         raise NotImplementedError
 
     def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+        self,
+        boards: Boards,
+        slots: Int64Array,
+        rng: np.random.Generator,
+        time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return int64[B], a move in each of the games ``slots``, one after another.
 
@@ -152,7 +156,11 @@ class ClockedPlayer(Player):
         self.prepare(slots, rng)
         start, out = self.now(), np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
-            left_s = self.remaining_s.get(slot, self.clock.seconds) if time_left is None else float(time_left[row])
+            left_s = (
+                self.remaining_s.get(slot, self.clock.seconds)
+                if time_left is None
+                else float(time_left[row])
+            )
             try:
                 out[row] = self.move(boards.position(row), slot, left_s, start)
             except Forfeit as problem:

@@ -15,7 +15,13 @@ import numpy as np
 
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.timed.clock import MAX_SECONDS, ClockedPlayer, ClockedPolicy, Now, expected_moves_left
+from baselines.timed.clock import (
+    MAX_SECONDS,
+    ClockedPlayer,
+    ClockedPolicy,
+    Now,
+    expected_moves_left,
+)
 from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, Pondering, TimedSearch
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, sample
 from ttt_envs.agents.specs import make_policy
@@ -70,7 +76,14 @@ class Timed(ClockedPolicy):
     """search on the opponent's time, in a second thread"""
 
     def __post_init__(self) -> None:
-        check_range("move", self.move, 0, problem="is no time for a move", hint=" seconds, such as 0.1", above=True)
+        check_range(
+            "move",
+            self.move,
+            0,
+            problem="is no time for a move",
+            hint=" seconds, such as 0.1",
+            above=True,
+        )
         check_range("max-depth", self.max_depth, 1, problem="leaves no depth")
         check_range("margin", self.margin, 0)
         super().__post_init__()
@@ -82,9 +95,13 @@ class Timed(ClockedPolicy):
         policy = make_policy(self.search, self.game)
         if isinstance(policy, Expectiminimax | MCTS):
             return policy
-        raise Refusal(f"search={self.search} has no search that could be stopped: choose expectiminimax or mcts")
+        raise Refusal(
+            f"search={self.search} has no search that could be stopped: choose expectiminimax or mcts"
+        )
 
-    def plan(self, stones: int, left_s: float, increment: float = 0.0, lag_s: float = 0.0) -> tuple[float, float]:
+    def plan(
+        self, stones: int, left_s: float, increment: float = 0.0, lag_s: float = 0.0
+    ) -> tuple[float, float]:
         """Return the seconds planned for a move, and those after which its search is interrupted.
 
         Args:
@@ -100,7 +117,9 @@ class Timed(ClockedPolicy):
         planned = min(share, MAX_CLOCK_SHARE * usable, by_move)
         return planned, min(EXTENSION * planned, MAX_CLOCK_SHARE_EXTENDED * usable, by_move)
 
-    def begin(self, position: Position, key: np.uint64, now: Now, before: TimedSearch | None = None) -> TimedSearch:
+    def begin(
+        self, position: Position, key: np.uint64, now: Now, before: TimedSearch | None = None
+    ) -> TimedSearch:
         """Start a search of a position that is not over.
 
         Args:
@@ -206,7 +225,12 @@ class TimedPlayer(ClockedPlayer):
         self.searches[slot] = search
         cell = int(sample(search.best()[None], np.array([self._u[slot]]))[0])
         if policy.ponder and len(self._u) == 1 and (math.isinf(left_s) or hard_s >= MIN_PONDER_S):
-            begin = partial(policy.begin, key=splitmix64(self._keys[slot], stones + 2), now=self.now, before=search)
+            begin = partial(
+                policy.begin,
+                key=splitmix64(self._keys[slot], stones + 2),
+                now=self.now,
+                before=search,
+            )
             self.pondering = Pondering(self.game, search, cell, begin)
             self._stop_pondering = weakref.finalize(self, self.pondering.stop)
         return cell

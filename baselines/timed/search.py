@@ -57,7 +57,9 @@ class TimedSearch(ABC):
     growth = 1.0
     """minimum ratio of the durations of a step and the one before"""
 
-    def __init__(self, position: Position, key: np.uint64, now: Now, min_work: int, max_depth: int) -> None:
+    def __init__(
+        self, position: Position, key: np.uint64, now: Now, min_work: int, max_depth: int
+    ) -> None:
         self.position, self.key, self.now = position, key, now
         self._min_work, self.max_depth = min_work, max_depth
         self.depth = self.work = 0
@@ -119,7 +121,9 @@ class IterativeDeepening(TimedSearch):
     With a leaf policy, a depth cannot be interrupted.
     """
 
-    def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now, max_depth: int) -> None:
+    def __init__(
+        self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now, max_depth: int
+    ) -> None:
         empty = int(np.count_nonzero(position.cells == 0))
         super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
         self._policy = policy
@@ -152,16 +156,22 @@ class IterativeDeepening(TimedSearch):
             return False
         if self._policy.game.skip_chance > 0 or self._policy.leaf is not None:
             return True
-        return abs(value) < 1 - VALUE_TOLERANCE and int(np.sum(self._values > VALUE_TOLERANCE - 1)) > 1
+        return (
+            abs(value) < 1 - VALUE_TOLERANCE and int(np.sum(self._values > VALUE_TOLERANCE - 1)) > 1
+        )
 
     def best(self) -> Float64Array:
         """Return the best moves of the last depth, or of an unfinished one, see the class."""
         counts = np.isfinite(self._next_values[np.nanargmax(self._values)])
-        return np.asarray(best_shares((self._next_values if counts else self._values)[None], self._policy.tie)[0])
+        return np.asarray(
+            best_shares((self._next_values if counts else self._values)[None], self._policy.tie)[0]
+        )
 
     def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the best reply, searched one ply less deeply."""
-        search = IterativeDeepening(self._policy, next_position, self.key, self.now, max(1, self.depth - 1))
+        search = IterativeDeepening(
+            self._policy, next_position, self.key, self.now, max(1, self.depth - 1)
+        )
         while going() and search.depth < search.max_depth:
             search.search_until(self.now() + STOP_CHECK_S)
         return int(np.nanargmax(search._values)) if search.depth == search.max_depth else None
@@ -171,15 +181,25 @@ class MCTSTimedSearch(TimedSearch):
     """``mcts`` in small steps, on a tree that continues the one of the previous move."""
 
     def __init__(
-        self, policy: MCTS, position: Position, key: np.uint64, now: Now, max_depth: int, before: TimedSearch | None
+        self,
+        policy: MCTS,
+        position: Position,
+        key: np.uint64,
+        now: Now,
+        max_depth: int,
+        before: TimedSearch | None,
     ) -> None:
         self._policy = policy
         trees = [before.search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
         boards, keys = Boards.from_positions([position]), np.array([key], np.uint64)
         self.search: MCTSSearch = policy.search(boards, keys, trees)
         tree = self.search.tree
-        room = TREE_BYTES // Tree.num_bytes(1, tree.turns_per_move, tree.priors.shape[2]) - int(tree.counts[0])
-        super().__init__(position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room)))
+        room = TREE_BYTES // Tree.num_bytes(1, tree.turns_per_move, tree.priors.shape[2]) - int(
+            tree.counts[0]
+        )
+        super().__init__(
+            position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room))
+        )
 
     # the calls of mcts
 
@@ -207,7 +227,11 @@ class MCTSTimedSearch(TimedSearch):
     def reply(self, cell: int, next_position: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
         line = self.search.variation(0)
-        return None if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover else line[1][1]
+        return (
+            None
+            if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover
+            else line[1][1]
+        )
 
 
 class Pondering:
@@ -224,7 +248,9 @@ class Pondering:
         expected: the search of the predicted position; None while there is none.
     """
 
-    def __init__(self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]) -> None:
+    def __init__(
+        self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]
+    ) -> None:
         self.expected: TimedSearch | None = None
         self._problem: BaseException | None = None
         self._stopped = threading.Event()
@@ -244,17 +270,32 @@ class Pondering:
             raise self._problem
         return self.expected
 
-    def _run(self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]) -> None:
+    def _run(
+        self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]
+    ) -> None:
         try:
-            cells, mover, end = search.position.cells.copy(), search.position.mover, time.monotonic() + MAX_PONDER_S
+            cells, mover, end = (
+                search.position.cells.copy(),
+                search.position.mover,
+                time.monotonic() + MAX_PONDER_S,
+            )
             stones = int(np.count_nonzero(cells))
             if place(cells, mover, cell, stones, game.parameters) != NOT_OVER:
                 return
-            reply = search.reply(cell, Position(cells.copy(), 1 - mover), lambda: not self._stopped.is_set())
-            if reply is None or place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER:
+            reply = search.reply(
+                cell, Position(cells.copy(), 1 - mover), lambda: not self._stopped.is_set()
+            )
+            if (
+                reply is None
+                or place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER
+            ):
                 return
             self.expected = search = begin(Position(cells, mover))
-            while not self._stopped.is_set() and search.can_change(float("inf")) and time.monotonic() < end:
+            while (
+                not self._stopped.is_set()
+                and search.can_change(float("inf"))
+                and time.monotonic() < end
+            ):
                 search.search_until(search.now() + STOP_CHECK_S)
         except BaseException as problem:  # re-raised by `stop`
             self._problem = problem

@@ -22,7 +22,9 @@ class Corner(Named):
     game: Game
     firmly: float = 1.0
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
+    def probabilities(
+        self, boards: Boards, rng: np.random.Generator | None = None
+    ) -> NDArray[np.float64]:
         """float64[B, cells]."""
         empty = (boards.cells == 0).astype(np.float64)
         last_row, last = self.game.cells - self.game.columns, self.game.cells - 1

@@ -37,7 +37,9 @@ class Favourite(Learner):
         self.game = game
         self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
 
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
+    def probabilities(
+        self, boards: Boards, rng: np.random.Generator | None = None
+    ) -> NDArray[np.float64]:
         """float64[B, cells]: equal shares for the legal cells of highest mean reward."""
         means = self.rewards / np.maximum(self.counts, 1.0)
         return best_shares(np.where(boards.cells == 0, means, np.nan))
@@ -46,7 +48,9 @@ class Favourite(Learner):
         """int64[B]: the same, but with probability epsilon any legal move."""
         empty = (boards.cells == 0).astype(np.float64)
         anywhere = empty / empty.sum(axis=1, keepdims=True)
-        mixed = (1 - self.config.epsilon) * self.probabilities(boards) + self.config.epsilon * anywhere
+        mixed = (1 - self.config.epsilon) * self.probabilities(
+            boards
+        ) + self.config.epsilon * anywhere
         return sample(mixed, rng.random(len(boards.mover)))
 
     def update(self, transition: Transition) -> dict[str, float]:

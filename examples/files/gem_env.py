@@ -48,7 +48,9 @@ class GemEnv(gem.Env):
             ValueError: ``same_state``, which is not supported.
         """
         if same_state:
-            raise ValueError("same_state=True is not supported: reset the new environment with the same seed instead")
+            raise ValueError(
+                "same_state=True is not supported: reset the new environment with the same seed instead"
+            )
         return GemEnv(**{**self._settings, **kwargs})
 
 

@@ -41,7 +41,13 @@ class TextArenaEnv(ta.Env):
         **settings: Any,
     ) -> None:
         self.game = Game.of_size(
-            size, win_length, skip_chance, gravity=gravity, overlines=overlines, misere=misere, torus=torus
+            size,
+            win_length,
+            skip_chance,
+            gravity=gravity,
+            overlines=overlines,
+            misere=misere,
+            torus=torus,
         )
         self._opponent, self._reward, self._settings = opponent, reward, settings
 
@@ -52,11 +58,15 @@ class TextArenaEnv(ta.Env):
             ValueError: another number of players.
         """
         if num_players not in (1, 2):
-            raise ValueError(f"num_players={num_players} cannot play: choose 1, against the opponent, or 2")
+            raise ValueError(
+                f"num_players={num_players} cannot play: choose 1, against the opponent, or 2"
+            )
         opponent = SELF if num_players == 2 else self._opponent
         self.text = TextGame(self.game, opponent=opponent, seed=seed or 0, **self._settings)
         self.state = ta.State(num_players)
-        self.state.standard_resets(game_state={}, role_mapping={i: f"Player {i}" for i in range(num_players)})
+        self.state.standard_resets(
+            game_state={}, role_mapping={i: f"Player {i}" for i in range(num_players)}
+        )
         self._has_prompt = [False] * num_players
         self._update()
 
@@ -78,13 +88,19 @@ class TextArenaEnv(ta.Env):
         text, state = self.text, self.state
         for seat in text.seats if text.over else (text.mover,):
             player = text.seats.index(seat)
-            kind = ta.ObservationType.GAME_BOARD if self._has_prompt[player] else ta.ObservationType.PROMPT
+            kind = (
+                ta.ObservationType.GAME_BOARD
+                if self._has_prompt[player]
+                else ta.ObservationType.PROMPT
+            )
             state.add_observation(text.prompt(seat), kind, to_id=player)
             self._has_prompt[player] = True
             state.current_player_id = player
         if text.over:
             state.done = True
-            state.rewards = {player: self._reward(text.turns, seat) for player, seat in enumerate(text.seats)}
+            state.rewards = {
+                player: self._reward(text.turns, seat) for player, seat in enumerate(text.seats)
+            }
             for player in state.rewards:
                 state.game_info[player]["reason"] = text.outcome.description
 

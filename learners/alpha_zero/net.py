@@ -17,7 +17,15 @@ from learners.base import MAX_NUMBER, Checkpointable, Limits
 from learners.config import LearnerConfig
 from learners.mlp import Packed, evaluate_net, glorot, layer_shapes
 from ttt_envs.agents.policy import best_shares
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.jit import (
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    inlined,
+    int64,
+    kernel,
+)
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards, base_3, one_ply_ahead, own_first_row
 from ttt_envs.game.game import VARIANTS, Game
@@ -37,7 +45,10 @@ def gumbel_options(settings: Any, game: Game) -> dict[str, Any]:
     names = "simulations", "max_num_considered_actions", "maxvisit_init", "threads"
     options = {name: getattr(settings, name) for name in names}
     default = 2.0 if game.skip_chance > 0 else 0.5
-    return {**options, "value_scale": default if settings.value_scale is None else settings.value_scale}
+    return {
+        **options,
+        "value_scale": default if settings.value_scale is None else settings.value_scale,
+    }
 
 
 @dataclass(frozen=True)
@@ -174,7 +185,9 @@ class AlphaZero(Checkpointable):
     @weights.setter
     def weights(self, weights: dict[str, Float32Array]) -> None:
         self._weights, net = weights, Packed.from_weights(weights, self.lines)
-        self._own, self.mean = (NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries))
+        self._own, self.mean = (
+            NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries)
+        )
         self.evaluate, self.run_simulations = self._own.evaluate, self._own.run_simulations
         self.values, self.action_values = self.mean.values, self.mean.action_values
 
@@ -205,9 +218,7 @@ class _Workspace(NamedTuple):
     room: Float32Array  # see Packed.room
     obs: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
-    is_evaluated: (
-        Int8Array  # int8[N]: 1 where evaluated; N is 3 ** cells on boards up to MAX_SMALL_CELLS cells, and 1 on others
-    )
+    is_evaluated: Int8Array  # int8[N]: 1 where evaluated; N is 3 ** cells on boards up to MAX_SMALL_CELLS cells, and 1 on others
     logits: Float64Array  # float64[N, cells], by the base-3 digits of boards with own stones first; or the last results
     values: Float64Array  # float64[N]
 
@@ -249,7 +260,9 @@ class NetEvaluator:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal, by one-ply lookahead."""
         return one_ply_ahead(self.game, boards, self.values)
 
-    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
+    def run_simulations(
+        self, considered_visit: Int64Array, params: SelectionParams, tree: Tree
+    ) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
         with self._workspace() as work:
             _run_simulations(considered_visit, params, tree, work)
@@ -262,11 +275,15 @@ class NetEvaluator:
         except IndexError:  # other threads have them
             cells = self._permutations.shape[1]
             size = 3**cells if cells <= MAX_SMALL_CELLS else 1
-            obs, image, is_evaluated = (np.zeros(length, np.int8) for length in (cells, cells, size))
+            obs, image, is_evaluated = (
+                np.zeros(length, np.int8) for length in (cells, cells, size)
+            )
             results = np.empty((size, cells)), np.empty(size)
             inverses = inverse(self._permutations)
             room = self._net.room()
-            work = _Workspace(self._net, self._permutations, inverses, room, obs, image, is_evaluated, *results)
+            work = _Workspace(
+                self._net, self._permutations, inverses, room, obs, image, is_evaluated, *results
+            )
         yield work
         self._workspaces.append(work)
 
@@ -295,7 +312,9 @@ def _evaluate(obs: Int8Array, work: _Workspace) -> int:
 
 
 @kernel(interpreted=False, nogil=True)
-def _evaluate_rows(obs: Int8Array, work: _Workspace, logits: Float64Array, values: Float64Array) -> None:
+def _evaluate_rows(
+    obs: Int8Array, work: _Workspace, logits: Float64Array, values: Float64Array
+) -> None:
     """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values`` float64[B]."""
     for b in range(len(obs)):
         row = _evaluate(obs[b], work)
@@ -305,7 +324,9 @@ def _evaluate_rows(obs: Int8Array, work: _Workspace, logits: Float64Array, value
 
 
 @kernel(interpreted=False, nogil=True)
-def _run_simulations(considered_visit: Int64Array, params: SelectionParams, tree: Tree, work: _Workspace) -> None:
+def _run_simulations(
+    considered_visit: Int64Array, params: SelectionParams, tree: Tree, work: _Workspace
+) -> None:
     """Run S simulations in all trees, tree by tree for cache locality."""
     for b in range(len(tree.cells)):
         for simulation in range(len(considered_visit)):

@@ -67,16 +67,22 @@ class AlphaZeroSearch(Named):
         if isinstance(policy.learner, AlphaZero) and self.symmetrize:
             return policy.learner.mean
         if policy.evaluate is None:
-            raise Refusal(f"{policy} has no policy to guide a search: choose a run of train.py --learner alpha-zero")
+            raise Refusal(
+                f"{policy} has no policy to guide a search: choose a run of train.py --learner alpha-zero"
+            )
         return cast("Evaluator", policy)
 
     def search(self, boards: Boards) -> GumbelResult:
         """Search positions that are not over, and return the finished search."""
         return gumbel_search(self.game, boards, self._evaluator, **gumbel_options(self, self.game))
 
-    def _collect(self, boards: Boards, result: Callable[[GumbelResult], Float64Array]) -> Float64Array:
+    def _collect(
+        self, boards: Boards, result: Callable[[GumbelResult], Float64Array]
+    ) -> Float64Array:
         """Search in chunks whose trees fit into memory, and return their results."""
-        size = max(1, min(CHUNK_SIZE, MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells)))
+        size = max(
+            1, min(CHUNK_SIZE, MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells))
+        )
         parts = [result(self.search(chunk)) for chunk in boards.chunks(size)]
         return np.concatenate(parts) if parts else result(self.search(boards))
 

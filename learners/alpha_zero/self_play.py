@@ -14,7 +14,14 @@ from learners.base import Arrays, Limits, concatenate
 from learners.mlp import Activation, TFNet, line_states
 from learners.training import SPAWN_REPLAY, TrainingLoop, check_memory, make_rng, training_key
 from ttt_envs.agents.policy import Evaluator, normalise, sample
-from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+)
 from ttt_envs.core.parallel import check_jobs, connect, map_blocks, results_in_order
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
@@ -58,7 +65,9 @@ class Ply(NamedTuple):
     """bool[G]: True where the move played was random, not the search's"""
 
 
-def play_block(config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range) -> TrainingExamples:
+def play_block(
+    config: AlphaZeroConfig, game: Game, weights: Arrays, seed: int, numbers: range
+) -> TrainingExamples:
     """Play the games with the given numbers, with a net of these weights.
 
     A game depends on its number, the seed and the weights alone, not on the process or the other games.
@@ -107,10 +116,14 @@ class SelfPlayGames:
         plies: all searched positions, in the order of play.
     """
 
-    def __init__(self, config: AlphaZeroConfig, game: Game, evaluator: Evaluator, keys: UInt64Array) -> None:
+    def __init__(
+        self, config: AlphaZeroConfig, game: Game, evaluator: Evaluator, keys: UInt64Array
+    ) -> None:
         self.config, self.game, self.evaluator, self.keys = config, game, evaluator, keys
         first, longest = np.zeros(len(keys), np.int64), config.opening_for(game)
-        self._openings = (uniforms(keys, OPENING, first) * (longest + 1)).astype(np.int64)  # in random moves
+        self._openings = (uniforms(keys, OPENING, first) * (longest + 1)).astype(
+            np.int64
+        )  # in random moves
         self.plies: list[Ply] = []
 
     def choose_moves(self, rows: Int64Array, boards: Boards) -> Int64Array:
@@ -154,20 +167,30 @@ class SelfPlayGames:
             each = (stones[:, None] * cells + np.arange(cells)).ravel()
             u = uniforms(np.repeat(keys, cells), NOISE, each).reshape(shape)
             noise = -np.log(-np.log(u + 2.0**-54))
-            gumbel = gumbel_search(game, boards, self.evaluator, noise=noise, **gumbel_options(config, self.game))
+            gumbel = gumbel_search(
+                game, boards, self.evaluator, noise=noise, **gumbel_options(config, self.game)
+            )
             return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
         no_keys = np.zeros(len(keys), np.uint64)
-        puct = MCTSSearch(game, boards, no_keys, c=config.c, leaf=self.evaluator, threads=config.threads)
+        puct = MCTSSearch(
+            game, boards, no_keys, c=config.c, leaf=self.evaluator, threads=config.threads
+        )
         gammas = np.zeros(shape)
-        for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):
-            gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())
+        for row, (legal, *key) in enumerate(
+            zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)
+        ):
+            gammas[row, legal] = np.random.default_rng(key).standard_gamma(
+                CONCENTRATION / legal.sum(), legal.sum()
+            )
         puct.add_root_noise(normalise(gammas), DIRICHLET)
         puct.run(config.simulations)
         policy = puct.probabilities(temperature=1.0)
         return policy, puct.root_values, sample(policy, uniforms(keys, NOISE, stones))
 
 
-def td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
+def td_lambda_targets(
+    plies: list[Ply], results: Float64Array, td_lambda: float
+) -> list[Float32Array]:
     """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
     Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's value plus
@@ -177,7 +200,9 @@ def td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float)
     values = []
     for ply in reversed(plies):
         sign = 1.0 - 2.0 * ply.boards.mover
-        value = ply.value + np.where(ply.random, 0.0, td_lambda) * (sign * targets[ply.rows] - ply.value)
+        value = ply.value + np.where(ply.random, 0.0, td_lambda) * (
+            sign * targets[ply.rows] - ply.value
+        )
         targets[ply.rows] = sign * value
         values.append(value.astype(np.float32))
     return values[::-1]
@@ -210,7 +235,9 @@ class SelfPlay(TrainingLoop):
     learner: AlphaZero
     stored = ("counts", "net", "replay")
 
-    def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "") -> None:
+    def __init__(
+        self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = ""
+    ) -> None:
         super().__init__(learner, games, batch)
         self._seed, self._workers = seed, cluster or learner.config.jobs
         check_jobs(self._workers)  # before a run has a folder
@@ -225,7 +252,9 @@ class SelfPlay(TrainingLoop):
         self.net = TFNet(config.name, learner.weights, [*hidden, "linear"], *rates, fused_bias=True)
         boards, states = (None, None, cells), (None, None, len(learner.lines))
         targets = (boards, "float32"), ((None, None), "float32")
-        self._update = self.net.compile(self._steps, (boards, "int8"), (states, "int8"), *targets, ((None,), "float32"))
+        self._update = self.net.compile(
+            self._steps, (boards, "int8"), (states, "int8"), *targets, ((None,), "float32")
+        )
         no_obs, no_numbers = np.zeros((0, cells), np.int8), np.zeros(0)
         no_targets = no_obs.astype(np.float32), no_numbers.astype(np.float32)
         self.replay = TrainingExamples(no_obs, *no_targets, no_numbers)
@@ -247,7 +276,9 @@ class SelfPlay(TrainingLoop):
         play = partial(play_block, config, learner.game, learner.state, self._seed)
         size = len(numbers) if self._workers == 1 else BLOCK
         blocks = ((numbers[start : start + size],) for start in range(0, len(numbers), size))
-        examples = results_in_order(map_blocks(play, blocks, self._workers if len(numbers) > BLOCK else 1))
+        examples = results_in_order(
+            map_blocks(play, blocks, self._workers if len(numbers) > BLOCK else 1)
+        )
         self.learn(concatenate(list(examples)))
 
     def learn(self, examples: TrainingExamples) -> None:
@@ -258,8 +289,12 @@ class SelfPlay(TrainingLoop):
         """
         latest = slice(-self.learner.config.buffer_size_for(self.learner.game), None)
         replay = concatenate([self.replay, examples._replace(results=np.zeros(0))])
-        self.replay = TrainingExamples(replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results)
-        policy_loss, value_loss = self.update(self.draw(make_rng(self._seed, SPAWN_REPLAY, self.done.games))).tolist()
+        self.replay = TrainingExamples(
+            replay.obs[latest], replay.policy[latest], replay.value[latest], replay.results
+        )
+        policy_loss, value_loss = self.update(
+            self.draw(make_rng(self._seed, SPAWN_REPLAY, self.done.games))
+        ).tolist()
         self.learner.weights = self.net.arrays
         self.done.count(examples.results)
         self.steps += len(examples.value)
@@ -292,19 +327,25 @@ class SelfPlay(TrainingLoop):
         obs, policy, value, _ = examples
         count, size, cells = obs.shape
         states = line_states(obs.reshape(-1, cells), self.learner.lines).reshape(count, size, -1)
-        losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[1:] / float(count)
+        losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[
+            1:
+        ] / float(count)
         self.net.check(losses, *self.net.arrays.values())
         return np.asarray(losses, np.float64)
 
     def _steps(self, obs: Any, states: Any, policy: Any, value: Any, rates: Any) -> Any:
         """Make the steps of :meth:`update`; return the sums of the losses."""
-        return self.net.steps(lambda n: self._batch_losses(obs[n], states[n], policy[n], value[n]), rates, 3)
+        return self.net.steps(
+            lambda n: self._batch_losses(obs[n], states[n], policy[n], value[n]), rates, 3
+        )
 
     def _batch_losses(self, obs: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any, Any]:
         """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean squared error."""
         net, tf, config = self.net, self.net.tf, self.learner.config
         num_lines, length = self.learner.lines.shape
-        one_hot = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # all zeros for a line without stones
+        one_hot = tf.one_hot(
+            tf.cast(states, tf.int32) - 1, 2 * length - 1
+        )  # all zeros for a line without stones
         one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * (2 * length - 1)))
         outputs = net.outputs(tf.concat([net.planes(obs), one_hot], axis=1))
 
@@ -313,6 +354,12 @@ class SelfPlay(TrainingLoop):
         cross_entropy = -tf.reduce_sum(tf.where(legal, policy * log_probabilities, 0.0), axis=1)
         policy_loss = tf.reduce_mean(cross_entropy)
         value_loss = tf.reduce_mean(tf.square(tf.tanh(outputs[:, -1]) - value))
-        decay = tf.add_n([tf.nn.l2_loss(array) for name, array in net.weights.items() if name.endswith("weights")])
+        decay = tf.add_n(
+            [
+                tf.nn.l2_loss(array)
+                for name, array in net.weights.items()
+                if name.endswith("weights")
+            ]
+        )
         loss = policy_loss + config.value_weight * value_loss + config.weight_decay * decay
         return loss, policy_loss, value_loss

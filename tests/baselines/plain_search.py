@@ -20,7 +20,9 @@ def softmax(logits):
 
 def uniform(key, edge, turn, stream, stones):
     """A random number of one of the turns after an edge."""
-    return (plain.splitmix64(plain.splitmix64(key, 2 * edge + turn), (stream << 32) + stones) >> 11) * 2.0**-53
+    return (
+        plain.splitmix64(plain.splitmix64(key, 2 * edge + turn), (stream << 32) + stones) >> 11
+    ) * 2.0**-53
 
 
 class PlainTree:
@@ -50,7 +52,11 @@ class PlainTree:
         """The cells where a player would complete a line."""
         cells = self.cells[node]
         own = {cell for cell, stone in enumerate(cells) if stone == player + 1}
-        return [c for c in self.legal(node) if any(c in line and line <= own | {c} for line in self.lines)]
+        return [
+            c
+            for c in self.legal(node)
+            if any(c in line and line <= own | {c} for line in self.lines)
+        ]
 
     def legal(self, node):
         return reference.legal_cells(self.game, set(np.flatnonzero(self.cells[node]).tolist()))
@@ -80,7 +86,9 @@ class PlainTree:
 
     def play_out(self, node):
         """The mover's result of a game of random moves."""
-        edge, turn = (self.edges - 1, int(self.mover[node] == self.mover[node[:-1]])) if node else (0, 0)
+        edge, turn = (
+            (self.edges - 1, int(self.mover[node] == self.mover[node[:-1]])) if node else (0, 0)
+        )
         cells, mover = [*self.cells[node]], self.mover[node]
         empty = [cell for cell, stone in enumerate(cells) if stone == 0]
         while empty:
@@ -106,20 +114,29 @@ class PlainTree:
     def times(self, node, cell):
         """Return the visits of a move: the first simulation evaluates both turns after it."""
         turns = self.turns(node, cell)
-        return sum(self.visits[turn] for turn in turns) - (len(turns) - 1) if cell in self.tried[node] else 0
+        return (
+            sum(self.visits[turn] for turn in turns) - (len(turns) - 1)
+            if cell in self.tried[node]
+            else 0
+        )
 
     def value(self, node):
         """Of a position, to its mover."""
         if node in self.exact_values:
             return self.exact_values[node]
         times = {cell: self.times(node, cell) for cell in self.tried[node]}
-        total = self.raw_value[node] + sum(n * self.move_value(node, cell) for cell, n in times.items())
+        total = self.raw_value[node] + sum(
+            n * self.move_value(node, cell) for cell, n in times.items()
+        )
         return total / (1 + sum(times.values()))
 
     def move_value(self, node, cell):
         """Of a move, to the mover: what is after it, as likely as chance has it."""
         skip, mover = self.game.skip_chance, self.mover[node]
-        values = [self.value(turn) * (1 if self.mover[turn] == mover else -1) for turn in self.turns(node, cell)]
+        values = [
+            self.value(turn) * (1 if self.mover[turn] == mover else -1)
+            for turn in self.turns(node, cell)
+        ]
         return values[0] + skip * (values[1] - values[0]) if len(values) == 2 else values[0]
 
     def completed(self, node):
@@ -127,7 +144,9 @@ class PlainTree:
         tried, prior, value = self.tried[node], self.prior[node], self.raw_value[node]
         if tried:
             total = sum(self.times(node, cell) for cell in tried)
-            mean = sum(prior[cell] * self.move_value(node, cell) for cell in tried) / sum(prior[cell] for cell in tried)
+            mean = sum(prior[cell] * self.move_value(node, cell) for cell in tried) / sum(
+                prior[cell] for cell in tried
+            )
             value = (value + total * mean) / (1 + total)
         return {cell: self.move_value(node, cell) if cell in tried else value for cell in prior}
 
@@ -142,7 +161,10 @@ class PlainTree:
         total = sum(times.values())
         if self.settings["noise"] is None:
             values, width = self.completed(node), self.settings["c"] * math.sqrt(1 + total)
-            scores = {cell: values[cell] + width * p / (1 + times[cell]) for cell, p in self.prior[node].items()}
+            scores = {
+                cell: values[cell] + width * p / (1 + times[cell])
+                for cell, p in self.prior[node].items()
+            }
         elif node == ():
             scores = {c: s for c, s in self.noisy().items() if times[c] == considered_visit}
         else:
@@ -151,7 +173,13 @@ class PlainTree:
         cell = max(sorted(scores), key=scores.get)
         if times[cell] == 0 and not hasattr(self.evaluator, "evaluate"):
             untried = sorted(cell for cell in times if times[cell] == 0)
-            u = uniform(self.key, self.edges, 0, STREAM_OPPONENT, self.game.cells - self.cells[node].count(0))
+            u = uniform(
+                self.key,
+                self.edges,
+                0,
+                STREAM_OPPONENT,
+                self.game.cells - self.cells[node].count(0),
+            )
             return untried[int(u * len(untried))]
         return cell
 
@@ -159,7 +187,9 @@ class PlainTree:
         """The moves of the root that are considered, by noise and improved logits."""
         noise = self.settings["noise"]
         likely = {cell: noise[cell] + math.log(p) for cell, p in self.prior[()].items()}
-        considered = sorted(likely, key=likely.get, reverse=True)[: self.settings["max_num_considered_actions"]]
+        considered = sorted(likely, key=likely.get, reverse=True)[
+            : self.settings["max_num_considered_actions"]
+        ]
         return {c: noise[c] + score for c, score in self.improved(()).items() if c in considered}
 
     def simulate(self, considered_visit=0):
@@ -178,7 +208,9 @@ class PlainTree:
             self.visits[node] += 1
         for above, cell in reversed(path):
             self.visits[above] += 1
-            if self.settings["decisive"] and all(turn in self.exact_values for turn in self.turns(above, cell)):
+            if self.settings["decisive"] and all(
+                turn in self.exact_values for turn in self.turns(above, cell)
+            ):
                 self.settle(above)
 
     def next_of(self, turns):
@@ -204,7 +236,9 @@ class PlainTree:
                 self.look(turn)
 
     def solved(self, node):
-        turns = {cell: self.turns(node, cell) for cell in self.tried[node] if self.settings["decisive"]}
+        turns = {
+            cell: self.turns(node, cell) for cell in self.tried[node] if self.settings["decisive"]
+        }
         return [cell for cell in turns if all(turn in self.exact_values for turn in turns[cell])]
 
     def settle(self, node):
@@ -214,11 +248,21 @@ class PlainTree:
 
     def branch(self, node):
         """The part of the search below a node, as a search of its own."""
-        position = Boards(np.array([self.cells[node]], np.int8), np.array([self.mover[node]], np.int8)).position(0)
+        position = Boards(
+            np.array([self.cells[node]], np.int8), np.array([self.mover[node]], np.int8)
+        ).position(0)
         branch = PlainTree(self.game, position, self.evaluator, **self.settings)
         for name in ("cells", "mover", "visits", "exact_values", "prior", "raw_value", "tried"):
-            entries = {way[len(node) :]: x for way, x in getattr(self, name).items() if way[: len(node)] == node}
-            setattr(branch, name, {way: [*x] if isinstance(x, list) else x for way, x in entries.items()})
+            entries = {
+                way[len(node) :]: x
+                for way, x in getattr(self, name).items()
+                if way[: len(node)] == node
+            }
+            setattr(
+                branch,
+                name,
+                {way: [*x] if isinstance(x, list) else x for way, x in entries.items()},
+            )
         return branch
 
 
@@ -227,6 +271,8 @@ def compare(search, row, other):
     times = {cell: other.times((), cell) for cell in other.tried[()]}
     assert {int(c): int(search.visits[row, c]) for c in np.flatnonzero(search.visits[row])} == times
     cells = sorted(times)
-    assert_allclose(search.action_values[row, cells], [other.move_value((), cell) for cell in cells], atol=1e-6)
+    assert_allclose(
+        search.action_values[row, cells], [other.move_value((), cell) for cell in cells], atol=1e-6
+    )
     assert_array_equal(np.flatnonzero(search.solved[row]), sorted(other.solved(())))
     assert_allclose(search.root_values[row], other.value(()), atol=1e-6)

@@ -47,17 +47,24 @@ def error(compressed, values):
 
 def rank_of(full):
     """The first rank that misses nothing."""
-    return next(part.rank for part in map(full.at, range(full.largest + 1)) if part.relative_error < 1e-12)
+    return next(
+        part.rank for part in map(full.at, range(full.largest + 1)) if part.relative_error < 1e-12
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Known facts
 
 
-@pytest.mark.parametrize("case", ["svd_equation", "svd_as_published", "hosvd_equation", "hosvd2_equation"])
+@pytest.mark.parametrize(
+    "case", ["svd_equation", "svd_as_published", "hosvd_equation", "hosvd2_equation"]
+)
 def test_relative_errors_are_known(known_values, case):
     method, terminal = case.split("_", 1)
-    full, values = decomposition(Game(), method, terminal=terminal), random_play_values(Game(), terminal)
+    full, values = (
+        decomposition(Game(), method, terminal=terminal),
+        random_play_values(Game(), terminal),
+    )
     for rank, fact in known_values["relative_error_3x3x3"][case].items():
         compressed = full.at(int(rank))
         assert compressed.relative_error == pytest.approx(fact, abs=6e-6)
@@ -69,12 +76,17 @@ def test_ranks_are_known(known_values, terminal):
     facts = known_values["random_play_values_3x3x3"][terminal]
     assert rank_of(decomposition(Game(), "svd", terminal=terminal)) == facts["rank_81x243"]
     for method in ("hosvd", "hosvd2", "hooi"):
-        assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(facts["multilinear_rank"])
+        assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(
+            facts["multilinear_rank"]
+        )
 
 
 def test_stored_numbers_equal_the_formulas_of_the_paper():
     for rank in (0, 1, 18, 24):
-        counts = [decomposition(Game(), method).at(rank).stored_numbers for method in ("svd", "hosvd", "hosvd2")]
+        counts = [
+            decomposition(Game(), method).at(rank).stored_numbers
+            for method in ("svd", "hosvd", "hosvd2")
+        ]
         assert counts[0] == (3**4 + 3**5) * rank  # Eq. 14
         assert counts[1] == 3**4 * rank + rank**3  # Eq. 15
         assert counts[2] == 27 * (rank**2 + 2 * rank)  # the older version's Eq. 14
@@ -99,9 +111,13 @@ def test_hooi_equals_tensorly(seed):
     values = table_of_noise(BOARD, seed)
     tensor = THREE_PAIRS.tensor(values)
     for rank in (1, 4, 8):
-        reference = tensorly.tucker_to_tensor(tucker(tensor, [rank] * 3, init="svd", n_iter_max=10000, tol=1e-12))
+        reference = tensorly.tucker_to_tensor(
+            tucker(tensor, [rank] * 3, init="svd", n_iter_max=10000, tol=1e-12)
+        )
         missed = np.linalg.norm(reference - tensor) / np.linalg.norm(tensor)
-        assert decompose("hooi", values, THREE_PAIRS).at(rank).relative_error == pytest.approx(missed, rel=1e-5)
+        assert decompose("hooi", values, THREE_PAIRS).at(rank).relative_error == pytest.approx(
+            missed, rel=1e-5
+        )
 
 
 @pytest.mark.parametrize("split", ["03/14/25", "0/12/34/5", "cells"])
@@ -130,7 +146,11 @@ def groupings(draw, method):
     axes = draw(st.permutations(range(game.cells + of_moves)))
     count = 2 if method == "svd" else draw(st.integers(2, len(axes)))
     borders = sorted(draw(st.permutations(range(1, len(axes))))[: count - 1])
-    return Grouping(game, tuple(tuple(axes[i:j]) for i, j in itertools.pairwise([0, *borders, len(axes)])), of_moves)
+    return Grouping(
+        game,
+        tuple(tuple(axes[i:j]) for i, j in itertools.pairwise([0, *borders, len(axes)])),
+        of_moves,
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -146,9 +166,13 @@ def test_read_equals_the_reconstructed_table(method, data):
     compressed = full.at(rank)
     table = compressed.table()
     assert table.shape == values.shape
-    assert compressed.relative_error == pytest.approx(error(compressed, values), rel=1e-9, abs=1e-12)
+    assert compressed.relative_error == pytest.approx(
+        error(compressed, values), rel=1e-9, abs=1e-12
+    )
     assert compressed.stored_numbers == compressed.halves * stored_numbers(method, grouping, rank)
-    assert compressed.compression_ratio == pytest.approx(compressed.stored_numbers / values.size, rel=1e-15)
+    assert compressed.compression_ratio == pytest.approx(
+        compressed.stored_numbers / values.size, rel=1e-15
+    )
     cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     for half, entries in enumerate(table.reshape(compressed.halves, 3**game.cells, -1)):
         for action, column in enumerate(entries.T):
@@ -158,8 +182,14 @@ def test_read_equals_the_reconstructed_table(method, data):
     rebuilt = Table(game, table)
     for of_small_boards in (0, 9):  # by the factors, and by the whole table
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys.modules["baselines.compression.decomposition"], "MAX_CELLS_OF_TABLE", of_small_boards)
-            assert_allclose(compressed.action_values(boards), rebuilt.action_values(boards), rtol=0, atol=1e-12)
+            patch.setattr(
+                sys.modules["baselines.compression.decomposition"],
+                "MAX_CELLS_OF_TABLE",
+                of_small_boards,
+            )
+            assert_allclose(
+                compressed.action_values(boards), rebuilt.action_values(boards), rtol=0, atol=1e-12
+            )
             assert_allclose(compressed.values(boards), rebuilt.values(boards), rtol=0, atol=1e-12)
             p = Softmax(compressed, 2.0).probabilities(boards)
             assert_allclose(p, Softmax(rebuilt, 2.0).probabilities(boards), rtol=0, atol=1e-11)
@@ -175,18 +205,28 @@ def test_error_decreases_with_rank(method, data):
     assert full.at(0).relative_error == pytest.approx(1, rel=1e-14)
     assert full.at(full.largest).relative_error < 1e-13
     assert_allclose(full.at(full.largest).table(), values, rtol=0, atol=1e-12)
-    if method == "hooi":  # which finds no best approximation, but one at least as good as that it begins with
+    if (
+        method == "hooi"
+    ):  # which finds no best approximation, but one at least as good as that it begins with
         rank = data.draw(st.integers(1, full.largest))
-        assert full.at(rank).relative_error <= decompose("hosvd", values, grouping).at(rank).relative_error + 1e-12
+        assert (
+            full.at(rank).relative_error
+            <= decompose("hosvd", values, grouping).at(rank).relative_error + 1e-12
+        )
     else:
-        assert (np.diff([part.relative_error for part in map(full.at, range(full.largest + 1))]) <= 1e-12).all()
+        assert (
+            np.diff([part.relative_error for part in map(full.at, range(full.largest + 1))])
+            <= 1e-12
+        ).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Equal singular values
 
 
-@pytest.mark.parametrize(("exact", "gram"), [(3**12, 3**7), (0, 3**7), (0, 0)], ids=["SVD", "Gram", "ARPACK"])
+@pytest.mark.parametrize(
+    ("exact", "gram"), [(3**12, 3**7), (0, 3**7), (0, 0)], ids=["SVD", "Gram", "ARPACK"]
+)
 @pytest.mark.parametrize("shape", [(30, 50), (50, 30)], ids=str)
 def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, shape):
     """Values that come in pairs and triples have many singular vectors; the ones taken are always the same."""
@@ -200,7 +240,9 @@ def test_singular_vectors_do_not_depend_on_the_method(monkeypatch, exact, gram, 
         for count in (1, 5, 8):  # 1 and 5 cut through equal values
             result, missed = singular_vectors.leading_vectors(other, count)
             assert_allclose(result, expected[:, :count], rtol=0, atol=1e-6 if exact == 0 else 1e-11)
-            assert missed == pytest.approx(np.square([5, 5, 4, 3, 3, 3, 2, 1][count:]).sum(), abs=1e-10)
+            assert missed == pytest.approx(
+                np.square([5, 5, 4, 3, 3, 3, 2, 1][count:]).sum(), abs=1e-10
+            )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -238,7 +280,9 @@ def test_large_decomposition_is_cached(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("game", "size", "count"), [(Game(), 4, 126), (Game(2, 3, 2, 0.25), 3, math.comb(6, 3) // 2)], ids=str
+    ("game", "size", "count"),
+    [(Game(), 4, 126), (Game(2, 3, 2, 0.25), 3, math.comb(6, 3) // 2)],
+    ids=str,
 )
 def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
     """Splits into halves are compared once."""
@@ -246,7 +290,10 @@ def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
     result, errors = split_errors(values, game, size)
     assert len(set(map(str, result))) == count
     for grouping, row in list(zip(result, errors, strict=True))[::9]:
-        expected = [part.relative_error for part in map(decompose("svd", values, grouping).at, range(len(row)))]
+        expected = [
+            part.relative_error
+            for part in map(decompose("svd", values, grouping).at, range(len(row)))
+        ]
         assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -257,7 +304,11 @@ def test_errors_of_all_splits_equal_those_of_svd(game, size, count):
 @pytest.mark.parametrize("name", METHODS)
 def test_policy_uses_the_default_rank(name):
     policy, boards = make_policy(name, SKIP), plain.positions_of_random_play(SKIP, 32)
-    expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).action_values(boards)
+    expected = (
+        decomposition(SKIP, name)
+        .at(default_rank(name, make_grouping(SKIP, name)))
+        .action_values(boards)
+    )
     assert_array_equal(policy.action_values(boards), expected)
 
 
@@ -273,7 +324,10 @@ def test_default_rank_keeps_three_tenths_of_the_numbers(game):
 
 def test_table_of_moves_has_an_axis_of_actions():
     game = Game(2, 3, 2)
-    assert str(make_policy("svd:rank=4,source=(optimal:epsilon=0)", game).evaluation.grouping) == "012345/m"
+    assert (
+        str(make_policy("svd:rank=4,source=(optimal:epsilon=0)", game).evaluation.grouping)
+        == "012345/m"
+    )
     whole = make_policy("svd:rank=6,source=(optimal:epsilon=0)", game)
     boards = plain.positions_of_random_play(game, 64)
     expected = make_policy("table:source=(optimal:epsilon=0)", game).probabilities(boards)
@@ -305,7 +359,10 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
     [
         ("svd:rank=82", Game(), "rank=82.* 81 x 243 .*: choose 0 to 81"),
         ("svd:rank=-1", Game(), "rank=-1"),
-        *((f"tt:split={split}", Game(), split) for split in ("12/345/678", "0123/345678", "0123/45679", "0123//45678")),
+        *(
+            (f"tt:split={split}", Game(), split)
+            for split in ("12/345/678", "0123/345678", "0123/45679", "0123//45678")
+        ),
         ("tt:split=9", Game(), "split='9'"),
         ("svd:split=rows", Game(), "exactly two groups"),
         ("hosvd:split=rows", Game(1, 5, 3), "two groups or more"),
@@ -323,4 +380,6 @@ def test_invalid_specs_are_refused(spec, game, fault):
 def test_table_of_zeros_has_no_error():
     game = Game(1, 3, 3)  # by turns nobody gets three in a row
     assert not random_play_values(game).any()
-    assert [part.relative_error for part in map(decomposition(game, "svd").at, range(4))] == [0.0] * 4
+    assert [part.relative_error for part in map(decomposition(game, "svd").at, range(4))] == [
+        0.0
+    ] * 4

@@ -61,15 +61,24 @@ def test_connect_four_is_won_in_the_middle_in_41_plies():
     """Allen (1988) and Allis (1988): the winner; Tromp: the number of plies."""
     solver = Solver(CONNECT_FOUR, memory=1 << 30)
     assert (solver.score(played("", CONNECT_FOUR)).score, solver.distance(1, 0)) == (1, 41)
-    assert [value == 1 for value in solver.values(0, 0).values()] == [column == 3 for column in range(7)]
+    assert [value == 1 for value in solver.values(0, 0).values()] == [
+        column == 3 for column in range(7)
+    ]
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in EASY)) for kind in SCORED["scores"]]
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] * (kind not in EASY))
+        for kind in SCORED["scores"]
+    ],
 )
 def test_scores_are_those_of_another_program(kind):
     solver = solver_of(CONNECT_FOUR)
-    results = {columns: solver.score(played(columns, CONNECT_FOUR)).score for columns in SCORED["scores"][kind]}
+    results = {
+        columns: solver.score(played(columns, CONNECT_FOUR)).score
+        for columns in SCORED["scores"][kind]
+    }
     assert results == SCORED["scores"][kind]
 
 
@@ -80,10 +89,16 @@ def test_best_play_ends_after_the_distance(kind):
         value, start = int(np.sign(score)), len(columns)
         for rest in range(solver.distance(score, start), 0, -1):
             now = solver.score(played(columns, game))
-            assert (solver.distance(now.low, len(columns)), now.value) == (rest, value * (-1) ** (len(columns) - start))
+            assert (solver.distance(now.low, len(columns)), now.value) == (
+                rest,
+                value * (-1) ** (len(columns) - start),
+            )
             scores = solver.scores(played(columns, game))
             columns += str(max(scores, key=lambda cell: scores[cell].low) % 7 + 1)
-        assert rules.winner(game, played(columns, game).cells) == {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
+        assert (
+            rules.winner(game, played(columns, game).cells)
+            == {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
+        )
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 100, 10_000])
@@ -104,7 +119,10 @@ def test_interruptions_do_not_change_a_score(monkeypatch):
     assert calls == [*range(1000, result.nodes, 1000), result.nodes]
 
 
-@given(game=plain.games(longest=12).map(lambda game: replace(game, gravity=True)).filter(is_solvable), data=st.data())
+@given(
+    game=plain.games(longest=12).map(lambda game: replace(game, gravity=True)).filter(is_solvable),
+    data=st.data(),
+)
 def test_lines_are_found_as_in_plain_reading(game, data):
     """In any filling of the columns from below."""
     board, height = Board.from_game(game), game.rows + 1
@@ -113,7 +131,11 @@ def test_lines_are_found_as_in_plain_reading(game, data):
     def bit(row, column):
         return 1 << column * height + game.rows - 1 - row
 
-    cells = [(row, column) for column, full in enumerate(heights) for row in range(game.rows - full, game.rows)]
+    cells = [
+        (row, column)
+        for column, full in enumerate(heights)
+        for row in range(game.rows - full, game.rows)
+    ]
     chosen = data.draw(st.sets(st.sampled_from(cells))) if cells else set()
     bits = sum(bit(*cell) for cell in chosen)
     stones = {row * game.columns + column for row, column in chosen}
@@ -140,7 +162,18 @@ def test_impossible_positions_are_refused(rows, message):
         Solver(CONNECT_FOUR, memory=0).score(from_text("......./" * 4 + rows, CONNECT_FOUR))
 
 
-SIZES = [(4, 4, 4), (4, 4, 3), (3, 4, 2), (5, 3, 3), (2, 6, 3), (3, 5, 4), (5, 3, 5), (1, 8, 3), (7, 1, 7), (2, 3, 1)]
+SIZES = [
+    (4, 4, 4),
+    (4, 4, 3),
+    (3, 4, 2),
+    (5, 3, 3),
+    (2, 6, 3),
+    (3, 5, 4),
+    (5, 3, 5),
+    (1, 8, 3),
+    (7, 1, 7),
+    (2, 3, 1),
+]
 
 
 @pytest.mark.parametrize("size", [*SIZES, (1, 1, 1)], ids=str)
@@ -159,7 +192,10 @@ def test_4_x_4_has_the_known_number_of_positions():
 
 def test_optimal_plays_connect_four_by_searches():
     game = drop(5, 4, 4)
-    positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
+    positions = [
+        played(columns, game)
+        for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")
+    ]
     boards, policy = Boards.from_positions(positions), Optimal(game)
     values = [solver_of(game).score(position).value for position in positions]
     assert_array_equal(policy.values(boards), values)
@@ -169,7 +205,12 @@ def test_optimal_plays_connect_four_by_searches():
 
 @pytest.mark.parametrize(
     "game",
-    [Game(6, 7, 4, 0.1, gravity=True), drop(8, 8, 4), Game(6, 7, 4), Game(6, 7, 4, gravity=True, torus=True)],
+    [
+        Game(6, 7, 4, 0.1, gravity=True),
+        drop(8, 8, 4),
+        Game(6, 7, 4),
+        Game(6, 7, 4, gravity=True, torus=True),
+    ],
     ids=str,
 )
 def test_games_that_cannot_be_solved_are_refused(game):

@@ -50,7 +50,9 @@ class Definition:
 
     def move_values(self, cells, mover, depth):
         return {
-            cell: self.value_after((*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth)
+            cell: self.value_after(
+                (*cells[:cell], mover + 1, *cells[cell + 1 :]), mover, cell, depth
+            )
             for cell, stone in enumerate(cells)
             if stone == 0
         }
@@ -79,7 +81,11 @@ class Definition:
         return self.horizons[cells]
 
     def line_score(self, stones, own):
-        return max(map(len, stones.split(b"\0"))) if self.heuristic == "consecutive" else stones.count(own)
+        return (
+            max(map(len, stones.split(b"\0")))
+            if self.heuristic == "consecutive"
+            else stones.count(own)
+        )
 
 
 def straight_or_main(game):
@@ -91,7 +97,9 @@ def straight_or_main(game):
         for column, right in ((0, 1), (columns - 1, -1)):
             walks.append([(row + i * down, column + i * right) for i in range(min(rows, columns))])
     cells = [[row * columns + column for row, column in walk] for walk in walks]
-    return {tuple(sorted(walk[i : i + length])) for walk in cells for i in range(len(walk) - length + 1)}
+    return {
+        tuple(sorted(walk[i : i + length])) for walk in cells for i in range(len(walk) - length + 1)
+    }
 
 
 def searched(game, boards, depth, **settings):
@@ -103,7 +111,9 @@ def searched(game, boards, depth, **settings):
 def defined(definition, boards, depth):
     """float64[B, cells], to the mover, as searches give it."""
     values = np.full(boards.cells.shape, np.nan)
-    for row, (cells, mover) in enumerate(zip(boards.cells.tolist(), boards.mover.tolist(), strict=True)):
+    for row, (cells, mover) in enumerate(
+        zip(boards.cells.tolist(), boards.mover.tolist(), strict=True)
+    ):
         for cell, value in definition.move_values(tuple(cells), mover, depth).items():
             values[row, cell] = value if mover == 0 else -value
     return values
@@ -118,13 +128,25 @@ def test_known_values(known_values):
         if text == "note":
             continue
         game = Game(*map(int, text.split()[0].split("x")), 0.25)
-        position = from_text(".../.o./... x") if "centre" in text else Boards.start(game).position(0)
+        position = (
+            from_text(".../.o./... x") if "centre" in text else Boards.start(game).position(0)
+        )
         for depth, value in by_depth.items():
             analysis = Expectiminimax(game, int(depth)).analyse(position)
             assert analysis.value == eval(value), (text, depth)  # a fraction
 
 
-SMALL = [(3, 3, 3), (3, 3, 2), (2, 4, 2), (3, 4, 3), (1, 6, 3), (4, 3, 4), (2, 2, 1), (4, 4, 3), (3, 5, 3)]
+SMALL = [
+    (3, 3, 3),
+    (3, 3, 2),
+    (2, 4, 2),
+    (3, 4, 3),
+    (1, 6, 3),
+    (4, 3, 4),
+    (2, 2, 1),
+    (4, 4, 3),
+    (3, 5, 3),
+]
 
 
 @pytest.mark.parametrize("heuristic", HEURISTICS)
@@ -139,7 +161,11 @@ def test_every_search_finds_the_value_of_the_definition(size, heuristic):
                 boards = boards.take((boards.cells == 0).sum(axis=1) < 13 - plies)
             values = defined(definition.with_skip(skip), boards, plies)
             for settings in SEARCHES:
-                assert_allclose(searched(game, boards, plies, heuristic=heuristic, **settings), values, **EXACTLY)
+                assert_allclose(
+                    searched(game, boards, plies, heuristic=heuristic, **settings),
+                    values,
+                    **EXACTLY,
+                )
 
 
 LARGE = [
@@ -153,7 +179,10 @@ LARGE = [
     (Game(6, 3, 6, 0.25), 15, 4),
 ]
 """games, how many positions, depth"""
-OTHER_RULES = [(Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3) for n, rules in enumerate(plain.COMBINATIONS[1::2])]
+OTHER_RULES = [
+    (Game(3, 3, 2 + n % 2, 0.25, **rules), 32, 3)
+    for n, rules in enumerate(plain.COMBINATIONS[1::2])
+]
 
 
 @pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS], ids=plain.label_rules)
@@ -172,7 +201,9 @@ def test_pruning_does_not_change_values_on_larger_boards(game, count, depth):
     for heuristic in HEURISTICS:
         values = searched(game, boards, depth, pruning="none", heuristic=heuristic)
         for settings in SEARCHES[1:]:
-            assert_allclose(searched(game, boards, depth, heuristic=heuristic, **settings), values, **EXACTLY)
+            assert_allclose(
+                searched(game, boards, depth, heuristic=heuristic, **settings), values, **EXACTLY
+            )
 
 
 @pytest.mark.parametrize(("game", "count", "depth"), LARGE[:4], ids=str)
@@ -221,7 +252,9 @@ def test_an_analysis_agrees_with_the_probabilities(spec):
 
 
 @pytest.mark.parametrize("nodes", [1, 200])
-@pytest.mark.parametrize("settings", [*SEARCHES, {"width": 3, "random_keys": np.arange(8, dtype=np.uint64)}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [*SEARCHES, {"width": 3, "random_keys": np.arange(8, dtype=np.uint64)}], ids=str
+)
 def test_a_stopped_search_keeps_the_finished_moves(settings, nodes):
     game = Game(4, 4, 3, 0.25)
     boards = plain.positions_of_random_play(game, 8)
@@ -260,7 +293,9 @@ def test_a_width_of_all_moves_has_no_effect():
         for depth in (1, 2, 3, 4):
             narrow = searched(game, boards, depth, width=game.cells, random_keys=random_keys)
             assert_array_equal(narrow, searched(game, boards, depth))
-        assert Expectiminimax(game, width=game.cells - 1).pure  # below the root a cell is taken at least
+        assert Expectiminimax(
+            game, width=game.cells - 1
+        ).pure  # below the root a cell is taken at least
         assert not Expectiminimax(game, width=game.cells - 2).pure
 
 
@@ -284,7 +319,9 @@ def test_pruning_does_not_change_what_is_drawn():
                 settings = {"width": width, "random_keys": random_keys, "heuristic": heuristic}
                 values = searched(game, boards, depth, pruning="none", **settings)
                 for pruning in ("alpha-beta", "star1"):
-                    assert_array_equal(searched(game, boards, depth, pruning=pruning, **settings), values)
+                    assert_array_equal(
+                        searched(game, boards, depth, pruning=pruning, **settings), values
+                    )
 
 
 def test_moves_are_drawn_with_equal_probability():
@@ -298,7 +335,9 @@ def test_moves_are_drawn_with_equal_probability():
             times[moves[:count]] += 1
         assert (times[cells != 0] == 0).all()
         share = width / 5
-        assert (abs(times[cells == 0] / 2000 - share) < 5 * np.sqrt(share * (1 - share) / 2000)).all()
+        assert (
+            abs(times[cells == 0] / 2000 - share) < 5 * np.sqrt(share * (1 - share) / 2000)
+        ).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -318,7 +357,9 @@ class Horizon(Policy):
     action_values = values  # never asked
 
 
-@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(2, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
+@pytest.mark.parametrize(
+    "game", [Game(skip_chance=0.25), Game(), Game(2, 4, 3, 0.5), Game(2, 2, 1)], ids=str
+)
 def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypatch):
     monkeypatch.setattr(leaves, "BATCH", 160)  # several batches of positions
     boards = plain.positions_of_random_play(game, 20)
@@ -332,7 +373,10 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, monkeypat
 def test_one_ply_above_perfect_values_is_perfect_play(skip):
     game = Game(skip_chance=skip)
     boards = plain.positions_of_random_play(game, 300)
-    policy, optimal = make_policy("expectiminimax:depth=1,leaf=optimal", game), make_policy("optimal", game)
+    policy, optimal = (
+        make_policy("expectiminimax:depth=1,leaf=optimal", game),
+        make_policy("optimal", game),
+    )
     assert policy.pure
     assert_allclose(policy.probabilities(boards), optimal.probabilities(boards), atol=1e-12)
     assert_allclose(np.nanmax(policy.scores(boards), axis=1), optimal.values(boards), atol=1e-12)

@@ -116,7 +116,11 @@ def received(tmp_path):
 
 def children():
     """Processes of engines that this one has started."""
-    return [child for child in psutil.Process().children(recursive=True) if "engine" in " ".join(child.cmdline())]
+    return [
+        child
+        for child in psutil.Process().children(recursive=True)
+        if "engine" in " ".join(child.cmdline())
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +143,13 @@ def with_stones(**stones):
 # Lines that it receives
 
 
-INFOS = ["INFO timeout_turn 1000", "INFO timeout_match 0", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"]
+INFOS = [
+    "INFO timeout_turn 1000",
+    "INFO timeout_match 0",
+    "INFO max_memory 0",
+    "INFO game_type 1",
+    "INFO rule 0",
+]
 UNLIMITED = "INFO time_left 2147483647"
 
 
@@ -147,7 +157,10 @@ def moves_of(spec, *positions, game=GAME):
     player = make_policy(spec, game).player()
     player.begin(np.zeros(1, np.int64))
     rng = np.random.default_rng(0)
-    moves = [int(player.act(Boards.from_positions([state]), np.zeros(1, np.int64), rng)[0]) for state in positions]
+    moves = [
+        int(player.act(Boards.from_positions([state]), np.zeros(1, np.int64), rng)[0])
+        for state in positions
+    ]
     player.close()
     return moves
 
@@ -164,18 +177,37 @@ FIRST, SECOND = with_stones(), with_stones(o=["00"], x=["35"])
             ["BEGIN", UNLIMITED, "TURN 3,5", UNLIMITED, "TURN 2,0"],
         ),
         ([with_stones(o=["62"])], [0], ["TURN 6,2"]),
-        ([with_stones(o=["00", "34"], x=["10"])], [2], ["BOARD", "0,0,2", "1,0,1", "3,4,2", "DONE"]),
+        (
+            [with_stones(o=["00", "34"], x=["10"])],
+            [2],
+            ["BOARD", "0,0,2", "1,0,1", "3,4,2", "DONE"],
+        ),
         (
             [with_stones(o=["00", "34"], x=["10", "66"])],
             [2],
             ["BOARD", "0,0,1", "1,0,2", "3,4,1", "6,6,2", "DONE"],  # in alternating order
         ),
         (
-            [with_stones(o=["00"], x=["11"]), with_stones(o=["62"]), with_stones(o=["62", "05"], x=["33"])],
+            [
+                with_stones(o=["00"], x=["11"]),
+                with_stones(o=["62"]),
+                with_stones(o=["62", "05"], x=["33"]),
+            ],
             [1, 0, 0],
             # in the third position the engine's stone is elsewhere: no move of the other player leads there
             [
-                *["BOARD", "0,0,1", "1,1,2", "DONE", "RESTART", *INFOS, UNLIMITED, "TURN 6,2", "RESTART", *INFOS],
+                *[
+                    "BOARD",
+                    "0,0,1",
+                    "1,1,2",
+                    "DONE",
+                    "RESTART",
+                    *INFOS,
+                    UNLIMITED,
+                    "TURN 6,2",
+                    "RESTART",
+                    *INFOS,
+                ],
                 *[UNLIMITED, "BOARD", "6,2,2", "3,3,1", "0,5,2", "DONE"],
             ],
         ),
@@ -189,7 +221,9 @@ def test_positions_are_sent_as_moves_or_boards(engine, received, positions, move
 
 @pytest.mark.parametrize("answer", ["UNKNOWN", "ERROR not today"])
 def test_engine_without_restart_is_started_again(engine, received, answer):
-    assert moves_of(engine(f"def restart(line): return {answer!r}"), with_stones(), with_stones(o=["62"])) == [0, 0]
+    assert moves_of(
+        engine(f"def restart(line): return {answer!r}"), with_stones(), with_stones(o=["62"])
+    ) == [0, 0]
     begin = ["START 7", *INFOS, UNLIMITED]
     assert received() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
 
@@ -219,9 +253,14 @@ def test_time_and_memory_limits_are_sent(engine, received):
 def test_clock_of_a_match_replaces_its_own(engine, received):
     player, only = make_policy(engine(clock=100), GAME).player(), np.zeros(1, np.int64)
     player.use_clock(7, 1)
-    for position in (FIRST, SECOND):  # the second looks like a reply to the first, but a game begins
+    for position in (
+        FIRST,
+        SECOND,
+    ):  # the second looks like a reply to the first, but a game begins
         player.begin(only)
-        player.act(Boards.from_positions([position]), only, np.random.default_rng(0), np.array([6.5]))
+        player.act(
+            Boards.from_positions([position]), only, np.random.default_rng(0), np.array([6.5])
+        )
     player.close()
     begin = ["INFO timeout_turn 6500", "INFO timeout_match 7000", *INFOS[2:], "INFO time_left 6500"]
     board = ["BOARD", "0,0,1", "3,5,2", "DONE"]
@@ -249,7 +288,9 @@ def test_tolerated_answers(engine, here):
 
 
 def test_unread_answers_are_discarded_before_the_next_request(engine):
-    assert moves_of(engine("def answer(line): return first_free() + '\\n6,6'", pause=0.2), FIRST, SECOND) == [0, 1]
+    assert moves_of(
+        engine("def answer(line): return first_free() + '\\n6,6'", pause=0.2), FIRST, SECOND
+    ) == [0, 1]
 
 
 FAULTS = {
@@ -257,7 +298,10 @@ FAULTS = {
     "refuses the board": ("def start(line): return 'ERROR only 20'", "'ERROR only 20' to START 7"),
     "below": ("def answer(line): return '0,7'", "'0,7'"),
     "taken": ("def answer(line): return '3,5'", "'3,5'"),
-    "control characters": ("def answer(line): return '\\x1b[2J\\x07'", r"'\\x1b\[2J\\x07' to TURN 3,5"),
+    "control characters": (
+        "def answer(line): return '\\x1b[2J\\x07'",
+        r"'\\x1b\[2J\\x07' to TURN 3,5",
+    ),
 }
 
 
@@ -300,7 +344,9 @@ def test_full_input_of_a_program_is_a_timeout():
 
 
 def test_expired_clock_is_a_fault(engine):
-    spec = engine("def answer(line): time.sleep(0.3); return first_free()", clock=0.4, tolerance=0.01)
+    spec = engine(
+        "def answer(line): time.sleep(0.3); return first_free()", clock=0.4, tolerance=0.01
+    )
     with pytest.raises(ValueError, match=r"did not answer TURN 3,5 within 0\.\d+ s"):
         moves_of(spec, FIRST, SECOND)
 
@@ -316,7 +362,9 @@ def test_pause_precedes_the_next_command(engine, received):
             return ""
     """
     assert moves_of(engine(here, pause=0.4), FIRST, SECOND, FIRST) == [0, 1, 0]
-    with pytest.raises(ValueError, match=r"ended before it answered TURN 3,5, and wrote 'did not listen'"):
+    with pytest.raises(
+        ValueError, match=r"ended before it answered TURN 3,5, and wrote 'did not listen'"
+    ):
         moves_of(engine(here), FIRST, SECOND)
 
 
@@ -368,13 +416,17 @@ def test_probabilities_are_one_hot_for_its_moves(engine, received):
     boards = plain.positions_of_random_play(GAME, 8)
     assert not policy.pure
     for _ in range(2):
-        assert_array_equal(policy.probabilities(boards), np.eye(49)[(boards.cells == 0).argmax(axis=1)])
+        assert_array_equal(
+            policy.probabilities(boards), np.eye(49)[(boards.cells == 0).argmax(axis=1)]
+        )
     assert (received().count("START 7"), len(children()), copy.deepcopy(policy)) == (1, 1, policy)
     del policy
     assert not children()
 
 
-@pytest.mark.parametrize(("clock", "settings"), [(0.2, {}), (60, {"move": 0.05})], ids=["clock", "move"])
+@pytest.mark.parametrize(
+    ("clock", "settings"), [(0.2, {}), (60, {"move": 0.05})], ids=["clock", "move"]
+)
 def test_late_engine_loses_a_timed_match(engine, clock, settings):
     """By its clock, or by its own limit for a move, which is a forfeit."""
     logged, spec = [], engine(SLOW["hangs"], tolerance=0.05, **settings)
@@ -398,7 +450,9 @@ def test_late_answer_costs_no_other_game_of_a_batch(engine):
     spec = engine(FAULTY.format(free="0,0", fault="time.sleep(60)"), tolerance=0.05)
     with contextlib.closing(make_policy(spec, GAME).player()) as player:
         boards = Boards.from_positions([FIRST, with_stones(o=["00"])])
-        assert player.act(boards, np.arange(2), np.random.default_rng(0), np.array([0.05, 60])).tolist() == [0, 1]
+        assert player.act(
+            boards, np.arange(2), np.random.default_rng(0), np.array([0.05, 60])
+        ).tolist() == [0, 1]
 
 
 def test_fault_forfeits_one_game_of_a_match(engine):
@@ -418,7 +472,10 @@ def test_fault_forfeits_one_game_of_a_match(engine):
 
 def test_commands_report_and_store_forfeits(engine, tmp_path, capsys):
     spec = engine(FAULTY.format(free="2,0", fault="return 'no idea'"))
-    game, log = ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"], tmp_path / "games.jsonl"
+    game, log = (
+        ["--size=7", "--win-length=5", "--games=8", "--seed=1", "--openings=random:2"],
+        tmp_path / "games.jsonl",
+    )
     evaluate.main(["match", spec, "random", *game, f"--log={log}", "--json"])
     output = capsys.readouterr()
     forfeits = json.loads(output.out)["forfeits"]
@@ -445,7 +502,10 @@ def test_engine_that_cannot_be_restarted_ends_the_match(engine, tmp_path):
 @pytest.mark.parametrize(
     ("game", "settings", "message"),
     [
-        *((game, "sh", "choose 5 in a row") for game in (Game(7, 7, 4), Game(7, 7, 5, 0.1), Game(4, 7, 5))),
+        *(
+            (game, "sh", "choose 5 in a row")
+            for game in (Game(7, 7, 4), Game(7, 7, 5, 0.1), Game(4, 7, 5))
+        ),
         (GAME, "no/such/engine", "there is no program no/such/engine"),
         (GAME, "sh,arguments=('a)", "arguments='a"),
         (GAME, "sh,move=inf", "move=inf is no time"),
@@ -462,6 +522,8 @@ def test_invalid_settings_are_refused(game, settings, message):
 def test_files_may_not_name_programs(inside, engine, received, tmp_path, monkeypatch):
     monkeypatch.setenv(TRUST, "0")
     spec = FromFile(inside.format(engine()))
-    with pytest.raises(ValueError, match="was read from a file, which may not name what runs a program"):
+    with pytest.raises(
+        ValueError, match="was read from a file, which may not name what runs a program"
+    ):
         make_policy(spec, GAME)
     assert not (tmp_path / "received.txt").exists()

@@ -49,7 +49,11 @@ def test_it_agrees_with_a_plain_implementation(shape, skip, seed, considered, si
     game = Game(*shape, skip)
     boards, evaluator = plain.positions_of_random_play(game, 2, seed), Noise()
     noise = noise_for(boards, seed)
-    named = {"maxvisit_init": scales[0], "value_scale": scales[1], "max_num_considered_actions": considered}
+    named = {
+        "maxvisit_init": scales[0],
+        "value_scale": scales[1],
+        "max_num_considered_actions": considered,
+    }
     result = gumbel_search(game, boards, evaluator, simulations=simulations, noise=noise, **named)
     for row in range(2):
         other = PlainTree(game, boards.position(row), evaluator, noise=noise[row], **named)
@@ -82,7 +86,9 @@ def test_a_perfect_evaluator_gives_exact_values(skip):
     assert_allclose(result.search.action_values[tried], of_moves[tried], rtol=0, atol=1e-9)
     assert_allclose(result.values, exact, rtol=0, atol=1e-9)
     assert_allclose(result.improved_values, exact, rtol=0, atol=1e-9)
-    assert ((result.probabilities() > 0) <= (make_policy("optimal", game).probabilities(boards) > 0)).all()
+    assert (
+        (result.probabilities() > 0) <= (make_policy("optimal", game).probabilities(boards) > 0)
+    ).all()
 
 
 def test_priors_and_values_are_all_that_an_evaluator_needs():
@@ -93,9 +99,13 @@ def test_priors_and_values_are_all_that_an_evaluator_needs():
         def evaluate(self, boards):
             return noise.evaluate(boards)
 
-    results = [gumbel_search(Game(), boards, evaluator, simulations=8) for evaluator in (noise, Bare())]
+    results = [
+        gumbel_search(Game(), boards, evaluator, simulations=8) for evaluator in (noise, Bare())
+    ]
     assert_array_equal(*[result.improved for result in results])
-    searches = [MCTSSearch(Game(), boards, np.zeros(4, np.uint64), leaf=leaf) for leaf in (noise, Bare())]
+    searches = [
+        MCTSSearch(Game(), boards, np.zeros(4, np.uint64), leaf=leaf) for leaf in (noise, Bare())
+    ]
     for search in searches:
         search.run(20)
     assert_array_equal(*[search.visits for search in searches])
@@ -126,7 +136,9 @@ def test_a_move_solved_as_worse_is_not_chosen():
     """Whatever its prior, and even if values have no weight."""
     game = Game(skip_chance=0.25)
     exact = solve(game).action_values(boards := plain.positions_of_random_play(game, 300, seed=6))
-    result = gumbel_search(game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards))
+    result = gumbel_search(
+        game, boards, Noise(9.0), simulations=200, value_scale=0.0, noise=noise_for(boards)
+    )
     solved, priors = result.search.solved, result.search.tree.priors[:, 0]
     best = np.where(solved, exact, -np.inf).max(axis=1, keepdims=True)
     assert ((result.scores > -np.inf) & solved & (exact < best - 1e-9)).sum() == 0
@@ -138,7 +150,12 @@ def test_a_move_solved_as_worse_is_not_chosen():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"simulations": 0}, {"max_num_considered_actions": 1}, {"maxvisit_init": -1.0}, {"value_scale": math.nan}],
+    [
+        {"simulations": 0},
+        {"max_num_considered_actions": 1},
+        {"maxvisit_init": -1.0},
+        {"value_scale": math.nan},
+    ],
 )
 def test_invalid_settings_are_rejected(settings):
     with pytest.raises(ValueError, match="choose"):

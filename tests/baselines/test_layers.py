@@ -157,7 +157,9 @@ def test_only_a_damaged_layer_is_rebuilt(tmp_path, damage):
         open_layers(SMALL, tmp_path).layer(3)
     assert_float32_values(build(SMALL, tmp_path))
     assert (tmp_path / "03-layer.npy").read_bytes() == whole
-    assert {name for name, inode in inodes(tmp_path).items() if inode != before[name]} <= {"03-layer.npy"}
+    assert {name for name, inode in inodes(tmp_path).items() if inode != before[name]} <= {
+        "03-layer.npy"
+    }
 
 
 def test_locked_folder_is_read_but_not_written(tmp_path):

@@ -52,7 +52,9 @@ def searched(game, boards, simulations, leaf=None, **more):
     st.sampled_from([Noise(), NoiseValues()]),
     st.booleans(),
 )
-@example((3, 3, 3), 0.0, 0, 1.4, True, Noise(), False)  # of two stones that win only one can be blocked
+@example(
+    (3, 3, 3), 0.0, 0, 1.4, True, Noise(), False
+)  # of two stones that win only one can be blocked
 @example((4, 4, 3), 0.0, 0, 1.4, True, NoiseValues(), False)
 def test_it_agrees_with_a_plain_implementation(shape, skip, seed, c, decisive, leaf, gravity):
     """With an evaluator's priors, and with equal ones."""
@@ -87,7 +89,10 @@ def test_random_games_are_those_of_a_plain_implementation(game):
     "game",
     [
         *(Game(skip_chance=skip) for skip in (0.0, 0.25, 0.9)),
-        *(pytest.param(Game(skip_chance=0.25, **rules), marks=pytest.mark.more) for rules in plain.COMBINATIONS[::4]),
+        *(
+            pytest.param(Game(skip_chance=0.25, **rules), marks=pytest.mark.more)
+            for rules in plain.COMBINATIONS[::4]
+        ),
     ],
     ids=str,
 )
@@ -110,7 +115,9 @@ class Hesitating(PlainEvaluator):
 
     def evaluate(self, boards):
         shape = boards.cells.shape
-        return np.tile(np.arange(shape[1], dtype=np.float32) * 1e-10, (shape[0], 1)), np.zeros(shape[0])
+        return np.tile(np.arange(shape[1], dtype=np.float32) * 1e-10, (shape[0], 1)), np.zeros(
+            shape[0]
+        )
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
@@ -156,7 +163,9 @@ def test_results_do_not_depend_on_memory(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("skip", "text"), [(0.0, "o../.../..x o"), (0.5, "o../.../..x o"), (0.5, "xox/oo./... x")], ids=str
+    ("skip", "text"),
+    [(0.0, "o../.../..x o"), (0.5, "o../.../..x o"), (0.5, "xox/oo./... x")],
+    ids=str,
 )
 def test_a_continued_tree_agrees_with_a_plain_implementation(skip, text):
     """In the last case, solved moves are continued, too."""
@@ -174,7 +183,9 @@ def test_a_continued_tree_agrees_with_a_plain_implementation(skip, text):
         for node in nodes:
             if not other.tried.get(node):
                 continue
-            now = Boards(np.array([other.cells[node]], np.int8), np.array([other.mover[node]], np.int8))
+            now = Boards(
+                np.array([other.cells[node]], np.int8), np.array([other.mover[node]], np.int8)
+            )
             again = MCTSSearch(game, now, np.zeros(1, np.uint64), leaf=leaf, trees=[search.tree])
             assert again.visits.sum() == other.visits[node] - 1
             again.run(20)
@@ -190,7 +201,13 @@ def test_a_tree_of_another_position_is_ignored():
     game = Game(skip_chance=0.5)
     boards = Boards.start(game)
     tree = searched(game, boards, 500).tree
-    for text in ("oo./.x./... o", "o../.x./... x", "xx./.../... o", ".../.../... x", "xx./.ox/... x"):
+    for text in (
+        "oo./.x./... o",
+        "o../.x./... x",
+        "xx./.../... o",
+        ".../.../... x",
+        "xx./.ox/... x",
+    ):
         board = Boards.from_positions([from_text(text)])
         assert MCTSSearch(game, board, keys_for(1), trees=[tree]).visits.sum() == 0, text
     tree = searched(Game(), boards, 500).tree
@@ -212,7 +229,9 @@ def test_a_player_has_one_tree_per_game(rollout):
     cells = boards.cells.copy()
     cells[np.arange(3), first] = 1
     now = Boards(cells[[0, 2]], np.zeros(2, np.int8))  # two skips
-    assert (policy.search(now, keys_for(2), [player.trees[3], player.trees[1]]).visits.sum(axis=1) > 0).all()
+    assert (
+        policy.search(now, keys_for(2), [player.trees[3], player.trees[1]]).visits.sum(axis=1) > 0
+    ).all()
     player.begin(np.array([7]))
     assert set(player.trees) == {1, 3}
     forgetful = MCTS(game, simulations=60, reuse=False).player()
@@ -236,28 +255,40 @@ def test_the_temperature_spreads_the_moves():
     assert_allclose(search.probabilities(), best / best.sum(axis=1, keepdims=True))
     assert_allclose(search.probabilities(1e-4), search.probabilities(), atol=1e-9)
     policy = MCTS(game, simulations=300, decisive=False, temperature=1)
-    assert_array_equal(policy.probabilities(boards, np.random.default_rng(0)), search.probabilities(1))
+    assert_array_equal(
+        policy.probabilities(boards, np.random.default_rng(0)), search.probabilities(1)
+    )
 
 
 def test_root_noise_is_mixed_with_the_priors():
     game = Game(skip_chance=0.25)
-    boards = Boards.from_positions([from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")])
+    boards = Boards.from_positions(
+        [from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")]
+    )
     shares = np.random.default_rng(0).dirichlet(np.ones(9), 3)
     noisy = MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise())
     noisy.add_root_noise(shares, 0.25)
     logits, _ = Noise().evaluate(boards)
     for row, result in enumerate(noisy.tree.priors[:, 0]):
-        sensible = [2] if row == 1 else np.flatnonzero(boards.cells[row] == 0).tolist()  # a stone that wins
+        sensible = (
+            [2] if row == 1 else np.flatnonzero(boards.cells[row] == 0).tolist()
+        )  # a stone that wins
         p = softmax({cell: float(logits[row, cell]) for cell in sensible})
         assert_array_equal(np.flatnonzero(result), sensible)
-        assert_allclose(result[sensible], [0.75 * p[cell] + 0.25 * shares[row, cell] for cell in sensible], rtol=1e-5)
+        assert_allclose(
+            result[sensible],
+            [0.75 * p[cell] + 0.25 * shares[row, cell] for cell in sensible],
+            rtol=1e-5,
+        )
 
 
 def test_a_move_solved_as_lost_is_not_played():
     game = Game(skip_chance=0.25)
     search = searched(game, Boards.start(game), 200)
     move, edges = int(np.argmax(search.visits[0])), search.tree.edges[0]
-    (edge,) = (edge for edge in mcts.tree.children_of(search.tree, 0, 0) if edges["cell"][edge] == move)
+    (edge,) = (
+        edge for edge in mcts.tree.children_of(search.tree, 0, 0) if edges["cell"][edge] == move
+    )
     edges["is_solved"][edge], edges["q"][edge] = 1, -1
     assert search.probabilities()[0, move] == 0
     assert search.probabilities(1)[0, move] == 0
@@ -280,7 +311,9 @@ def test_values_and_analysis_agree():
     assert search.variation(0)[0] == (0, np.argmax(search.visits))
 
 
-@pytest.mark.parametrize("spec", ["mcts:0", "mcts:c=nan", "mcts:temperature=-2", "mcts:rollout=win-or-block", "mcts"])
+@pytest.mark.parametrize(
+    "spec", ["mcts:0", "mcts:c=nan", "mcts:temperature=-2", "mcts:rollout=win-or-block", "mcts"]
+)
 def test_invalid_settings_and_a_missing_generator_are_rejected(spec):
     with pytest.raises(ValueError, match=r":"):
         make_policy(spec, Game()).probabilities(Boards.start(Game()))

@@ -8,13 +8,29 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.opening_book import BookError, BookPlayer, PlayedMoves, choice_shares, make_book, read_book
+from baselines.opening_book import (
+    BookError,
+    BookPlayer,
+    PlayedMoves,
+    choice_shares,
+    make_book,
+    read_book,
+)
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Player
 from ttt_envs.game.symmetry import symmetries
 
-GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1), Game(6, 7, 4, gravity=True)]
-GAMES += [Game(3, 4, 3, overlines=False, torus=True), Game(3, 4, 3, gravity=True, misere=True, torus=True)]
+GAMES = [
+    Game(),
+    Game(skip_chance=0.25),
+    Game(2, 4, 3),
+    Game(7, 7, 5, 0.1),
+    Game(6, 7, 4, gravity=True),
+]
+GAMES += [
+    Game(3, 4, 3, overlines=False, torus=True),
+    Game(3, 4, 3, gravity=True, misere=True, torus=True),
+]
 """of 7 x 7 and 6 x 7 keys have several words"""
 
 
@@ -98,7 +114,9 @@ def test_ucb_shares_equal_those_of_a_simulation(c):
 
 
 def test_shares_by_best_ucb_and_softmax(tmp_path):
-    made = PlayedMoves(Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]]))
+    made = PlayedMoves(
+        Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]])
+    )
     book, start = make_book(Game(), [made], plies=1), Boards.start(Game())
     corners, edges = [0, 2, 6, 8], [1, 3, 5, 7]
     book.write(tmp_path / "x")
@@ -110,7 +128,9 @@ def test_shares_by_best_ucb_and_softmax(tmp_path):
         assert_allclose(shares.sum(), 1)
         assert len(set(shares[corners].round(12))) == len(set(shares[edges].round(12))) == 1
     weights = np.exp(np.array([0.7, 0.5, 0.0]) / 0.1)
-    assert_allclose([softmax[4], softmax[corners].sum(), softmax[edges].sum()], weights / weights.sum())
+    assert_allclose(
+        [softmax[4], softmax[corners].sum(), softmax[edges].sum()], weights / weights.sum()
+    )
     assert ucb[4] > ucb[corners].sum() > ucb[edges].sum() > 0
 
 
@@ -128,7 +148,9 @@ def book_file(tmp_path):
 def test_book_is_read_as_written(book_file, game):
     result = read_book(book_file(game), game)
     assert (result.game, result.plies) == (game, 4)
-    for array, expected in zip(result.arrays, make_book(game, [random_made(game)], plies=4).arrays, strict=True):
+    for array, expected in zip(
+        result.arrays, make_book(game, [random_made(game)], plies=4).arrays, strict=True
+    ):
         assert_array_equal(array, expected)
         assert not array.flags.writeable
 
@@ -154,7 +176,9 @@ def test_truncated_file_is_refused(book_file, length):
     ids=str,
 )
 def test_hand_made_file_with_a_hash_is_refused(tmp_path, name, value):
-    book = make_book(Game(), [PlayedMoves(Boards.start(Game()), np.array([4]), np.array([[1, 0, 0]]))], plies=3)
+    book = make_book(
+        Game(), [PlayedMoves(Boards.start(Game()), np.array([4]), np.array([[1, 0, 0]]))], plies=3
+    )
     setattr(book, name, value)
     book.write(tmp_path / "a.book")
     with pytest.raises(BookError):

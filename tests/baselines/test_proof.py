@@ -16,7 +16,12 @@ from ttt_envs.game.rules import DRAW
 
 def solver(game):
     """A function that plays a position out: the value to the mover of (own stones, other stones), as sets of cells."""
-    lines = np.array([sum(1 << cell for cell in line) for line in {frozenset(line) for line in plain.all_lines(game)}])
+    lines = np.array(
+        [
+            sum(1 << cell for cell in line)
+            for line in {frozenset(line) for line in plain.all_lines(game)}
+        ]
+    )
     table = np.full(4**game.cells if game.cells <= 12 else 0, 2, np.int8)
     return lambda own, other: int(played_out(own, other, lines, game.cells, table))
 
@@ -50,9 +55,17 @@ def random_positions(game, count, empty, seed=0):
     lines = [sum(1 << cell for cell in set(line)) for line in plain.all_lines(game)]
     positions = []
     while len(positions) < count:
-        order = [int(cell) for cell in rng.permutation(game.cells)[min(empty, game.cells - 1) - int(rng.integers(4)) :]]
+        order = [
+            int(cell)
+            for cell in rng.permutation(game.cells)[
+                min(empty, game.cells - 1) - int(rng.integers(4)) :
+            ]
+        ]
         half = len(order) // 2 + int(rng.integers(-1, 2))
-        own, other = sum(1 << cell for cell in order[:half]), sum(1 << cell for cell in order[half:])
+        own, other = (
+            sum(1 << cell for cell in order[:half]),
+            sum(1 << cell for cell in order[half:]),
+        )
         if not any(stones & line == line for line in lines for stones in (own, other)):
             positions.append((own, other))
     return positions
@@ -62,7 +75,15 @@ def cells_of(stones):
     return [cell for cell in range(stones.bit_length()) if stones >> cell & 1]
 
 
-MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5, 4), Game(4, 6, 4), Game(5, 5, 5)]
+MIDDLE = [
+    Game(4, 4, 4),
+    Game(4, 4, 3),
+    Game(3, 5, 3),
+    Game(5, 3, 4),
+    Game(5, 5, 4),
+    Game(4, 6, 4),
+    Game(5, 5, 5),
+]
 """boards of which random positions with few empty cells are played out"""
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -70,8 +91,12 @@ MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5,
 
 
 def test_small_boards_end_as_playing_them_out_says():
-    sizes = [(rows, columns) for rows in range(1, 13) for columns in range(1, 13) if rows * columns <= 10]
-    for game in [Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)]:
+    sizes = [
+        (rows, columns) for rows in range(1, 13) for columns in range(1, 13) if rows * columns <= 10
+    ]
+    for game in [
+        Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)
+    ]:
         value = solver(game)
         result = prove(game)
         assert result.winner == (0 if value(0, 0) == 1 else DRAW), game
@@ -87,7 +112,9 @@ def test_positions_have_the_winner_of_exhaustive_search():
         value = solver(game)
         results = set()
         for first, second in random_positions(game, 150, empty=7, seed=3):
-            result = ProofSearch(game, 1 << 24).decide((cells_of(first), cells_of(second)), 0, None)[0]
+            result = ProofSearch(game, 1 << 24).decide(
+                (cells_of(first), cells_of(second)), 0, None
+            )[0]
             assert result == (YES if value(first, second) == 1 else NO), (game, first, second)
             results.add(result)
         assert len(results) == 2 or game == Game(5, 5, 5)
@@ -115,7 +142,9 @@ def test_a_board_of_49_cells_is_a_draw():
 
 
 @pytest.mark.parametrize(
-    "size", [(1, 1, 1), (1, 19, 1), (1, 19, 3), (19, 1, 19), (2, 2, 2), (8, 8, 1), (8, 8, 8)], ids=str
+    "size",
+    [(1, 1, 1), (1, 19, 1), (1, 19, 3), (19, 1, 19), (2, 2, 2), (8, 8, 1), (8, 8, 8)],
+    ids=str,
 )
 def test_extreme_boards_have_the_obvious_winner(size):
     assert prove(Game(*size)).winner == (0 if size[2] == 1 or size == (2, 2, 2) else DRAW)
@@ -123,7 +152,12 @@ def test_extreme_boards_have_the_obvious_winner(size):
 
 @pytest.mark.parametrize("memory", [0, 96, 5000, 1 << 20])
 def test_the_size_of_the_table_does_not_change_the_winner(memory):
-    for game, winner in ((Game(4, 5, 4), DRAW), (Game(5, 6, 4), 0), (Game(6, 6, 5), DRAW), (Game(6, 6, 4), 0)):
+    for game, winner in (
+        (Game(4, 5, 4), DRAW),
+        (Game(5, 6, 4), 0),
+        (Game(6, 6, 5), DRAW),
+        (Game(6, 6, 4), 0),
+    ):
         assert prove(game, memory=memory).winner == winner
 
 
@@ -160,7 +194,11 @@ def test_threats_and_candidate_moves_keep_the_value():
 def outcome_of(game, value, own, other, cell):
     """The value of a stone on ``cell``, for the mover."""
     stones = own | 1 << cell
-    return 1 if any(all(stones >> i & 1 for i in line) for line in plain.all_lines(game)) else -value(other, stones)
+    return (
+        1
+        if any(all(stones >> i & 1 for i in line) for line in plain.all_lines(game))
+        else -value(other, stones)
+    )
 
 
 def test_player_0_does_not_win_where_player_1_holds():

@@ -22,12 +22,35 @@ from ttt_envs.game.rules import DRAW
 from ttt_envs.game.symmetry import symmetries
 
 pytestmark = pytest.mark.usefixtures("private_cache")
-SIZES = [(3, 3, 3), (2, 3, 2), (2, 3, 3), (3, 2, 2), (1, 5, 3), (2, 2, 2), (3, 3, 2), (3, 3, 1), (1, 1, 1)]
+SIZES = [
+    (3, 3, 3),
+    (2, 3, 2),
+    (2, 3, 3),
+    (3, 2, 2),
+    (1, 5, 3),
+    (2, 2, 2),
+    (3, 3, 2),
+    (3, 3, 1),
+    (1, 1, 1),
+]
 SHAPES = [Game(*size) for size in SIZES]
-VARIANTS = [replace(shape, **rules) for shape in (Game(2, 3, 2), Game(2, 3, 3), Game()) for rules in plain.COMBINATIONS]
-GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.1, 0.25, 0.5, 0.9)]
-GAMES += [replace(game, skip_chance=0.25 * (number % 2) * (game.cells < 9)) for number, game in enumerate(VARIANTS)]
-COUNTED = [replace(game, skip_chance=skip) for skip in (0.0, 0.5) for game in (*SHAPES, Game(2, 4, 3), Game(5, 2, 2))]
+VARIANTS = [
+    replace(shape, **rules)
+    for shape in (Game(2, 3, 2), Game(2, 3, 3), Game())
+    for rules in plain.COMBINATIONS
+]
+GAMES = [
+    replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.1, 0.25, 0.5, 0.9)
+]
+GAMES += [
+    replace(game, skip_chance=0.25 * (number % 2) * (game.cells < 9))
+    for number, game in enumerate(VARIANTS)
+]
+COUNTED = [
+    replace(game, skip_chance=skip)
+    for skip in (0.0, 0.5)
+    for game in (*SHAPES, Game(2, 4, 3), Game(5, 2, 2))
+]
 COUNTED += VARIANTS[::4] + [replace(game, skip_chance=0.5) for game in VARIANTS[:30:4]]
 
 
@@ -101,7 +124,9 @@ def test_finished_boards_have_their_result_and_no_moves(game):
     ends = plain.ends_of(game)
     for mover in (0, 1):
         boards = boards_of([(cells, mover) for cells in ends])
-        expected = [0.0 if winner == DRAW else 1.0 if winner == mover else -1.0 for winner in ends.values()]
+        expected = [
+            0.0 if winner == DRAW else 1.0 if winner == mover else -1.0 for winner in ends.values()
+        ]
         assert_array_equal(solved(game).values(boards), expected)
         assert np.isnan(solved(game).action_values(boards)).all()
         assert not solved(game).optimal_actions(boards).any()
@@ -111,7 +136,9 @@ def test_finished_boards_have_their_result_and_no_moves(game):
 def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
     """At any position that is not over, reachable or not, of either mover."""
     cells, mover = plain.positions_of_random_play(game, 8, seed)
-    plain.assert_bellman_equation(solved(game), Boards(cells, 1 - mover if other_mover else mover), 1e-12)
+    plain.assert_bellman_equation(
+        solved(game), Boards(cells, 1 - mover if other_mover else mover), 1e-12
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -119,7 +146,15 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
 
 
 @pytest.mark.parametrize(
-    "name", ["3x3x3 skip 0", "3x3x3 skip 1/4", "2x2x2 skip 1/4", "2x3x3 skip 1/4", "3x3x2 skip 1/4", "3x4x3 skip 0"]
+    "name",
+    [
+        "3x3x3 skip 0",
+        "3x3x3 skip 1/4",
+        "2x2x2 skip 1/4",
+        "2x3x3 skip 1/4",
+        "3x3x2 skip 1/4",
+        "3x4x3 skip 0",
+    ],
 )
 def test_optimal_play_has_its_known_value(known_values, name):
     facts, (shape, skip) = known_values["optimal_play"][name], name.split(" skip ")
@@ -152,7 +187,9 @@ def test_distances_of_tic_tac_toe_are_known(known_values):
 
 @pytest.mark.parametrize("game", [*SHAPES, Game(2, 4, 3)], ids=str)
 def test_distances_equal_plain_python(game):
-    assert_array_equal(solved(game).distance(positions_of(game)), list(plain_distances(game).values()))
+    assert_array_equal(
+        solved(game).distance(positions_of(game)), list(plain_distances(game).values())
+    )
 
 
 @pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS], ids=plain.label_rules)
@@ -203,13 +240,21 @@ def test_counts_equal_plain_enumeration(game):
     counts, winners = solved(game).counts, Counter(ends.values())
     assert counts.positions_not_over == len(moves)
     assert (counts.boards_not_over, counts.boards_over) == (len(codes) - len(ends), len(ends))
-    assert (counts.won_by_player_0, counts.won_by_player_1, counts.drawn) == (winners[0], winners[1], winners[DRAW])
-    assert counts.by_stones == tuple(np.bincount(np.count_nonzero(boards, axis=1), minlength=game.cells + 1))
+    assert (counts.won_by_player_0, counts.won_by_player_1, counts.drawn) == (
+        winners[0],
+        winners[1],
+        winners[DRAW],
+    )
+    assert counts.by_stones == tuple(
+        np.bincount(np.count_nonzero(boards, axis=1), minlength=game.cells + 1)
+    )
     images = np.stack([keys(np.ascontiguousarray(boards[:, image])) for image in symmetries(game)])
     assert counts.classes == len(np.unique(images.min(axis=0)))
     sequences = {}
     for state, actions in reversed(moves.items()):
-        sequences[state] = sum(1 if winner is not None else sequences[states[0]] for winner, states in actions.values())
+        sequences[state] = sum(
+            1 if winner is not None else sequences[states[0]] for winner, states in actions.values()
+        )
     assert counts.games == (None if game.skip_chance else sequences[bytes(game.cells), 0])
 
 
@@ -225,4 +270,6 @@ def test_epsilon_mixes_optimal_and_random_moves(game, seed, epsilon):
         for chosen in (solved(game).optimal_actions(boards), boards.cells == 0)
     )
     expected = (1 - epsilon) * best + epsilon * legal
-    assert_allclose(make_policy(f"optimal:epsilon={epsilon}", game).probabilities(boards), expected, atol=1e-15)
+    assert_allclose(
+        make_policy(f"optimal:epsilon={epsilon}", game).probabilities(boards), expected, atol=1e-15
+    )

@@ -41,7 +41,9 @@ def folder_of(tmp_path_factory):
 def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
     game = Game()
     table = open_layers(game, folder_of(game, 5))
-    early, before = (Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
+    early, before = (
+        Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o")
+    )
     with pytest.raises(ValueError, match="begins at 5 stones"):
         table.values(early)
     assert_array_equal(table.values(before), solve(game).values(before))
@@ -87,7 +89,9 @@ def test_killed_and_resumed_build_has_the_same_bytes(tmp_path, fresh, folder_of)
 
 
 def test_invalid_sizes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"5 x 5 is too large to solve by layers: .* evaluate\.py solve"):
+    with pytest.raises(
+        ValueError, match=r"5 x 5 is too large to solve by layers: .* evaluate\.py solve"
+    ):
         build(Game(5, 5, 4))
     with pytest.raises(ValueError, match="stones=10 are not on a board of 9 cells: choose 0 to 9"):
         build(Game(), tmp_path, stones=10)
@@ -98,7 +102,9 @@ def test_invalid_sizes_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("game", "stones"), [(Game(), 6), (Game(skip_chance=0.25), 6), (Game(3, 4, 3, 0.25, gravity=True), 7)], ids=str
+    ("game", "stones"),
+    [(Game(), 6), (Game(skip_chance=0.25), 6), (Game(3, 4, 3, 0.25, gravity=True), 7)],
+    ids=str,
 )
 def test_wrong_entry_is_found(tmp_path, game, stones):
     table = build(game, tmp_path, stones=0 if game.gravity else 5)
@@ -109,7 +115,9 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
         path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
         for entries in (range(size), np.array([entry])):
             assert check_entries(tmp_path, stones, entries)[1] == entry
-        assert np.count_nonzero(from_text(describe_entry(game, stones, entry), game).cells) == stones
+        assert (
+            np.count_nonzero(from_text(describe_entry(game, stones, entry), game).cells) == stones
+        )
         path.write_bytes(content)
 
 
@@ -117,18 +125,25 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
 # Searches
 
 
-@pytest.mark.parametrize(("game", "stones"), [(Game(), 4), (Game(), 7), (Game(), 9), (Game(2, 5, 3), 5)], ids=str)
+@pytest.mark.parametrize(
+    ("game", "stones"), [(Game(), 4), (Game(), 7), (Game(), 9), (Game(2, 5, 3), 5)], ids=str
+)
 def test_full_search_without_skips_has_the_same_values_with_fewer_nodes(folder_of, game, stones):
     boards, result = plain.positions_of_random_play(game, 30), []
     for endgame in (str(folder_of(game, stones)), None):
         policy = Expectiminimax(game, depth=game.cells, endgame=endgame)
         analyses = [policy.analyse(boards.position(row)) for row in range(30)]
-        nodes, moves = [analysis.nodes for analysis in analyses], [analysis.move_values for analysis in analyses]
+        nodes, moves = (
+            [analysis.nodes for analysis in analyses],
+            [analysis.move_values for analysis in analyses],
+        )
         result.append((sum(nodes), moves, policy.probabilities(boards)))
     (fewer, *with_it), (nodes, *without) = result
     for ours, expected in zip(with_it, without, strict=True):
         assert_array_equal(ours, expected)
-    assert fewer < nodes or stones == game.cells  # with a table of full boards there is nothing to save
+    assert (
+        fewer < nodes or stones == game.cells
+    )  # with a table of full boards there is nothing to save
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
@@ -146,22 +161,34 @@ def test_narrow_searches_use_the_database(folder_of, skip_chance):
 # Spec strings
 
 
-@pytest.mark.parametrize("spec", ["optimal:database={}", "expectiminimax:endgame={}", "mcts:endgame={}"])
+@pytest.mark.parametrize(
+    "spec", ["optimal:database={}", "expectiminimax:endgame={}", "mcts:endgame={}"]
+)
 def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
     game = Game(2, 5, 3)
     for path in (tmp_path / "nothing", "/dev/null", tmp_path, folder_of(Game(), 5)):
-        with pytest.raises(ValueError, match=r"no database or table of layers|cannot be read|of 3 x 3"):
+        with pytest.raises(
+            ValueError, match=r"no database or table of layers|cannot be read|of 3 x 3"
+        ):
             make_policy(spec.format(path), game)
     whole = json.loads((folder_of(game, 4) / "manifest.json").read_text())
     del whole["layers"]["07-layer.npy"]
-    for data in ([], {**whole, "stones": 99}, {**whole, "stones": -1}, {**whole, "game": {"rows": 99}}, whole):
+    for data in (
+        [],
+        {**whole, "stones": 99},
+        {**whole, "stones": -1},
+        {**whole, "game": {"rows": 99}},
+        whole,
+    ):
         (tmp_path / "manifest.json").write_text(json.dumps(data))
         with pytest.raises(ValueError, match=r"stones|manifest|format|rows=99"):
             make_policy(spec.format(tmp_path), game)
 
 
 def test_policy_identity_depends_on_the_database(folder_of):
-    first, second = (policy_identity(f"expectiminimax:depth=2,endgame={folder_of(Game(), n)}") for n in (5, 7))
+    first, second = (
+        policy_identity(f"expectiminimax:depth=2,endgame={folder_of(Game(), n)}") for n in (5, 7)
+    )
     assert first != second
 
 
@@ -185,7 +212,9 @@ def reachable_positions(game):
     kinds = reachable_boards(game)
     results = [np.flatnonzero((kinds >= 4) | (kinds >> mover & 1 == 1)) for mover in (0, 1)]
     cells = np.concatenate(results)[:, None] // 3 ** np.arange(game.cells) % 3
-    return Boards(cells.astype(np.int8), np.repeat(np.array([0, 1], np.int8), [len(part) for part in results]))
+    return Boards(
+        cells.astype(np.int8), np.repeat(np.array([0, 1], np.int8), [len(part) for part in results])
+    )
 
 
 @by_rules
@@ -194,7 +223,9 @@ def test_values_of_all_rules_equal_the_solver(folder_of, game):
     for table in (open_layers(game, folder_of(game, 0)), build(game)):
         tolerance = 1e-15 if game.skip_chance == 0 or table.dtype == np.float64 else table.error
         assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
-        assert_allclose(table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance)
+        assert_allclose(
+            table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance
+        )
         if game.skip_chance == 0:
             assert_array_equal(table.distance(boards), solution.distance(boards))
 
@@ -216,12 +247,16 @@ def test_a_floating_stone_is_refused(folder_of):
         table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
 
 
-@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(3, 3, 3, 0.25, gravity=True)], ids=str)
+@pytest.mark.parametrize(
+    "game", [Game(), Game(skip_chance=0.25), Game(3, 3, 3, 0.25, gravity=True)], ids=str
+)
 def test_searches_and_optimal_play_by_a_database(folder_of, game):
     boards, folder = plain.positions_of_random_play(game, 60), str(folder_of(game, 4))
     expected = solve(game).action_values(boards)
     best = np.nanmax(expected, axis=1)
-    search = MCTS(game, simulations=20, endgame=folder).search(boards, np.arange(60, dtype=np.uint64))
+    search = MCTS(game, simulations=20, endgame=folder).search(
+        boards, np.arange(60, dtype=np.uint64)
+    )
     search.run(20)  # more than there are moves
     near = np.count_nonzero(boards.cells, axis=1) >= 3
     assert search.solved[near].any(axis=1).all()
@@ -233,4 +268,8 @@ def test_searches_and_optimal_play_by_a_database(folder_of, game):
     chosen = policy.probabilities(boards).argmax(axis=1)
     assert_allclose(expected[np.arange(60), chosen], best, rtol=0, atol=1e-6)
     perfect = make_policy(f"optimal:database={folder_of(game, 0)}", game)
-    assert_allclose(perfect.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)
+    assert_allclose(
+        perfect.probabilities(boards),
+        make_policy("optimal", game).probabilities(boards),
+        atol=1e-12,
+    )

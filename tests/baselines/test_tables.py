@@ -18,9 +18,19 @@ from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
 from ttt_eval.exact.dynamic_programming import match_outcome, outcome
 
-SHAPES = [Game(), Game(2, 3, 2), Game(3, 2, 3), Game(1, 5, 3), Game(2, 2, 2), Game(3, 3, 1), Game(1, 1, 1)]
+SHAPES = [
+    Game(),
+    Game(2, 3, 2),
+    Game(3, 2, 3),
+    Game(1, 5, 3),
+    Game(2, 2, 2),
+    Game(3, 3, 1),
+    Game(1, 1, 1),
+]
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.25, 0.5)]
-GAMES += [Game(2, 3, 2 + n % 2, 0.25 * (n % 3 > 0), **rules) for n, rules in enumerate(plain.COMBINATIONS)]
+GAMES += [
+    Game(2, 3, 2 + n % 2, 0.25 * (n % 3 > 0), **rules) for n, rules in enumerate(plain.COMBINATIONS)
+]
 EXACTLY = {"rtol": 0, "atol": 1e-12}
 
 
@@ -70,15 +80,20 @@ def test_table_of_moves_holds_the_action_values_of_a_policy(game):
     assert len(halves) == (2 if game.skip_chance else 1)
     states = list(plain.moves_of(game))
     boards = Boards(
-        np.array([list(cells) for cells, _ in states], np.int8), np.array([mover for _, mover in states], np.int8)
+        np.array([list(cells) for cells, _ in states], np.int8),
+        np.array([mover for _, mover in states], np.int8),
     )
     sign = (1 - 2 * boards.mover)[:, None]
     expected = sign * np.nan_to_num(solve(game).action_values(boards))
-    assert_array_equal(halves[boards.mover if game.skip_chance else 0, keys(boards.cells)], expected)
+    assert_array_equal(
+        halves[boards.mover if game.skip_chance else 0, keys(boards.cells)], expected
+    )
     assert np.count_nonzero(table.any(axis=-1)) == np.count_nonzero(expected.any(axis=1))
     policy = make_policy("table:source=(optimal:epsilon=0)", game)
     assert_allclose(policy.values(boards), solve(game).values(boards), **EXACTLY)
-    assert_array_equal(policy.action_values(boards), np.where(boards.cells == 0, sign * expected, np.nan))
+    assert_array_equal(
+        policy.action_values(boards), np.where(boards.cells == 0, sign * expected, np.nan)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -97,7 +112,9 @@ def test_probabilities_equal_equation_17(game, seed, w):
         for cell in np.flatnonzero(cells == 0):
             next_values = table[:, key + (mover + 1) * 3**cell]
             if game.skip_chance:
-                value = (1 - game.skip_chance) * next_values[1 - mover] + game.skip_chance * next_values[mover]
+                value = (1 - game.skip_chance) * next_values[
+                    1 - mover
+                ] + game.skip_chance * next_values[mover]
             else:
                 value = next_values[0]
             action_values[row, cell] = value if mover == 0 else -value
@@ -107,15 +124,29 @@ def test_probabilities_equal_equation_17(game, seed, w):
     assert_allclose(policy.action_values(boards), action_values, **EXACTLY)
     assert_allclose(policy.probabilities(boards), expected, rtol=1e-9, atol=1e-300)
     half = boards.mover if game.skip_chance else 0
-    assert_allclose(policy.values(boards), (1 - 2 * boards.mover) * table[half, keys(boards.cells)], **EXACTLY)
+    assert_allclose(
+        policy.values(boards), (1 - 2 * boards.mover) * table[half, keys(boards.cells)], **EXACTLY
+    )
     if w == 0:
-        assert_allclose(policy.probabilities(boards), make_policy("random", game).probabilities(boards), rtol=1e-14)
+        assert_allclose(
+            policy.probabilities(boards),
+            make_policy("random", game).probabilities(boards),
+            rtol=1e-14,
+        )
 
 
-MATCHES = ["table vs table", "table vs random", "table vs optimal", "table vs svd rank 18", "table vs svd rank 3"]
+MATCHES = [
+    "table vs table",
+    "table vs random",
+    "table vs optimal",
+    "table vs svd rank 18",
+    "table vs svd rank 3",
+]
 
 
-@pytest.mark.parametrize("match", [*MATCHES, "svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"])
+@pytest.mark.parametrize(
+    "match", [*MATCHES, "svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"]
+)
 def test_matches_have_known_results(known_values, match):
     a, b = match.replace(" rank ", ":rank=").split(" vs ")
     facts = known_values["matches_3x3x3_softmax_w10_equation"][match]
@@ -126,7 +157,11 @@ def test_matches_have_known_results(known_values, match):
 def test_published_matches_have_known_results(known_values):
     facts = known_values["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
     published = "terminal=as_published"
-    for name, other in (("table", f"table:{published}"), ("random", "random"), ("svd rank 18", f"svd:18,{published}")):
+    for name, other in (
+        ("table", f"table:{published}"),
+        ("random", "random"),
+        ("svd rank 18", f"svd:18,{published}"),
+    ):
         result = match_outcome(Game(), f"table:{published}", other)
         assert_allclose(result, facts[f"table vs {name}"], rtol=0, atol=6e-5)
     pairs = facts["hosvd vs svd at table 1 pairs (3,7),(12,14)"]
@@ -138,11 +173,27 @@ def test_published_matches_have_known_results(known_values):
 @pytest.mark.parametrize(
     ("spec", "game", "message"),
     [
-        ("table:w=-1", Game(), "w=-1.0 is no weight of an evaluation function: choose 0 or more, 0 for random play"),
-        ("table:terminal=published", Game(), "terminal='published' is not known, did you mean 'as_published'?"),
+        (
+            "table:w=-1",
+            Game(),
+            "w=-1.0 is no weight of an evaluation function: choose 0 or more, 0 for random play",
+        ),
+        (
+            "table:terminal=published",
+            Game(),
+            "terminal='published' is not known, did you mean 'as_published'?",
+        ),
         ("table:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
-        ("table:source=(run:nowhere),terminal=as_published", Game(), "source=run:nowhere has a table of moves"),
-        ("table:source=win-or-block", Game(), "source=win-or-block has no values: choose a policy that has"),
+        (
+            "table:source=(run:nowhere),terminal=as_published",
+            Game(),
+            "source=run:nowhere has a table of moves",
+        ),
+        (
+            "table:source=win-or-block",
+            Game(),
+            "source=win-or-block has no values: choose a policy that has",
+        ),
     ],
 )
 def test_invalid_specs_are_refused(spec, game, message):

@@ -57,7 +57,11 @@ def ticking(monkeypatch):
 
 def play(player, position, time_left=None, rng=None):
     clocks = None if time_left is None else np.array([time_left])
-    return int(player.act(Boards.from_positions([position]), ONE, rng or np.random.default_rng(0), clocks)[0])
+    return int(
+        player.act(Boards.from_positions([position]), ONE, rng or np.random.default_rng(0), clocks)[
+            0
+        ]
+    )
 
 
 def some_positions(game):
@@ -69,7 +73,9 @@ def some_positions(game):
 # Clocks, and the moves to come
 
 
-@pytest.mark.parametrize("text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "nan", "1e3", "9" * 50])
+@pytest.mark.parametrize(
+    "text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "nan", "1e3", "9" * 50]
+)
 def test_clocks_are_parsed_or_refused(text):
     assert Clock.from_text(" .5+1. ") == Clock.from_text(str(Clock(0.5, 1))) == (0.5, 1)
     with pytest.raises(ValueError, match="is no clock"):
@@ -80,7 +86,9 @@ def test_clocks_are_parsed_or_refused(text):
 # Settings
 
 
-@pytest.mark.parametrize("setting", ["search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"])
+@pytest.mark.parametrize(
+    "setting", ["search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"]
+)
 def test_invalid_settings_are_rejected(setting):
     with pytest.raises(ValueError, match=f"{setting.partition('=')[2]}.* (choose|write) "):
         make_policy(f"timed:{setting}", GAME)
@@ -154,7 +162,14 @@ def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
 
 def test_time_is_divided_among_the_moves_left():
     policy = Timed(GAME, margin=0.0)
-    assert [expected_moves_left(Game(9, 9, 5), stones) for stones in (0, 12, 27, 60, 75, 81)] == [18, 14, 9, 9, 3, 1]
+    assert [expected_moves_left(Game(9, 9, 5), stones) for stones in (0, 12, 27, 60, 75, 81)] == [
+        18,
+        14,
+        9,
+        9,
+        3,
+        1,
+    ]
     assert policy.plan(0, 10, 0.1)[0] == pytest.approx(10 / expected_moves_left(GAME, 0) + 0.08)
     assert policy.plan(10, 4, 0.1)[0] == pytest.approx(4 / expected_moves_left(GAME, 10) + 0.08)
     assert policy.plan(0, math.inf) == (0.1, 0.1)
@@ -176,7 +191,9 @@ def test_a_timed_search_equals_the_search_to_its_depth(game):
             while not search.search_until(0.0):  # a look at the clock every few positions
                 pass
             assert search.depth == depth
-            expected = Expectiminimax(game, depth).probabilities(Boards.from_positions([position]))[0]
+            expected = Expectiminimax(game, depth).probabilities(Boards.from_positions([position]))[
+                0
+            ]
             assert_array_equal(search.best(), expected)
 
 
@@ -291,8 +308,13 @@ def game_moves(player, game, seed=0, wait=0.0):
 def test_at_a_fixed_depth_pondering_does_not_change_a_move(search, game):
     depth = {"expectiminimax": 3, "mcts": 150}[search]
     for seed in range(3):
-        policies = [Timed(game, search, move=60, max_depth=depth, ponder=ponder) for ponder in (False, True)]
-        results = [game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder) for policy in policies]
+        policies = [
+            Timed(game, search, move=60, max_depth=depth, ponder=ponder) for ponder in (False, True)
+        ]
+        results = [
+            game_moves(policy.player(), game, seed, wait=0.01 * policy.ponder)
+            for policy in policies
+        ]
         assert results[0] == results[1]
 
 
@@ -348,7 +370,9 @@ def test_no_thread_is_left_behind():
 
 
 def test_errors_in_the_thread_are_raised(monkeypatch):
-    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, next_position, going: 1 // 0)
+    monkeypatch.setattr(
+        IterativeDeepening, "reply", lambda search, cell, next_position, going: 1 // 0
+    )
     policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
     policy.__dict__["is_warm"] = True  # warming up asks for a reply, too
     player = policy.player()
@@ -363,4 +387,6 @@ def test_a_timed_search_uses_its_endgame_database(tmp_path):
     for position in some_positions(Game()):
         search = Timed(Game(), policy, max_depth=1).begin(position, np.uint64(0), time.perf_counter)
         search.run(0.0, math.inf, math.inf)
-        assert_array_equal(search.best(), policy.probabilities(Boards.from_positions([position]))[0])
+        assert_array_equal(
+            search.best(), policy.probabilities(Boards.from_positions([position]))[0]
+        )

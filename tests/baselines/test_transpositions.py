@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from baselines.search.canonical import Planes, mark, write_key
-from baselines.search.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, find, grow, store
+from baselines.search.transpositions import (
+    BUCKET,
+    FOREVER,
+    MIN_ROWS,
+    WORTH_SHIFT,
+    find,
+    grow,
+    store,
+)
 from ttt_envs import Game
 from ttt_envs.game.symmetry import symmetries
 
@@ -37,7 +45,14 @@ def test_a_full_bucket_replaces_the_row_of_the_least_worth():
     for row, worth in enumerate((9, 3, 7, 5)):
         store(keys, row, 1, worth << WORTH_SHIFT, table)
     assert store(keys, 4, 1, 4 << WORTH_SHIFT, table)[1] == 0
-    assert [find(keys, row, 1, table) >= 0 for row in range(6)] == [True, False, True, True, True, False]
+    assert [find(keys, row, 1, table) >= 0 for row in range(6)] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
     store(keys, 0, 1, 2 << WORTH_SHIFT, table)
     assert np.count_nonzero(table[:, 0] == 1) == 1
 

@@ -16,7 +16,10 @@ SOURCES = "TTT_CLIENTS_SOURCES"
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # nets here are small: threads only wait for each other
+for threads in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+):  # nets here are small: threads only wait for each other
     os.environ.setdefault(threads, "1")
 
 
@@ -40,7 +43,9 @@ def checkout():
     def folder(name):
         place = Path(os.environ.get(SOURCES, "no folder"), name)
         if not place.is_dir():
-            pytest.skip(f"no checkout of {name}: `make clients` makes one, and {SOURCES} names a folder that has it")
+            pytest.skip(
+                f"no checkout of {name}: `make clients` makes one, and {SOURCES} names a folder that has it"
+            )
         return place.resolve()
 
     return folder

@@ -21,4 +21,6 @@ class InProcessHarness(vf.Harness[vf.HarnessConfig]):
                 json={"model": ctx.model, "messages": messages},
                 headers={"Authorization": f"Bearer {secret}"},
             )
-        return vf.ProgramResult(exit_code=0 if answer.is_success else 1, stdout=answer.text, stderr=answer.text)
+        return vf.ProgramResult(
+            exit_code=0 if answer.is_success else 1, stdout=answer.text, stderr=answer.text
+        )

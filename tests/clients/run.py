@@ -48,7 +48,16 @@ class Client:
 
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "newest": (
-        *("pettingzoo", "gymnasium", "pygame-ce", "stable-baselines3", "sb3-contrib", "tianshou>=2", "torchrl", "skrl"),
+        *(
+            "pettingzoo",
+            "gymnasium",
+            "pygame-ce",
+            "stable-baselines3",
+            "sb3-contrib",
+            "tianshou>=2",
+            "torchrl",
+            "skrl",
+        ),
         *("open_spiel", "tyro", "tensorboard"),
     ),
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
@@ -104,8 +113,16 @@ class CommandError(Exception):
 
 def call(*command: str | Path, log: str, cwd: Path = ROOT, **variables: str) -> str:
     """Run a command without the paths of the checkout; return its output, which is kept in ``.cache/clients/logs``."""
-    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_TERMINAL_PROMPT": "0", "PYTHONUNBUFFERED": "1"}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME")
+    }
+    quiet = {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "PYTHONUNBUFFERED": "1",
+    }
     done = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
@@ -118,7 +135,11 @@ def call(*command: str | Path, log: str, cwd: Path = ROOT, **variables: str) -> 
     (CACHE / "logs").mkdir(parents=True, exist_ok=True)
     (CACHE / "logs" / f"{log}.txt").write_text(done.stdout)
     if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if line.strip() and not line.startswith("WARNING")]
+        lines = [
+            line
+            for line in done.stdout.splitlines()
+            if line.strip() and not line.startswith("WARNING")
+        ]
         raise CommandError(lines[-1] if lines else f"exit code {done.returncode}")
     return done.stdout
 
@@ -137,7 +158,9 @@ def make_environment(name: str, wheel: Path) -> Path:
     """Create an environment with the newest versions that its pins allow, and the wheel; return its Python."""
     folder, log = CACHE / "environments" / name, f"install-{name}"
     python, ready = folder / "bin" / "python", folder / "ready.txt"
-    [torch] = re.findall(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M)  # others bring gigabytes of CUDA
+    [torch] = re.findall(
+        r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M
+    )  # others bring gigabytes of CUDA
     packages = [torch, "pytest", *ENVIRONMENTS[name]]
     if not ready.exists() or ready.read_text() != " ".join(packages):
         shutil.rmtree(folder, ignore_errors=True)
@@ -147,7 +170,9 @@ def make_environment(name: str, wheel: Path) -> Path:
             call(python, "-m", "pip", "install", "--no-deps", WITHOUT_DEPENDENCIES[name], log=log)
         ready.write_text(" ".join(packages))
     call(python, "-m", "pip", "install", "--force-reinstall", "--no-deps", wheel, log=log)
-    place = call(python, "-P", "-c", "import ttt_envs; print(ttt_envs.__file__)", cwd=folder, log=log).strip()
+    place = call(
+        python, "-P", "-c", "import ttt_envs; print(ttt_envs.__file__)", cwd=folder, log=log
+    ).strip()
     if not Path(place).is_relative_to(folder):
         raise CommandError(f"ttt_envs comes from {place}, not from the wheel")
     return python
@@ -181,7 +206,9 @@ def read_report(report: Path) -> str:
     """Return ``passed (N)`` of a report of pytest, or the tests that failed or were not run, and why."""
     count, problems = 0, []
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        properties = [item.get("value") for item in case.iter("property") if item.get("name") == "tests"]
+        properties = [
+            item.get("value") for item in case.iter("property") if item.get("name") == "tests"
+        ]
         count += sum(map(int, properties)) or 1
         for kind, result in (("failure", "failed"), ("error", "failed"), ("skipped", "not run")):
             for element in case.iter(kind):
@@ -195,9 +222,18 @@ def run_tests(client: Client, python: Path, sources: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="ttt-clients-") as name:
         folder = Path(name)
         for part in ("tests/clients", "examples"):
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__")
+            )
         report = folder / "report.xml"
-        words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}")
+        words = (
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "junit_family=xunit1",
+            f"--junitxml={report}",
+        )
         variables = {"TTT_ENVS_CACHE": str(CACHE / "tables"), SOURCES: str(sources)}
         log = client.name.lower().replace(" ", "-")
         try:

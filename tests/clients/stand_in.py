@@ -16,7 +16,10 @@ from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS
 
 TICTACTOE = "tictactoe_v3"
-ABSENT = {"pettingzoo.classic": ("texas_holdem_no_limit_v6",), "pettingzoo.butterfly": ("pistonball_v6",)}
+ABSENT = {
+    "pettingzoo.classic": ("texas_holdem_no_limit_v6",),
+    "pettingzoo.butterfly": ("pistonball_v6",),
+}
 """named at the head of files whose other tests are run"""
 
 
@@ -41,7 +44,10 @@ def pettingzoo():
 
     stand_in = Module(f"pettingzoo.classic.{TICTACTOE}")
     modules = {name: Module(name, **kwargs) for name, kwargs in PETTINGZOO_PRESETS.items()}
-    put("pettingzoo.utils.all_modules", all_environments={**modules, f"classic/{TICTACTOE}": stand_in})
+    put(
+        "pettingzoo.utils.all_modules",
+        all_environments={**modules, f"classic/{TICTACTOE}": stand_in},
+    )
     sys.modules[stand_in.__name__] = stand_in
     setattr(classic, TICTACTOE, stand_in)
     for package in (classic, butterfly):

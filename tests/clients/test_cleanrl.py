@@ -5,7 +5,11 @@ import re
 
 import pytest
 
-for module in ("torch", "tyro", "tensorboard"):  # what the scripts import; CleanRL itself is a checkout
+for module in (
+    "torch",
+    "tyro",
+    "tensorboard",
+):  # what the scripts import; CleanRL itself is a checkout
     pytest.importorskip(module)
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -27,7 +31,9 @@ def test_vectors(checkout, python, tmp_path):
     """`ppo.py` with `gymnasium.make_vec` of 64 games in the place of its `SyncVectorEnv`, 65,536 steps"""
     text = (checkout("cleanrl") / "cleanrl" / "ppo.py").read_text()
     made = 'gym.make_vec(args.env_id, args.num_envs, opponent="random")'
-    text, count = re.subn(r"gym\.vector\.SyncVectorEnv\(\n.*?\n    \)\n", f"{made}\n", text, flags=re.S)
+    text, count = re.subn(
+        r"gym\.vector\.SyncVectorEnv\(\n.*?\n    \)\n", f"{made}\n", text, flags=re.S
+    )
     assert count == 1
     script = tmp_path / "ppo.py"
     script.write_text(text)
@@ -38,7 +44,9 @@ def test_vectors(checkout, python, tmp_path):
 
 def check_events(name, folder):
     """Check what a script has logged to a folder."""
-    [events] = (folder / "runs").rglob("events.out.tfevents.*")  # they print no returns with Gymnasium 1
+    [events] = (folder / "runs").rglob(
+        "events.out.tfevents.*"
+    )  # they print no returns with Gymnasium 1
     events_read = EventAccumulator(str(events)).Reload()
     losses = [point.value for point in events_read.Scalars(LOSSES[name])]
     assert len(losses) > 10

@@ -58,7 +58,9 @@ def test_vector(async_mode):
 @pytest.mark.parametrize("include_action", [False, True])
 def test_wrappers(include_action):
     """its `ObservationWrapper` keeps the conversation, with and without answers"""
-    env = ObservationWrapper(gem.make(ID), include_action=include_action, include_chat_template=False)
+    env = ObservationWrapper(
+        gem.make(ID), include_action=include_action, include_chat_template=False
+    )
     env.reset(seed=0)
     observation, *_ = env.step("<move>b2</move>")
     assert "Two players" in observation

@@ -38,6 +38,8 @@ def test_vectors(mode):
     space.seed(0)
     _, infos = envs.reset(seed=0)
     for _ in range(2000):
-        _, rewards, _, _, infos = envs.step(np.array([space.sample(mask) for mask in infos["action_mask"]]))
+        _, rewards, _, _, infos = envs.step(
+            np.array([space.sample(mask) for mask in infos["action_mask"]])
+        )
         assert set(rewards) <= {-1.0, 0.0, 1.0}
     envs.close()

@@ -19,4 +19,6 @@ def test_its_best_response():
     table = policies.TabularPolicy(load_game(game))
     policy = make_policy("random", game)
     table.action_probability_array[:] = policy.probabilities(to_boards(table.states))
-    assert exploitability(game, policy) == pytest.approx(open_spiel.exploitability(load_game(game), table), abs=1e-9)
+    assert exploitability(game, policy) == pytest.approx(
+        open_spiel.exploitability(load_game(game), table), abs=1e-9
+    )

@@ -9,7 +9,9 @@ import ttt_envs
 from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PETTINGZOO_PRESETS
 
-PRESETS = pytest.mark.parametrize("kwargs", PETTINGZOO_PRESETS.values(), ids=list(PETTINGZOO_PRESETS))
+PRESETS = pytest.mark.parametrize(
+    "kwargs", PETTINGZOO_PRESETS.values(), ids=list(PETTINGZOO_PRESETS)
+)
 
 
 @PRESETS

@@ -28,7 +28,11 @@ def games(here, monkeypatch):
 
 @pytest.mark.parametrize(
     ("backend", "number", "more"),
-    [("PufferEnv", 1, {}), ("Serial", 2, {}), ("Multiprocessing", 2, {"num_workers": 2, "overwork": True})],
+    [
+        ("PufferEnv", 1, {}),
+        ("Serial", 2, {}),
+        ("Multiprocessing", 2, {"num_workers": 2, "overwork": True}),
+    ],
 )
 def test_vectors(games, backend, number, more):
     """`Games` of the example in `pufferlib.vector.{backend}`: games of `make_vec`, in PufferLib's own memory"""
@@ -39,7 +43,9 @@ def test_vectors(games, backend, number, more):
         num_envs=number,
         **more,
     )
-    ours = [gymnasium.make_vec(ID, COUNT, autoreset_mode=SAME_STEP, **SETTINGS) for _ in range(number)]
+    ours = [
+        gymnasium.make_vec(ID, COUNT, autoreset_mode=SAME_STEP, **SETTINGS) for _ in range(number)
+    ]
     obs, _ = made.reset(seed=5)
     expected = np.concatenate([env.reset(seed=(5 + i) * COUNT)[0] for i, env in enumerate(ours)])
     np.testing.assert_array_equal(obs, expected)

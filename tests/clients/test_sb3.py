@@ -24,7 +24,11 @@ def test_processes_and_monitors(algorithm, tmp_path):
     envs = make_vec_env(ID, n_envs=4, seed=0, vec_env_cls=SubprocVecEnv, monitor_dir=str(tmp_path))
     model = algorithm("MlpPolicy", envs, **SETTINGS).learn(8192)
     envs.close()
-    lines = [line.split(",") for file in tmp_path.glob("*monitor.csv") for line in file.read_text().splitlines()[2:]]
+    lines = [
+        line.split(",")
+        for file in tmp_path.glob("*monitor.csv")
+        for line in file.read_text().splitlines()[2:]
+    ]
     lengths = [int(length) for _, length, _ in lines]  # load_results would want pandas
     assert 8192 - 4 * 5 <= sum(lengths) <= 8192
     assert max(lengths) <= 5  # a game has at most five own moves
@@ -42,7 +46,9 @@ def test_vectors(algorithm, tmp_path):
     envs = make_games(ID, 64, 0, monitor_file=tmp_path / "all")
     settings = {"n_steps": 32, "batch_size": 512} if algorithm is PPO else {"gradient_steps": 16}
     model = algorithm("MlpPolicy", envs, **settings, **SETTINGS).learn(8192)
-    lines = [line.split(",") for line in (tmp_path / "all.monitor.csv").read_text().splitlines()[2:]]
+    lines = [
+        line.split(",") for line in (tmp_path / "all.monitor.csv").read_text().splitlines()[2:]
+    ]
     lengths = [int(length) for _, length, _ in lines]
     assert 8192 - 64 * 5 <= sum(lengths) <= 8192
     mean, _ = evaluate_policy(model, envs, n_eval_episodes=20)
@@ -55,8 +61,12 @@ def test_masks(tmp_path):
     from sb3_contrib import MaskablePPO
     from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 
-    envs = make_vec_env(ID, n_envs=4, seed=0, vec_env_cls=SubprocVecEnv, env_kwargs={"illegal_action": "raise"})
-    others = make_vec_env(ID, n_envs=2, seed=9, vec_env_cls=SubprocVecEnv, env_kwargs={"illegal_action": "raise"})
+    envs = make_vec_env(
+        ID, n_envs=4, seed=0, vec_env_cls=SubprocVecEnv, env_kwargs={"illegal_action": "raise"}
+    )
+    others = make_vec_env(
+        ID, n_envs=2, seed=9, vec_env_cls=SubprocVecEnv, env_kwargs={"illegal_action": "raise"}
+    )
     callback = MaskableEvalCallback(
         others, eval_freq=512, n_eval_episodes=20, best_model_save_path=str(tmp_path), verbose=0
     )
@@ -70,4 +80,6 @@ def test_masks(tmp_path):
 def test_the_tutorial_of_pettingzoo(checkout, their_tests, tmp_path):
     """PettingZoo's tutorial of `MaskablePPO`, 32,768 steps of self-play, and its test, unchanged: better than random"""
     shutil.copytree(checkout("PettingZoo") / "tutorials" / "SB3", tmp_path / "tutorials" / "SB3")
-    their_tests(tmp_path, "tutorials/SB3/test/test_sb3_action_mask.py", "-k", "tictactoe", path=[tmp_path])
+    their_tests(
+        tmp_path, "tutorials/SB3/test/test_sb3_action_mask.py", "-k", "tictactoe", path=[tmp_path]
+    )

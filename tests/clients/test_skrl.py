@@ -23,9 +23,16 @@ class Net(Model):
     """A net over planes and mask, which skrl hands over as one flat row."""
 
     def __init__(self, env, outputs):
-        Model.__init__(self, observation_space=env.observation_space, action_space=env.action_space, device="cpu")
+        Model.__init__(
+            self,
+            observation_space=env.observation_space,
+            action_space=env.action_space,
+            device="cpu",
+        )
         nn = torch.nn
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(18, 64), nn.Tanh(), nn.Linear(64, outputs))
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.Linear(18, 64), nn.Tanh(), nn.Linear(64, outputs)
+        )
 
     def compute(self, inputs, role=""):
         obs = unflatten_tensorized_space(self.observation_space, inputs["observations"])
@@ -51,12 +58,19 @@ def test_ppo(tmp_path):
 
     torch.manual_seed(0)
     games = gymnasium.make_vec(
-        ID, num_envs=64, observation="dict", illegal_action="raise", opponent="random", autoreset_mode=SAME_STEP
+        ID,
+        num_envs=64,
+        observation="dict",
+        illegal_action="raise",
+        opponent="random",
+        autoreset_mode=SAME_STEP,
     )
     env = wrap_env(games)
     actor = Actor(env)
     settings = {"rollouts": 32, "learning_epochs": 4, "mini_batches": 4, "discount_factor": 1.0}
-    files = {"experiment": {"directory": str(tmp_path), "write_interval": 0, "checkpoint_interval": 0}}
+    files = {
+        "experiment": {"directory": str(tmp_path), "write_interval": 0, "checkpoint_interval": 0}
+    }
     agent = PPO(
         models={"policy": actor, "value": Critic(env)},
         memory=RandomMemory(memory_size=32, num_envs=64, device="cpu"),

@@ -61,7 +61,9 @@ def test_one_player(seat):
         while not text.over:
             text.step(answers.pop(0))
         if all(turn.by == "opponent" for turn in text.turns):
-            assert answers.pop(0) == ""  # the opponent has won before the first answer, which is ignored
+            assert (
+                answers.pop(0) == ""
+            )  # the opponent has won before the first answer, which is ignored
         assert rewards == {0: text.result(seat)}
     assert not answers
 

@@ -19,7 +19,11 @@ if OLD:
     @pytest.mark.parametrize("name", ["2_training_agents", "3_cli_and_logging"])
     def test_tutorial(name, checkout, python, here):
         """PettingZoo's tutorial `Tianshou/{name}.py`, unchanged, to its end: masked DQN"""
-        python(here / "stand_in.py", checkout("PettingZoo") / "tutorials" / "Tianshou" / f"{name}.py", path=[here])
+        python(
+            here / "stand_in.py",
+            checkout("PettingZoo") / "tutorials" / "Tianshou" / f"{name}.py",
+            path=[here],
+        )
 
 else:
 

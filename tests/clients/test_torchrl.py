@@ -67,7 +67,10 @@ def test_pettingzoo():
     """`PettingZooWrapper` of `mnk_v0`: `check_env_specs`, masked rollouts with skips"""
     env = PettingZooWrapper(mnk_v0.env(skip_chance=0.25), use_mask=True)
     check_env_specs(env)
-    masks = (ActionMask(action_key=(name, "action"), mask_key=(name, "action_mask")) for name in env.group_map)
+    masks = (
+        ActionMask(action_key=(name, "action"), mask_key=(name, "action_mask"))
+        for name in env.group_map
+    )
     rollout = TransformedEnv(env, Compose(*masks)).rollout(1000, break_when_any_done=False)
     first, second = (rollout["next", name, "reward"] for name in env.group_map)
     assert set(first.unique().tolist()) == {-1.0, 0.0, 1.0}
@@ -77,7 +80,9 @@ def test_pettingzoo():
 def test_its_own_test(checkout, their_tests, tmp_path):
     """its `test/libs/test_multiagent.py` of tic-tac-toe, unchanged, on `mnk_v0`"""
     shutil.copytree(checkout("rl") / "test", tmp_path / "test")
-    their_tests(tmp_path / "test", "libs/test_multiagent.py", "-k", "test_envs_one_group_aec and tictactoe")
+    their_tests(
+        tmp_path / "test", "libs/test_multiagent.py", "-k", "test_envs_one_group_aec and tictactoe"
+    )
 
 
 def test_example(example):

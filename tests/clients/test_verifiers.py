@@ -34,7 +34,9 @@ def fake_answer(prompt):
 def make_env(opponent, harness="null", **settings):
     agent = vf.AgentConfig(harness={"id": harness}, runtime={"type": "subprocess"})
     taskset = TextTasksetConfig(id="ttt-text", **settings)
-    return load_environment(VerifiersEnvConfig(taskset=taskset, opponent=opponent, player=agent, second=agent))
+    return load_environment(
+        VerifiersEnvConfig(taskset=taskset, opponent=opponent, player=agent, second=agent)
+    )
 
 
 def test_loader():
@@ -49,8 +51,18 @@ def test_loader():
 
 def test_validate(tmp_path):
     """its `vf-validate ttt-text --only-noop` of 5 tasks: no errors"""
-    command = (Path(sys.executable).parent / "vf-validate", "ttt-text", "--only-noop", "-n", "5", "-o", "out")
-    subprocess.run([*command, "--runtime.type", "subprocess"], cwd=tmp_path, check=True, capture_output=True)
+    command = (
+        Path(sys.executable).parent / "vf-validate",
+        "ttt-text",
+        "--only-noop",
+        "-n",
+        "5",
+        "-o",
+        "out",
+    )
+    subprocess.run(
+        [*command, "--runtime.type", "subprocess"], cwd=tmp_path, check=True, capture_output=True
+    )
     [summary] = [json.loads(path.read_text()) for path in (tmp_path / "out").rglob("summary.json")]
     assert summary["recorded"] == 5
     assert summary["outcomes"]["error"] == summary["outcomes"]["invalid"] == 0
@@ -84,7 +96,9 @@ def stub(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), StubModel)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield vf.EvalClientConfig(base_url=f"http://127.0.0.1:{server.server_port}/v1", api_key_var="STUB_KEY")
+    yield vf.EvalClientConfig(
+        base_url=f"http://127.0.0.1:{server.server_port}/v1", api_key_var="STUB_KEY"
+    )
     server.shutdown()
     thread.join()
     server.server_close()
@@ -108,7 +122,9 @@ def test_episodes(opponent, stub, here, monkeypatch):
 
     async def play():
         async with env.serving():
-            return [await env.run_episode(task, context) for task in itertools.islice(env.taskset, 6)]
+            return [
+                await env.run_episode(task, context) for task in itertools.islice(env.taskset, 6)
+            ]
 
     episodes = asyncio.run(play())
     assert len(episodes) == 6
@@ -129,4 +145,6 @@ def test_episodes(opponent, stub, here, monkeypatch):
             turns = zip(text.turns, optimal_credit(game)(text.turns, seed % 2), strict=True)
             own = sum(credit.change for turn, credit in turns if turn.position.mover == seed % 2)
             assert trace.rewards["regret"].score == pytest.approx(own, abs=1e-12)
-            assert len(trace.info["turns"]) == sum(turn.position.mover == seed % 2 for turn in text.turns)
+            assert len(trace.info["turns"]) == sum(
+                turn.position.mover == seed % 2 for turn in text.turns
+            )

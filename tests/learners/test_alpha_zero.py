@@ -11,7 +11,14 @@ from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
 from learners.alpha_zero import AlphaZeroConfig
-from learners.alpha_zero.self_play import Ply, SelfPlay, TrainingExamples, play_block, play_games, td_lambda_targets
+from learners.alpha_zero.self_play import (
+    Ply,
+    SelfPlay,
+    TrainingExamples,
+    play_block,
+    play_games,
+    td_lambda_targets,
+)
 from learners.base import concatenate
 from learners.mlp import ADAM
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -23,7 +30,9 @@ SKIPS = Game(skip_chance=0.25)
 
 
 def build(game=None, seed=0, **settings):
-    return AlphaZeroConfig(**{**SMALL, **settings}).build(game or Game(), np.random.default_rng(seed))
+    return AlphaZeroConfig(**{**SMALL, **settings}).build(
+        game or Game(), np.random.default_rng(seed)
+    )
 
 
 def taught(game, games, *, batch=8, seed=0, **settings):
@@ -40,7 +49,13 @@ def taught(game, games, *, batch=8, seed=0, **settings):
 
 def ply(mover, value, random=False):
     boards = Boards(np.zeros((1, 9), np.int8), np.array([mover], np.int8))
-    return Ply(np.zeros(1, np.int64), boards, np.zeros((1, 9), np.float32), np.array([value]), np.array([random]))
+    return Ply(
+        np.zeros(1, np.int64),
+        boards,
+        np.zeros((1, 9), np.float32),
+        np.array([value]),
+        np.array([random]),
+    )
 
 
 def test_td_lambda_targets_by_hand():
@@ -58,9 +73,14 @@ def test_td_lambda_targets_by_hand():
 @pytest.mark.parametrize("td_lambda", [0.0, 0.5, 1.0])
 def test_value_targets_of_perfect_searches_are_exact_despite_random_moves(td_lambda):
     """Random moves lose value: traced back through one of them, values would be wrong."""
-    game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, td_lambda=td_lambda, simulations=8)
+    game, config = (
+        Game(),
+        AlphaZeroConfig(opening=9, epsilon=0.4, td_lambda=td_lambda, simulations=8),
+    )
     examples = play_games(config, game, Perfect(game), KEY, range(60))
-    boards = Boards(examples.obs, np.zeros(len(examples.obs), np.int8))  # whose stones are first is to move
+    boards = Boards(
+        examples.obs, np.zeros(len(examples.obs), np.int8)
+    )  # whose stones are first is to move
     assert_allclose(examples.value, solve(SKIPS_0).values(boards), atol=1e-6)
     assert np.ptp(examples.value) == 2
     assert (examples.policy[examples.obs != 0] == 0).all()
@@ -96,7 +116,9 @@ def test_a_game_depends_on_its_number_and_the_seed(search):
         return play_block(net.config, SKIPS, net.state, seed, numbers)
 
     whole = played(range(5, 25))
-    for first, again in zip(whole, concatenate([played(range(5, 12)), played(range(12, 25))]), strict=True):
+    for first, again in zip(
+        whole, concatenate([played(range(5, 12)), played(range(12, 25))]), strict=True
+    ):
         assert_array_equal(first, again)
     for other in (played(range(20)), played(range(5, 25), seed=4)):
         assert len(whole.obs) != len(other.obs) or (whole.obs != other.obs).any()
@@ -110,21 +132,31 @@ class Unfused:
 
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
-@pytest.mark.parametrize("make_evaluator", [lambda net: net, lambda net: net.mean], ids=["own", "mean"])
+@pytest.mark.parametrize(
+    "make_evaluator", [lambda net: net, lambda net: net.mean], ids=["own", "mean"]
+)
 def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, monkeypatch):
     net = make_evaluator(build(game, hidden=(16,)))
     boards = plain.positions_of_random_play(game, 40)
-    assert (isinstance(net, FusedEvaluator), isinstance(Unfused(net), FusedEvaluator)) == (True, False)
+    assert (isinstance(net, FusedEvaluator), isinstance(Unfused(net), FusedEvaluator)) == (
+        True,
+        False,
+    )
 
     def by_puct(guide):
         search = MCTSSearch(game, boards, np.zeros(40, np.uint64), leaf=guide)
         search.run(50)
         return search
 
-    for search in (lambda guide: gumbel_search(game, boards, guide, value_scale=0.5).search, by_puct):
+    for search in (
+        lambda guide: gumbel_search(game, boards, guide, value_scale=0.5).search,
+        by_puct,
+    ):
         for together in (search_module.CHUNK_SIZE, 50, 7):  # the second time much is remembered
             monkeypatch.setattr(search_module, "CHUNK_SIZE", together)
-            for array, expected in zip(search(net).tree[:3], search(Unfused(net)).tree[:3], strict=True):
+            for array, expected in zip(
+                search(net).tree[:3], search(Unfused(net)).tree[:3], strict=True
+            ):
                 assert_array_equal(array, expected)
 
 
@@ -155,7 +187,9 @@ def forward(game, weights, cells):
     return out[:, :-1], np.tanh(out[:, -1])
 
 
-@pytest.mark.parametrize(("game", "lines"), [(Game(), False), (Game(), True), (Game(4, 5, 4), True)], ids=str)
+@pytest.mark.parametrize(
+    ("game", "lines"), [(Game(), False), (Game(), True), (Game(4, 5, 4), True)], ids=str
+)
 def test_the_net_equals_its_definition(game, lines):
     net = build(game, hidden=(7, 5), lines=lines)
     boards = plain.positions_of_random_play(game, 50)
@@ -171,7 +205,9 @@ def test_decisive_play_completes_and_blocks_lines():
     won, lost = "oo./xx./... o", "oo./x../... x"
     boards = Boards.from_positions([from_text(won), from_text(lost)])
     for seed in range(3):
-        assert_array_equal(np.argwhere(build(seed=seed).probabilities(boards) > 0), [[0, 2], [1, 2]])
+        assert_array_equal(
+            np.argwhere(build(seed=seed).probabilities(boards) > 0), [[0, 2], [1, 2]]
+        )
     chance = [build(SKIPS, seed).probabilities(boards).argmax(axis=1) for seed in range(5)]
     assert {int(moves[0]) for moves in chance} == {2}
     assert len({int(moves[1]) for moves in chance}) > 1  # the turn may be skipped: there it chooses
@@ -188,7 +224,10 @@ def random_examples(game, count, rng):
     policy = np.where(boards.cells == 0, rng.random(boards.cells.shape), 0)
     policy /= policy.sum(axis=1, keepdims=True)
     return TrainingExamples(
-        boards.own_first(), policy.astype(np.float32), rng.uniform(-1, 1, count).astype(np.float32), None
+        boards.own_first(),
+        policy.astype(np.float32),
+        rng.uniform(-1, 1, count).astype(np.float32),
+        None,
     )
 
 
@@ -198,16 +237,27 @@ def losses_by_hand(game, weights, examples, config):
     logits = np.where(examples.obs == 0, logits, -np.inf)
     largest = logits.max(axis=1, keepdims=True)
     logarithms = logits - largest - np.log(np.exp(logits - largest).sum(axis=1, keepdims=True))
-    entropy = -np.where(examples.obs == 0, examples.policy * np.nan_to_num(logarithms, neginf=0), 0).sum(axis=1).mean()
+    entropy = (
+        -np.where(examples.obs == 0, examples.policy * np.nan_to_num(logarithms, neginf=0), 0)
+        .sum(axis=1)
+        .mean()
+    )
     error = ((values - examples.value) ** 2).mean()
-    decay = sum((array.astype(float) ** 2).sum() / 2 for name, array in weights.items() if name.endswith("weights"))
+    decay = sum(
+        (array.astype(float) ** 2).sum() / 2
+        for name, array in weights.items()
+        if name.endswith("weights")
+    )
     return entropy, error, entropy + config.value_weight * error + config.weight_decay * decay
 
 
 @LEARNING
 @pytest.mark.parametrize("lines", [True, False])
 def test_an_update_equals_the_one_by_hand(lines):
-    game, settings = Game(1, 4, 3), {"weight_decay": 0.01, "learning_rate": 0.02, "learning_rate_decay": 0.5}
+    game, settings = (
+        Game(1, 4, 3),
+        {"weight_decay": 0.01, "learning_rate": 0.02, "learning_rate_decay": 0.5},
+    )
     net = build(game, hidden=(3,), lines=lines, value_weight=0.7, **settings)
     config, examples = net.config, random_examples(game, 12, np.random.default_rng(5))
     once = TrainingExamples(*(None if part is None else part[None] for part in examples))
@@ -228,13 +278,17 @@ def test_an_update_equals_the_one_by_hand(lines):
             gradient[place] = (ends[0] - ends[1]) / 2e-5
         assert_allclose(moments[f"mean.{name}"], (1 - ADAM["beta1"]) * gradient, atol=2e-6)
     # the second has a rate of its own, and sees what the first has left
-    assert learning.update(once)[0] == pytest.approx(losses_by_hand(game, first, examples, config)[0], rel=1e-5)
+    assert learning.update(once)[0] == pytest.approx(
+        losses_by_hand(game, first, examples, config)[0], rel=1e-5
+    )
     assert learning.net.updates == 2
 
 
 @LEARNING
 def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
-    done = taught(SKIPS, 40, gradient_steps=200, batch_size=5, learning_rate=1e-30)  # the net remains as it is
+    done = taught(
+        SKIPS, 40, gradient_steps=200, batch_size=5, learning_rate=1e-30
+    )  # the net remains as it is
     replay, net, origins = done.replay, done.learner, {}
     weights = dict(sorted(net.state.items()))  # which are read by name, not in order
     assert_array_equal(replay.obs, play_block(net.config, SKIPS, weights, 0, range(40)).obs[-100:])
@@ -243,7 +297,9 @@ def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
             image = obs[permutation].tobytes(), policy[permutation].tobytes(), value.tobytes()
             origins.setdefault(image, set()).add((row, number))
     drawn = done.draw(np.random.default_rng(0))
-    rows = zip(drawn.obs.reshape(-1, 9), drawn.policy.reshape(-1, 9), drawn.value.ravel(), strict=True)
+    rows = zip(
+        drawn.obs.reshape(-1, 9), drawn.policy.reshape(-1, 9), drawn.value.ravel(), strict=True
+    )
     sources = set().union(*(origins[tuple(part.tobytes() for part in row)] for row in rows))
     assert {row for row, _ in sources} == set(range(100))
     assert {number for _, number in sources} == set(range(8))
@@ -300,8 +356,12 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     policy = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3", game)
     search = policy.search(boards)
     settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0}
-    assert_array_equal(search.improved, gumbel_search(game, boards, net.learner.mean, **settings).improved)
-    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.num_bytes(13, 2, game.cells))  # three at a time
+    assert_array_equal(
+        search.improved, gumbel_search(game, boards, net.learner.mean, **settings).improved
+    )
+    monkeypatch.setattr(
+        "learners.alpha_zero.policy.MEMORY", 3 * Tree.num_bytes(13, 2, game.cells)
+    )  # three at a time
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     assert_array_equal(policy.values(boards), search.values)
     assert_array_equal(policy.action_values(boards), search.search.action_values)
@@ -309,6 +369,12 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
 
 @LEARNING
 def test_invalid_searches_are_refused(tiny_run, tmp_path):
-    for spec in (tiny_run("q-learning"), tmp_path / "none", f"{tiny_run('alpha-zero')},simulations=0"):
-        with pytest.raises(ValueError, match=r"has no policy to guide a search|is no run|simulations=0"):
+    for spec in (
+        tiny_run("q-learning"),
+        tmp_path / "none",
+        f"{tiny_run('alpha-zero')},simulations=0",
+    ):
+        with pytest.raises(
+            ValueError, match=r"has no policy to guide a search|is no run|simulations=0"
+        ):
             make_policy(f"alpha-zero:{spec}", tiny.GAME)

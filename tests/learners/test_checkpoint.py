@@ -34,9 +34,14 @@ def test_arrays_are_read_as_written_and_need_a_hash(path):
     assert_as_saved(load_arrays(path))
     with zipfile.ZipFile(path) as archive:
         assert re.fullmatch(b"sha256:[0-9a-f]{64}", archive.comment)
-    with np.load(path, allow_pickle=False) as file:  # anybody can read it, and there is nothing else in it
+    with np.load(
+        path, allow_pickle=False
+    ) as file:  # anybody can read it, and there is nothing else in it
         assert_as_saved(dict(file))
-    for save, problem in ((np.savez, "not those that were written"), (np.savez_compressed, "more bytes than it has")):
+    for save, problem in (
+        (np.savez, "not those that were written"),
+        (np.savez_compressed, "more bytes than it has"),
+    ):
         save(path, **ARRAYS, more=np.zeros(10_000))
         with pytest.raises(ValueError, match=problem):
             load_arrays(path)
@@ -45,7 +50,11 @@ def test_arrays_are_read_as_written_and_need_a_hash(path):
 def test_other_arrays_beside_the_hash_are_refused(path):
     with zipfile.ZipFile(path) as archive:
         comment = archive.comment
-    for change in ({"counts": np.arange(4, -1, -1)}, {"counts": np.arange(5, dtype=np.uint64)}, {"more": np.zeros(1)}):
+    for change in (
+        {"counts": np.arange(4, -1, -1)},
+        {"counts": np.arange(5, dtype=np.uint64)},
+        {"more": np.zeros(1)},
+    ):
         np.savez(path, **{**ARRAYS, **change})
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = comment
@@ -62,7 +71,9 @@ def test_other_arrays_beside_the_hash_are_refused(path):
 def test_invalid_headers_are_refused(header, tmp_path):
     text = header.encode() + b"\n"
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8))
+        archive.writestr(
+            "a.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
+        )
     with pytest.raises(ValueError, match="cannot be read as a file of arrays"):
         load_arrays(tmp_path / "a.npz")
 

@@ -27,8 +27,18 @@ CASES = [
     ("naive-mc", {"rewards": "report"}, Game(6, 7, 2), "random"),
     ("naive-mc", {}, PhantomGame(SMALL, "classic"), "self"),
     ("q-net", {"hidden": 4, "buffer_size": 16, "batch_size": 4}, SMALL, "random"),
-    ("alpha-zero", {"hidden": (4,), "simulations": 4, "gradient_steps": 2, "batch_size": 8}, SMALL, "self"),
-    ("value-net", {"hidden": (4,), "activations": ("tanh",), "iterations": 10, "teacher": "optimal"}, SMALL, "teacher"),
+    (
+        "alpha-zero",
+        {"hidden": (4,), "simulations": 4, "gradient_steps": 2, "batch_size": 8},
+        SMALL,
+        "self",
+    ),
+    (
+        "value-net",
+        {"hidden": (4,), "activations": ("tanh",), "iterations": 10, "teacher": "optimal"},
+        SMALL,
+        "teacher",
+    ),
     ("exact-pg", {"method": "r-nad"}, SMALL, "self"),
     ("exact-pg", {"method": "optimistic-mirror-descent"}, SMALL, "random"),
 ]
@@ -43,7 +53,12 @@ def test_any_array_is_refused_or_harmless():
 
 def mutations(array, rng):
     """Arrays of other shapes and dtypes, and with one or all numbers replaced."""
-    yield from (array[None], array.reshape(-1)[:0], array.astype(complex), np.concatenate([array[None]] * 2))
+    yield from (
+        array[None],
+        array.reshape(-1)[:0],
+        array.astype(complex),
+        np.concatenate([array[None]] * 2),
+    )
     if array.ndim:
         yield from (array[:-1], np.concatenate([array, array[:1]]), array[::-1])
     values = [0, 1, 3, 77]
@@ -51,7 +66,16 @@ def mutations(array, rng):
         limits = np.iinfo(array.dtype)
         values += [limits.max, limits.max // 2, limits.min, *([-1, -100] if limits.min else [])]
     if array.dtype.kind == "f":
-        values += [np.nan, np.inf, -np.inf, -1, 0.3, np.finfo(array.dtype).max, -np.finfo(array.dtype).max, 1e8]
+        values += [
+            np.nan,
+            np.inf,
+            -np.inf,
+            -1,
+            0.3,
+            np.finfo(array.dtype).max,
+            -np.finfo(array.dtype).max,
+            1e8,
+        ]
     for value in values:
         yield np.full_like(array, value)
         if array.size:

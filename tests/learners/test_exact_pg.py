@@ -15,11 +15,19 @@ from ttt_eval.exact.dynamic_programming import best_response, exploitability
 
 METHODS = sorted(get_args(Method))
 SMALL = Game(2, 3, 2, 0.25)
-GAMES = [SMALL, Game(3, 3, 3), Game(2, 3, 2, 0.25, misere=True), PhantomGame(SMALL, "abrupt"), PhantomGame(Game())]
+GAMES = [
+    SMALL,
+    Game(3, 3, 3),
+    Game(2, 3, 2, 0.25, misere=True),
+    PhantomGame(SMALL, "abrupt"),
+    PhantomGame(Game()),
+]
 
 
 def trained(game, games, opponent="self", seat="alternate", batch=1, **settings):
-    training = ExactPGConfig(**settings).training(game, games, batch=batch, seed=0, opponent=opponent, seat=seat)
+    training = ExactPGConfig(**settings).training(
+        game, games, batch=batch, seed=0, opponent=opponent, seat=seat
+    )
     training.run()
     return training
 
@@ -84,7 +92,9 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
         for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "r-nad")
     }  # fmt: skip
     graph = learners["r-nad"].graph
-    rows = np.flatnonzero(graph.legal.sum(axis=1) == 2)  # two moves, of which one may win, as with three to win
+    rows = np.flatnonzero(
+        graph.legal.sum(axis=1) == 2
+    )  # two moves, of which one may win, as with three to win
     wins = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True)).action_values[rows]
     for method, factor in {
         "natural-gradient": steps * rate,
@@ -121,7 +131,9 @@ def test_later_updates_are_those_of_the_sources(method, before):
     change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
     assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
     # fictitious play has averaged once: half of a move of 6, and half of a best response that is not it
-    assert np.exp(trained(SMALL, 1, method="fictitious-play").learner.logits[0].min()) == pytest.approx(1 / 12)
+    assert np.exp(
+        trained(SMALL, 1, method="fictitious-play").learner.logits[0].min()
+    ) == pytest.approx(1 / 12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -140,6 +152,9 @@ R_NAD = {"method": "r-nad", "temperature": 1e9}
 
 
 def test_divergence_is_reported():
-    for cause, remedy in (({"learning_rate": 1e12}, "learning_rate below 10"), (R_NAD, "temperature of at most 1")):
+    for cause, remedy in (
+        ({"learning_rate": 1e12}, "learning_rate below 10"),
+        (R_NAD, "temperature of at most 1"),
+    ):
         with pytest.raises(ValueError, match=f"choose a {remedy}$"):
             trained(SMALL, 50, **cause)

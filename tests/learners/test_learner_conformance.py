@@ -40,7 +40,11 @@ FORMS = {
 }  # fmt: skip
 """name -> the settings to test"""
 CASES = [
-    tiny.case(name, (name, settings), id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
+    tiny.case(
+        name,
+        (name, settings),
+        id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]),
+    )
     for name in tiny.OURS
     for settings in FORMS.get(name, ({},))
 ]
@@ -102,7 +106,9 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize(
-    "game", [Game(2, 4, 3, 0.1), Game(7, 7, 5), Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str
+    "game",
+    [Game(2, 4, 3, 0.1), Game(7, 7, 5), Game(3, 3, 3, 0.25, misere=True, gravity=True)],
+    ids=str,
 )
 def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
     if not {*game.variants} <= {*make.config.variants}:
@@ -126,17 +132,27 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
         assert_array_equal(array, was)
 
 
-@pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in FORMS], indirect=True)
+@pytest.mark.parametrize(
+    "make", [case for case in CASES if case.values[0][0] in FORMS], indirect=True
+)
 def test_exploration_has_probability_epsilon_which_decays(make):
     game = Game()
-    config = dataclasses.replace(make.config, symmetries="none")  # with others q-net explores by one image
-    learner = dataclasses.replace(config, epsilon=0.5, epsilon_decay=0.0).build(game, np.random.default_rng(0))
+    config = dataclasses.replace(
+        make.config, symmetries="none"
+    )  # with others q-net explores by one image
+    learner = dataclasses.replace(config, epsilon=0.5, epsilon_decay=0.0).build(
+        game, np.random.default_rng(0)
+    )
     Trainer(learner, "self", 8, batch=4).run()
     boards = plain.positions_of_random_play(game, 2).take(np.ones(40_000, np.int64))
-    shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / len(boards.mover)
+    shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / len(
+        boards.mover
+    )
     legal = boards.cells[0] == 0
     assert_allclose(shares, (learner.probabilities(boards)[0] + legal / legal.sum()) / 2, atol=0.01)
-    shrinking = dataclasses.replace(config, epsilon=1.0, epsilon_decay=0.5).build(game, np.random.default_rng(0))
+    shrinking = dataclasses.replace(config, epsilon=1.0, epsilon_decay=0.5).build(
+        game, np.random.default_rng(0)
+    )
     shrinking.explore(Boards.start(game), np.random.default_rng(1))
     assert shrinking.epsilon[0] == 0.5
 
@@ -154,7 +170,10 @@ def lockstep_cases():
         CASES, (0.0, 0.25), (None, "classic", "abrupt"), ("random", "self")
     ):
         name, settings = case.values[0]
-        is_negamax, has_afterstates = settings.get("backup") == "negamax", settings.get("values") == "afterstate"
+        is_negamax, has_afterstates = (
+            settings.get("backup") == "negamax",
+            settings.get("values") == "afterstate",
+        )
         if is_negamax and (opponent == "random" or phantom):
             continue
         if phantom and (has_afterstates or skip_chance == 0):
@@ -165,7 +184,9 @@ def lockstep_cases():
         yield pytest.param(*case.values, skip_chance, phantom, opponent, marks=case.marks, id=label)
 
 
-@pytest.mark.parametrize(("make", "skip_chance", "phantom", "opponent"), [*lockstep_cases()], indirect=["make"])
+@pytest.mark.parametrize(
+    ("make", "skip_chance", "phantom", "opponent"), [*lockstep_cases()], indirect=["make"]
+)
 def test_lockstep_and_pettingzoo_train_the_same_learner(make, skip_chance, phantom, opponent):
     """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
     game = Game(skip_chance=skip_chance)
@@ -181,7 +202,11 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, skip_chance, phant
 def test_damaged_arrays_and_those_of_another_game_are_refused(make):
     learner, arrays = make(Game()), stored(make.trained(Game(), games=8))
     for name, array in arrays.items():
-        for broken in (array[None], np.zeros((2, 3) if array.ndim == 0 else (), array.dtype), array.astype(complex)):
+        for broken in (
+            array[None],
+            np.zeros((2, 3) if array.ndim == 0 else (), array.dtype),
+            array.astype(complex),
+        ):
             with pytest.raises(ValueError, match=name):
                 learner.state = {**arrays, name: broken}
         with pytest.raises(ValueError, match=name):
@@ -193,7 +218,9 @@ def test_damaged_arrays_and_those_of_another_game_are_refused(make):
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["own", "the opponent's"])
-@pytest.mark.parametrize("make", [case for case in CASES if "buffer_size" not in case.values[0][1]], indirect=True)
+@pytest.mark.parametrize(
+    "make", [case for case in CASES if "buffer_size" not in case.values[0][1]], indirect=True
+)
 def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(make, sign):
     """The opponent's rewards are the mistake of a well-known self-play wrapper."""
     game = Game(skip_chance=0.25)
@@ -201,7 +228,9 @@ def test_training_on_its_rewards_beats_random_play_and_on_the_opponents_loses(ma
     opponent = "self" if learner.backup == "negamax" else "random"
     before = match_outcome(game, learner, "random").value
     Trainer(Signed(learner, sign), opponent, games, batch=32).run()
-    value, perfect = (match_outcome(game, policy, "random").value for policy in (learner, "optimal"))
+    value, perfect = (
+        match_outcome(game, policy, "random").value for policy in (learner, "optimal")
+    )
     gain = 0.5 if make.name in FORMS else 0.3
     assert value > max(0.0, before) + gain * perfect if sign == 1 else value < -0.2
 
@@ -250,7 +279,9 @@ def test_a_run_has_the_rules_of_its_game(name, rule, tmp_path):
         make_policy(f"run:{run}", tiny.GAME)
 
 
-@pytest.mark.parametrize("name", [name for name, needed in tiny.PACKAGES.items() if "tensorflow" in needed])
+@pytest.mark.parametrize(
+    "name", [name for name, needed in tiny.PACKAGES.items() if "tensorflow" in needed]
+)
 def test_missing_tensorflow_is_reported(name, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     with pytest.raises(SystemExit):

@@ -14,7 +14,10 @@ GAME = Game()
 
 
 def test_a_game_meets_one_snapshot(monkeypatch):
-    training, keys_of = QLearningConfig().training(GAME, 200, batch=8, seed=1, opponent="pool:every=10,size=3"), {}
+    training, keys_of = (
+        QLearningConfig().training(GAME, 200, batch=8, seed=1, opponent="pool:every=10,size=3"),
+        {},
+    )
     act = training.pool.act_in_games
 
     def watched(boards, games, keys, plies):

@@ -20,7 +20,9 @@ WEIGHTS = ("net.0.weights", "net.0.bias", "net.1.weights", "net.1.bias")
 
 
 def build(game=None, seed=0, **settings):
-    return QNetConfig(**{"hidden": 8, **settings}).build(game or Game(), np.random.default_rng(seed))
+    return QNetConfig(**{"hidden": 8, **settings}).build(
+        game or Game(), np.random.default_rng(seed)
+    )
 
 
 def transition(*rows):
@@ -38,7 +40,9 @@ def transition(*rows):
 
 
 A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
-ONE_OF_EACH = transition((B, 1, 0, 1, A), (C, 8, 0, -1, A), (A, 2, 1, 0, A), ("oxo/xxo/.ox x", 6, 0, 0, A))
+ONE_OF_EACH = transition(
+    (B, 1, 0, 1, A), (C, 8, 0, -1, A), (A, 2, 1, 0, A), ("oxo/xxo/.ox x", 6, 0, 0, A)
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -81,7 +85,14 @@ def plain_gradient(weights, batch, gamma):
 def test_updates_equal_those_by_hand(optimizer):
     rate, decay, gamma = 0.05, 0.5, 0.9
     # a seed with gradients well away from 0: Adam makes a whole step of the rounding of a smaller one
-    learner = build(seed=1, hidden=5, optimizer=optimizer, learning_rate=rate, learning_rate_decay=decay, gamma=gamma)
+    learner = build(
+        seed=1,
+        hidden=5,
+        optimizer=optimizer,
+        learning_rate=rate,
+        learning_rate_decay=decay,
+        gamma=gamma,
+    )
     weights = {name: learner.state[name].astype(float) for name in WEIGHTS}
     mean, square = ({name: np.zeros_like(weights[name]) for name in WEIGHTS} for _ in range(2))
     for n in range(4):
@@ -107,13 +118,19 @@ def test_an_update_covers_all_symmetries():
     learner, unaware = build(game, symmetries="all"), build(game)
     permutations = symmetries(game)
     cells, mover = ONE_OF_EACH.boards
-    images = Boards(np.concatenate([cells[:, permutation] for permutation in permutations]), np.tile(mover, 8))
+    images = Boards(
+        np.concatenate([cells[:, permutation] for permutation in permutations]), np.tile(mover, 8)
+    )
     action = np.concatenate([back[ONE_OF_EACH.action] for back in inverse(permutations)])
     parts = (np.tile(part, 8) for part in (ONE_OF_EACH.reward, ONE_OF_EACH.discount))
-    next_boards = Boards(np.tile(ONE_OF_EACH.next_boards.cells, (8, 1)), np.tile(ONE_OF_EACH.next_boards.mover, 8))
+    next_boards = Boards(
+        np.tile(ONE_OF_EACH.next_boards.cells, (8, 1)), np.tile(ONE_OF_EACH.next_boards.mover, 8)
+    )
     joined = Transition(np.arange(32), images, action, *parts, next_boards, np.full(32, -1))
     for _ in range(3):
-        assert learner.update(ONE_OF_EACH)["loss"] == pytest.approx(unaware.update(joined)["loss"], rel=1e-4)
+        assert learner.update(ONE_OF_EACH)["loss"] == pytest.approx(
+            unaware.update(joined)["loss"], rel=1e-4
+        )
     for name in WEIGHTS:
         assert_allclose(learner.state[name], unaware.state[name], atol=1e-4)
 

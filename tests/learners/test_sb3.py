@@ -40,7 +40,9 @@ def class_of(algorithm):
 
 def assert_plays_as_predicted(p, model, boards):
     """The most probable moves ``p`` are the actions of ``model.predict``, where these are legal."""
-    masks = {"action_masks": boards.cells == 0} if isinstance(model, class_of("maskable-ppo")) else {}
+    masks = (
+        {"action_masks": boards.cells == 0} if isinstance(model, class_of("maskable-ppo")) else {}
+    )
     moves, _ = model.predict(flat(boards), deterministic=True, **masks)
     legal = boards.cells[np.arange(64), moves] == 0
     assert legal.any()
@@ -88,7 +90,9 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     if config.name == "sb3-maskable-ppo":
         observations = model.policy.obs_to_tensor(flat(boards))[0]
         with torch.no_grad():
-            shares = model.policy.get_distribution(observations, boards.cells == 0).distribution.probs
+            shares = model.policy.get_distribution(
+                observations, boards.cells == 0
+            ).distribution.probs
         assert_allclose(net.actor.probabilities(boards), shares, atol=1e-5)
 
 
@@ -99,9 +103,13 @@ def test_values_are_those_of_stable_baselines(trained):
     if config.name == "sb3-dqn":
         values = policy.action_values(boards)
         assert_array_equal(np.isnan(values), boards.cells != 0)
-        assert_array_equal(policy.probabilities(boards) > 0, values == policy.values(boards)[:, None])
+        assert_array_equal(
+            policy.probabilities(boards) > 0, values == policy.values(boards)[:, None]
+        )
         return
-    assert_allclose(policy.values(boards), as_value_function(model_of(*trained), game)(boards), atol=1e-6)
+    assert_allclose(
+        policy.values(boards), as_value_function(model_of(*trained), game)(boards), atol=1e-6
+    )
     assert critic_error(game, policy.actor, "random", policy).root_mean_square > 0.01
 
 
@@ -136,7 +144,8 @@ def test_divergence_is_reported():
 
 
 ONE_STONE = [
-    f"{text[:3]}/{text[3:6]}/{text[6:]} x" for text in ("." * cell + "o" + "." * (8 - cell) for cell in range(9))
+    f"{text[:3]}/{text[3:6]}/{text[6:]} x"
+    for text in ("." * cell + "o" + "." * (8 - cell) for cell in range(9))
 ]
 
 
@@ -153,11 +162,17 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monke
     def watch(step, rest):
         before = step["self"]._last_obs.reshape(-1, 2, 9).copy()
         goes_on = count(step, rest)
-        over, observations, discount = step["dones"], step["new_obs"].reshape(-1, 2, 9), training.discount
+        over, observations, discount = (
+            step["dones"],
+            step["new_obs"].reshape(-1, 2, 9),
+            training.discount,
+        )
         assert_array_equal(discount == 0, over)
         assert (step["rewards"] >= over * 0.0).all()  # to who moved, who cannot lose by that
         before[np.arange(16), 0, step["actions"]] = 1
-        assert_array_equal(observations[discount == 1], before[discount == 1])  # the same mover's view
+        assert_array_equal(
+            observations[discount == 1], before[discount == 1]
+        )  # the same mover's view
         assert_array_equal(observations[discount == -1], before[discount == -1, ::-1])
         signs.update(discount.tolist())
         return goes_on
@@ -173,7 +188,9 @@ def test_discounts_in_self_play_give_the_next_mover(skip_chance, openings, monke
 def test_self_play_by_its_defaults_visits_what_an_opponent_could_choose():
     """So its stochastic policy is not far from unexploitable; the other one has 0 or 0.5 by single positions."""
     config, game = MaskablePPOConfig(**MaskablePPOConfig.self_play), Game()
-    training = config.training(game, config.self_play_games, batch=config.batch, seed=0, opponent="self")
+    training = config.training(
+        game, config.self_play_games, batch=config.batch, seed=0, opponent="self"
+    )
     training.run()
     assert exploitability(game, training.learner.actor) < 0.25
 
@@ -192,7 +209,9 @@ def test_signed_buffers_by_hand():
     env, games = SingleEnv(), Fixed()
     spaces = env.observation_space, env.action_space
     gamma, gae_lambda, steps = 0.9, 0.8, 6
-    rollout = sign_buffer(games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2))
+    rollout = sign_buffer(
+        games, RolloutBuffer(steps, *spaces, "cpu", gamma=gamma, gae_lambda=gae_lambda, n_envs=2)
+    )
     replay = sign_buffer(games, ReplayBuffer(100, *spaces, "cpu", n_envs=2))
     rng = np.random.default_rng(0)
     discounts = rng.choice([-1, 0, 1], (steps, 2)).astype(np.float32)
@@ -219,7 +238,10 @@ def test_signed_buffers_by_hand():
 def test_what_does_not_fit_is_refused(monkeypatch):
     net = CONFIGS["sb3-dqn"].build(GAME, np.random.default_rng(0))
     own, other = (fit(CONFIGS[name], games=0)[1].state for name in ("sb3-dqn", "sb3-ppo"))
-    for arrays in (other, {name: array[:1] if array.ndim == 1 else array for name, array in own.items()}):
+    for arrays in (
+        other,
+        {name: array[:1] if array.ndim == 1 else array for name, array in own.items()},
+    ):
         with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs layers"):
             net.state = arrays
     with pytest.raises(ValueError, match="policy as opponent"):
@@ -239,8 +261,14 @@ def zipped(request, tmp_path_factory):
     import torch
 
     torch.set_num_threads(1)
-    numbers = {"learning_starts": 50} if request.param == "dqn" else {"n_steps": 64, "batch_size": 32, "n_epochs": 1}
-    model = class_of(request.param)("MlpPolicy", SingleEnv(skip_chance=0.1), seed=0, device="cpu", **numbers)
+    numbers = (
+        {"learning_starts": 50}
+        if request.param == "dqn"
+        else {"n_steps": 64, "batch_size": 32, "n_epochs": 1}
+    )
+    model = class_of(request.param)(
+        "MlpPolicy", SingleEnv(skip_chance=0.1), seed=0, device="cpu", **numbers
+    )
     model.learn(256)
     path = str(tmp_path_factory.mktemp("zip") / "model.zip")
     model.save(path)
@@ -266,11 +294,19 @@ def test_zips_play_as_their_models_predict(zipped, tmp_path):
     assert (p[legal].max(axis=1) == 1).all()
     assert str(policy) == spec
     for other in set(ALGORITHMS) - {algorithm}:
-        with pytest.raises(ValueError, match=r"(and of this algorithm\?|which is not of \w+: name its algorithm)"):
+        with pytest.raises(
+            ValueError, match=r"(and of this algorithm\?|which is not of \w+: name its algorithm)"
+        ):
             make_policy(f"sb3:{path},algorithm={other},trust=true", GAME)
     (tmp_path / "model.zip").write_bytes(b"no zip")
-    for path_, game in ((path, Game(3, 4)), (tmp_path / "model.zip", GAME), (tmp_path / "none.zip", GAME)):
-        with pytest.raises(ValueError, match=r"choose the game of its training|read as a zip of (?!.*zip\.zip)"):
+    for path_, game in (
+        (path, Game(3, 4)),
+        (tmp_path / "model.zip", GAME),
+        (tmp_path / "none.zip", GAME),
+    ):
+        with pytest.raises(
+            ValueError, match=r"choose the game of its training|read as a zip of (?!.*zip\.zip)"
+        ):
             make_policy(f"sb3:{path_},algorithm={algorithm},trust=true", game)
 
 
@@ -280,7 +316,8 @@ def test_zips_play_as_their_models_predict(zipped, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("config", "opponent", "games"), [(MaskablePPOConfig(), "random", 200_000), (DQNConfig(), "self", 50_000)]
+    ("config", "opponent", "games"),
+    [(MaskablePPOConfig(), "random", 200_000), (DQNConfig(), "self", 50_000)],
 )
 def test_training_of_minutes_rarely_loses_to_random_play(config, opponent, games):
     _, net = fit(config, opponent=opponent, games=games, batch=256, seed=0, every=games)

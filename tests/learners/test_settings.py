@@ -15,7 +15,10 @@ def test_settings_are_data_with_the_name_of_their_learner(name):
     kind = load_object(LEARNERS[name])
     config = kind()
     assert config.name == name
-    stored = {key: list(value) if isinstance(value, tuple) else value for key, value in vars(config).items()}
+    stored = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in vars(config).items()
+    }
     assert kind(**stored) == config  # JSON has no tuples
 
 
@@ -23,7 +26,9 @@ def cases_of_limits():
     """Values just out of range, and of other types, of every setting whose type has limits."""
     wrong = {int: (16.5, True, "16", [16]), float: ("fast", True, float("nan")), bool: (1, "yes")}
     for name in sorted(LEARNERS):
-        for setting, hint in get_type_hints(type(load_object(LEARNERS[name])()), include_extras=True).items():
+        for setting, hint in get_type_hints(
+            type(load_object(LEARNERS[name])()), include_extras=True
+        ).items():
             if get_origin(hint) is Literal:
                 yield name, setting, "some"
             kind, *limits = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -32,7 +37,11 @@ def cases_of_limits():
                     yield name, setting, value
             for limit in limits:
                 ends = (limit.ge, -1), (limit.gt, 0), (limit.le, 1)
-                yield from ((name, setting, end + step) for end, step in ends if end is not None and end < 1e300)
+                yield from (
+                    (name, setting, end + step)
+                    for end, step in ends
+                    if end is not None and end < 1e300
+                )
 
 
 @pytest.mark.parametrize(("name", "setting", "value"), [
@@ -42,7 +51,9 @@ def cases_of_limits():
 ])  # fmt: skip
 def test_settings_of_other_types_or_out_of_range_are_refused(name, setting, value):
     config = load_object(LEARNERS[name])()
-    with pytest.raises(ValueError, match=rf"^{setting}=.* (does not work for {name}|is not known): choose "):
+    with pytest.raises(
+        ValueError, match=rf"^{setting}=.* (does not work for {name}|is not known): choose "
+    ):
         dataclasses.replace(config, **{setting: value})
 
 
@@ -68,7 +79,9 @@ PHANTOM = PhantomGame(Game(2, 3, 2), "classic")
 ])  # fmt: skip
 def test_trainings_that_do_not_fit_together_are_refused(name, settings, game, opponent, message):
     with pytest.raises(ValueError, match=message):
-        load_object(LEARNERS[name])(**settings).training(game, 5, batch=1, seed=0, opponent=opponent)
+        load_object(LEARNERS[name])(**settings).training(
+            game, 5, batch=1, seed=0, opponent=opponent
+        )
 
 
 @pytest.mark.parametrize("name", ["alpha-zero", "exact-pg", "sb3-dqn", "value-net"])

@@ -48,7 +48,11 @@ class Dictionary:
                 if discount != 0:
                     obs = own_first(next_boards, b)
                     legal = reference.legal_cells(self.game, set(np.flatnonzero(obs).tolist()))
-                    chosen = transition.next_action[b : b + 1] if self.config.target == "sarsa" else legal
+                    chosen = (
+                        transition.next_action[b : b + 1]
+                        if self.config.target == "sarsa"
+                        else legal
+                    )
                     next_value = max(self.values[self.key(obs, cell)] for cell in chosen)
                 self.learn(key, reward + discount * self.config.gamma * next_value)
                 continue
@@ -61,7 +65,10 @@ class Dictionary:
 
     def learn(self, key, target):
         self.counts[key] += 1
-        step_size, power = getattr(self.config, "step_size", 1.0), getattr(self.config, "step_size_power", 1.0)
+        step_size, power = (
+            getattr(self.config, "step_size", 1.0),
+            getattr(self.config, "step_size_power", 1.0),
+        )
         self.values[key] += step_size / self.counts[key] ** power * (target - self.values[key])
 
 
@@ -97,7 +104,9 @@ GAMES = [
 CONFIGS = [
     QLearningConfig(gamma=0.9),
     QLearningConfig(backup="negamax", symmetries="all", step_size=0.5, step_size_power=0.0),
-    QLearningConfig(values="afterstate", target="sarsa", rewards="report", symmetries="all", epsilon=0.9),
+    QLearningConfig(
+        values="afterstate", target="sarsa", rewards="report", symmetries="all", epsilon=0.9
+    ),
     QLearningConfig(values="afterstate", backup="negamax", symmetries="rotations"),
     NaiveMCConfig(),
     NaiveMCConfig(symmetries="all", rewards="unit", epsilon=0.3),
@@ -116,12 +125,16 @@ CASES = [
 def test_tables_are_those_of_a_dictionary(config, game):
     learner = config.build(game, np.random.default_rng(0))
     both = Both(learner, Dictionary(config, game))
-    training = Trainer(both, "self" if learner.backup == "negamax" else "win-or-block", 40, batch=3, seed=1)
+    training = Trainer(
+        both, "self" if learner.backup == "negamax" else "win-or-block", 40, batch=3, seed=1
+    )
     training.run()
     dictionary, obs = both.dictionary, np.array(both.boards)
     values = learner.action_values(Boards(obs, np.zeros(len(obs), np.int8)))
     for b, cell in np.argwhere(~np.isnan(values)).tolist():
-        assert values[b, cell] == pytest.approx(dictionary.values[dictionary.key(obs[b], cell)], rel=1e-12)
+        assert values[b, cell] == pytest.approx(
+            dictionary.values[dictionary.key(obs[b], cell)], rel=1e-12
+        )
     counts = learner.state["table.counts"]
     assert sorted(counts) == sorted(count for count in dictionary.counts.values() if count)
     with pytest.raises(ValueError, match=r"needs table.counts as int64"):
@@ -137,7 +150,9 @@ def test_tables_are_those_of_a_dictionary(config, game):
 def test_keys_are_exact(game, data):
     """A table is a dictionary of (board, action), or of the board after it, on boards of 1 to 3 words."""
     cells = st.integers(0, game.cells - 1)
-    moves = data.draw(st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8))
+    moves = data.draw(
+        st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8)
+    )
     for afterstates in (False, True):
         table, entries = Table(game, "none", afterstates, 0.0, 1 << 26), {}
         table.reserve(len(moves))
@@ -148,7 +163,10 @@ def test_keys_are_exact(game, data):
                 board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
                 write_keys(board, action, action + 1, table)
                 board[action] = afterstates
-                key, entry = table.action_keys[action], (board.tobytes(), None if afterstates else action)
+                key, entry = (
+                    table.action_keys[action],
+                    (board.tobytes(), None if afterstates else action),
+                )
                 if learns:
                     entries.setdefault(entry, []).append(number)
                     learn(key, float(number), np.ones(2), 1.0, table)  # rates of 1 / n
@@ -165,7 +183,9 @@ def test_a_full_table_is_reported():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "config", [QLearningConfig(backup="negamax", symmetries="all"), NaiveMCConfig(epsilon_decay=1e-6)], ids=str
+    "config",
+    [QLearningConfig(backup="negamax", symmetries="all"), NaiveMCConfig(epsilon_decay=1e-6)],
+    ids=str,
 )
 def test_self_play_reaches_perfect_play(config):
     learner = config.build(Game(), np.random.default_rng(0))

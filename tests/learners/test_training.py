@@ -46,7 +46,11 @@ class Recorder:
         return np.argmax(boards.cells == 0, axis=1)
 
     def update(self, transition):
-        self.batches.append(Transition(*(part.copy() if isinstance(part, np.ndarray) else part for part in transition)))
+        self.batches.append(
+            Transition(
+                *(part.copy() if isinstance(part, np.ndarray) else part for part in transition)
+            )
+        )
         return {}
 
 
@@ -57,7 +61,9 @@ def rows_of(recorder):
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.5])
-@pytest.mark.parametrize(("opponent", "backup"), [("random", "agent"), ("self", "agent"), ("self", "negamax")])
+@pytest.mark.parametrize(
+    ("opponent", "backup"), [("random", "agent"), ("self", "agent"), ("self", "negamax")]
+)
 def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, skip_chance):
     """A self-play wrapper once trained on the opponent's reward: replay the move and compare the winner."""
     game = Game(skip_chance=skip_chance)
@@ -65,7 +71,10 @@ def test_transitions_are_moves_and_the_learners_own_rewards(opponent, backup, sk
     Trainer(learner, opponent, 60, batch=8).run()
     for transition, row in rows_of(learner):
         position, action = transition.boards.position(row), int(transition.action[row])
-        outcomes, next_position = chance_outcomes(game, position, action), transition.next_boards.position(row)
+        outcomes, next_position = (
+            chance_outcomes(game, position, action),
+            transition.next_boards.position(row),
+        )
         reward, discount = transition.reward[row], transition.discount[row]
         if discount == 0 and outcomes[0].winner is None:  # the opponent's move was the last
             assert backup == "agent"
@@ -119,10 +128,19 @@ def test_moves_are_counted_also_after_a_resumption():
     trainings[1].state = trainings[0].state
     trainings[1].run()
     assert [training.steps for training in trainings] == [4, 6]
-    with pytest.raises(ValueError, match="arrays of the state of a training are damaged: its games contradict"):
+    with pytest.raises(
+        ValueError, match="arrays of the state of a training are damaged: its games contradict"
+    ):
         trainings[0].state = {**trainings[0].state, "live": np.ones(2, np.bool_)}
 
 
 def test_marks_come_a_quarter_later_but_a_fiftieth_of_all_games_at_most():
-    assert [dense_first(10_000)(games) for games in (0, 3, 4, 100, 1_000, 5_000)] == [1, 4, 5, 125, 1_200, 5_200]
+    assert [dense_first(10_000)(games) for games in (0, 3, 4, 100, 1_000, 5_000)] == [
+        1,
+        4,
+        5,
+        125,
+        1_200,
+        5_200,
+    ]
     assert dense_first(20)(16) == 17

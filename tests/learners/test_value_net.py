@@ -48,7 +48,9 @@ def test_targets_are_the_teachers_values():
 
 def test_a_game_depends_on_its_number_and_the_seed():
     teacher = "expectiminimax:depth=2,width=2"
-    few, rest, many = (games_of(teacher, numbers=range(*ends)) for ends in ((0, 5), (5, 14), (0, 14)))
+    few, rest, many = (
+        games_of(teacher, numbers=range(*ends)) for ends in ((0, 5), (5, 14), (0, 14))
+    )
     plain.assert_same_arrays(concatenate([few, rest])._asdict(), many._asdict())
     other = games_of(teacher, numbers=range(5), seed=1)
     assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
@@ -79,7 +81,8 @@ def test_positions_held_out_are_of_other_games_and_classes():
     assert len(set(examples.game[learned])) == 5  # the share is rounded up
     assert not set(examples.game[learned]) & set(examples.game[held])
     classes = [
-        {b.tobytes() for b in examples.obs[rows][:, symmetries(SKIP)].reshape(-1, 9)} for rows in (learned, held)
+        {b.tobytes() for b in examples.obs[rows][:, symmetries(SKIP)].reshape(-1, 9)}
+        for rows in (learned, held)
     ]
     assert not classes[0] & classes[1]
     dropped = np.setdiff1d(np.arange(len(examples.value)), np.concatenate([learned, held]))
@@ -93,7 +96,9 @@ def test_positions_held_out_are_of_other_games_and_classes():
 def test_moves_are_valued_one_ply_ahead_by_bounded_values():
     rng, boards = np.random.default_rng(0), plain.positions_of_random_play(SKIP, 40)
     net = ValueNetConfig(hidden=(8,), activations=("tanh",)).build(SKIP, rng)
-    net.weights = {name: rng.normal(size=array.shape).astype(np.float32) for name, array in net.weights.items()}
+    net.weights = {
+        name: rng.normal(size=array.shape).astype(np.float32) for name, array in net.weights.items()
+    }
     net.scale = np.array([4, 0.125], np.float32)
     assert abs(net.values(boards)).max() == 0.125
     assert_array_equal(net.action_values(boards), one_ply_ahead(SKIP, boards, net.values))
@@ -104,9 +109,14 @@ def test_play_computes_as_keras_does(tf):
     x = rng.normal(size=(5, 6)).astype(np.float32)
     for hidden, activations in [*PRESETS.values(), ((4,), ("relu",))]:
         shapes = layer_shapes((6, *hidden, 1))
-        weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        weights = {
+            name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()
+        }
         played = forward(x, dense_layers(weights, (*activations, "linear")))
-        layers = [tf.keras.layers.Dense(n, a) for n, a in zip((*hidden, 1), (*activations, "linear"), strict=True)]
+        layers = [
+            tf.keras.layers.Dense(n, a)
+            for n, a in zip((*hidden, 1), (*activations, "linear"), strict=True)
+        ]
         net = tf.keras.Sequential([tf.keras.Input((6,)), *layers])
         net.set_weights(list(weights.values()))
         for outputs in (net, TFNet("a test", weights, (*activations, "linear"), 0.1).outputs):
@@ -123,7 +133,10 @@ def test_play_computes_as_keras_does(tf):
         ({"jobs": 0}, "^jobs=0"),
         ({"teacher": "random"}, "teacher=random"),
         ({"games": 0}, "games=0"),
-        ({"learning_rate": 1e30, "activations": ("relu", "relu")}, r"value-net has diverged after \d+ updates"),
+        (
+            {"learning_rate": 1e30, "activations": ("relu", "relu")},
+            r"value-net has diverged after \d+ updates",
+        ),
     ],
 )
 def test_invalid_trainings_are_refused(tf, settings, message):
@@ -134,11 +147,15 @@ def test_invalid_trainings_are_refused(tf, settings, message):
 def test_the_log_has_both_errors_and_the_best_weights_are_kept(tf):
     rows, biases = [], []
     trained = training(games=8, iterations=25, keep="best", learning_rate=0.2, held_out=0.3)
-    trained.run(log=lambda games, row: (rows.append(row), biases.append(trained.learner.weights["0.bias"])))
+    trained.run(
+        log=lambda games, row: (rows.append(row), biases.append(trained.learner.weights["0.bias"]))
+    )
     assert [row["iterations"] for row in rows] == [0, 10, 20, 25]
     best = int(np.argmin([row["held_out_loss"] for row in rows]))
     assert 0 < best < 3  # a large rate does not end at the lowest error
-    assert [np.array_equal(bias, biases[best]) for bias in biases] == [row >= best for row in range(4)]
+    assert [np.array_equal(bias, biases[best]) for bias in biases] == [
+        row >= best for row in range(4)
+    ]
     trained = training(iterations=0, held_out=0.0, symmetries="all")
     trained.run()
     obs, value, *_ = trained.examples

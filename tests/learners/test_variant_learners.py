@@ -11,12 +11,19 @@ from ttt_envs.game.boards import one_ply_ahead
 from ttt_envs.game.rules import chance_outcomes
 
 GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
-games = pytest.mark.parametrize("game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str)
+games = pytest.mark.parametrize(
+    "game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str
+)
 
 
 @pytest.mark.parametrize(
     "game",
-    [Game(skip_chance=0.25), Game(3, 5, 3, 0.1, gravity=True, torus=True), Game(3, 3, 3, overlines=False), MISERE],
+    [
+        Game(skip_chance=0.25),
+        Game(3, 5, 3, 0.1, gravity=True, torus=True),
+        Game(3, 3, 3, overlines=False),
+        MISERE,
+    ],
     ids=str,
 )
 def test_one_ply_ahead_is_the_mean_over_outcomes(game):

@@ -47,14 +47,25 @@ def test_results_of_another_version_are_kept_and_refused(version, code, tmp_path
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_page_and_the_numbers(quick, tmp_path):
     _, paths = reproduce(Squares(), "squares", tmp_path, {}, quick=quick)
-    page, result = (tmp_path / "table.md").read_text(), json.loads((tmp_path / "result.json").read_text())
+    page, result = (
+        (tmp_path / "table.md").read_text(),
+        json.loads((tmp_path / "result.json").read_text()),
+    )
     assert "| 1 | 1 | yes |" in page  # nothing stands under "published" or "exact"
     assert (
         f"| squares grow | {'undecided' if quick else 'yes'} | from: 0; to: " in page
     )  # the quick form decides nothing
     assert ("Quick form: without three squares" in page) == quick
-    assert page.endswith("**Do squares grow?**\n\n![Do squares grow?](squares.png)\n\nDots are squares.\n")
-    assert result["rows"][1] == {"what": "1", "published": None, "ours": 1, "exact": None, "agrees": True}
+    assert page.endswith(
+        "**Do squares grow?**\n\n![Do squares grow?](squares.png)\n\nDots are squares.\n"
+    )
+    assert result["rows"][1] == {
+        "what": "1",
+        "published": None,
+        "ours": 1,
+        "exact": None,
+        "agrees": True,
+    }
     assert result["claims"][0]["numbers"]["bounds"] == [0, None]
     assert result["units"][1] == {"unit": {"n": 1}, "result": {"square": 1}}
     assert [path.suffix for path in paths] == [".md", ".json", ".csv", ".csv", ".png", ".svg"]
@@ -65,7 +76,11 @@ def test_figures_draw_every_series():
     from matplotlib.figure import Figure as Canvas
 
     bars = Series("bars", [1, 2], [Interval(0.5, 0.4, 0.7), 0.2])
-    panels = [Panel([bars], scales=("log", "symlog")), Panel([bars], places=("a", "b")), Panel([bars], ticks=(1, 2))]
+    panels = [
+        Panel([bars], scales=("log", "symlog")),
+        Panel([bars], places=("a", "b")),
+        Panel([bars], ticks=(1, 2)),
+    ]
     canvas = Canvas()
     draw_figure(Figure("?", "", panels), canvas)
     first, second, third = canvas.axes

@@ -9,7 +9,17 @@ import pytest
 from commands import json_of, text_of
 from documents import ROOT
 
-from studies import STUDIES, alpha_zero, compression, estimators, imitation, learners, noise, svd, trees
+from studies import (
+    STUDIES,
+    alpha_zero,
+    compression,
+    estimators,
+    imitation,
+    learners,
+    noise,
+    svd,
+    trees,
+)
 from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import load_object
@@ -35,7 +45,11 @@ def test_studies_are_described_and_have_distinct_units(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in IN_A_MOMENT else pytest.param(name, marks=pytest.mark.slow) for name in STUDIES]
+    "name",
+    [
+        name if name in IN_A_MOMENT else pytest.param(name, marks=pytest.mark.slow)
+        for name in STUDIES
+    ],
 )
 def test_quick_form(name, tmp_path, capsys, monkeypatch):
     """It writes a page with the questions of the documents, and no unit is measured twice."""
@@ -49,7 +63,9 @@ def test_quick_form(name, tmp_path, capsys, monkeypatch):
     assert set(questions) <= set(re.findall(r"^\*\*(.*)\*\*$", documented, re.M))
     evidence = {words: numbers for words, _, numbers in claims_of_pages().get(name, ())}
     for claim in json.loads(result)["claims"]:
-        assert all(number in evidence[claim["words"]] for number in claim["numbers"]), claim["words"]
+        assert all(number in evidence[claim["words"]] for number in claim["numbers"]), claim[
+            "words"
+        ]
     monkeypatch.setattr(load_object(STUDIES[name]), "measure", None)
     evaluate.main(["reproduce", name, "--quick", "--out", str(tmp_path)])
     assert (tmp_path / "result.json").read_text() == result
@@ -61,7 +77,9 @@ def claims_of_pages():
     for page in DOCUMENTED.glob("*.md"):
         for section in re.split("^##+ ", page.read_text(), flags=re.M):
             for name in re.findall(r"\((\S+)-claims\.csv\)", section):
-                tables[name] = [row[2:-2].split(" | ") for row in re.findall(r"^\| .*\|$", section, re.M)]
+                tables[name] = [
+                    row[2:-2].split(" | ") for row in re.findall(r"^\| .*\|$", section, re.M)
+                ]
     return tables
 
 
@@ -69,7 +87,9 @@ def test_pages_have_the_claims_of_the_files_that_studies_write():
     tables = claims_of_pages()
     for path in DOCUMENTED.glob("*-claims.csv"):
         with path.open(newline="") as file:
-            assert tables.pop(path.stem.removesuffix("-claims"))[1:] == list(csv.reader(file))[1:], path
+            assert (
+                tables.pop(path.stem.removesuffix("-claims"))[1:] == list(csv.reader(file))[1:]
+            ), path
     assert not tables
 
 
@@ -79,13 +99,19 @@ def test_pages_have_the_claims_of_the_files_that_studies_write():
 
 def test_figure_4_uses_the_table_as_published():
     [point] = svd.Figure4().measure({"terminal": "as_published", "ranks": [18]})
-    assert [round(rate, 4) for rate in svd.mean(point)] == [0.1284, 0.7933, 0.0783]  # known without us
+    assert [round(rate, 4) for rate in svd.mean(point)] == [
+        0.1284,
+        0.7933,
+        0.0783,
+    ]  # known without us
     assert (point["error"], point["numbers"]) == (pytest.approx(0.41339, abs=5e-6), 5832)
 
 
 @pytest.mark.parametrize(("pair", "rates"), [((3, 7), (0.382, 0.357)), ((12, 14), (0.252, 0.188))])
 def test_figure_5_has_known_results(pair, rates):
-    win, _, loss = svd.mean(svd.Figure5().measure({"terminal": "as_published", "method": "hosvd", "pair": pair}))
+    win, _, loss = svd.mean(
+        svd.Figure5().measure({"terminal": "as_published", "method": "hosvd", "pair": pair})
+    )
     assert (round(win, 3), round(loss, 3)) == rates
 
 
@@ -96,11 +122,15 @@ def test_claims_about_table_1(tmp_path, capsys):
 
 
 def test_decompositions_are_the_policies_of_their_names():
-    *_, point, _, _ = compression.Decompositions().measure({"table": "random play", "method": "svd"})
+    *_, point, _, _ = compression.Decompositions().measure(
+        {"table": "random play", "method": "svd"}
+    )
     size, play = point["size"], point["play"]
     assert (size["rank"], size["numbers"]) == (18, 5832)
     assert play["exploitability"] == pytest.approx(exploitability(Game(), "svd:rank=18"), abs=1e-9)
-    assert play["against the whole"] == pytest.approx(list(match_outcome(Game(), "svd:rank=18", "table")), abs=1e-9)
+    assert play["against the whole"] == pytest.approx(
+        list(match_outcome(Game(), "svd:rank=18", "table")), abs=1e-9
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -110,10 +140,21 @@ def test_decompositions_are_the_policies_of_their_names():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_duels_are_measured_from_the_challengers_side(seed):
     data = learners.DATA["learners"]
-    unit = {"challenger": data["program"], "benchmark": data["naive"], "marks": [0, 300], "seed": seed}
+    unit = {
+        "challenger": data["program"],
+        "benchmark": data["naive"],
+        "marks": [0, 300],
+        "seed": seed,
+    }
     untrained, trained = learners.DuelStudy().measure(unit)
-    first, draw, second = 737 / 1260, 8 / 63, 121 / 420  # random against random: nothing was learned yet
-    assert untrained["exact"] == pytest.approx([second, draw, first] if seed == 0 else [first, draw, second])
+    first, draw, second = (
+        737 / 1260,
+        8 / 63,
+        121 / 420,
+    )  # random against random: nothing was learned yet
+    assert untrained["exact"] == pytest.approx(
+        [second, draw, first] if seed == 0 else [first, draw, second]
+    )
     assert sum(trained["exact"]) == pytest.approx(1)
     assert learners.DuelStudy().measure({**unit, "seed": seed + 2}) != [untrained, trained]
 
@@ -169,7 +210,11 @@ def test_a_threshold_is_reached_if_it_is_never_exceeded_later():
 
 
 def test_measurements_are_reproducible():
-    unit = {**alpha_zero.training_unit("q-learning", Game(2, 3, 2), 6_000), "marks": (0.25, 1.0), "seed": 3}
+    unit = {
+        **alpha_zero.training_unit("q-learning", Game(2, 3, 2), 6_000),
+        "marks": (0.25, 1.0),
+        "seed": 3,
+    }
     curves = [alpha_zero.Learning().measure(json.loads(json.dumps(unit))) for _ in range(2)]
     assert curves[0]["games"] == curves[1]["games"]
     assert curves[0]["games"][-1] == 6_000
@@ -192,7 +237,10 @@ def test_goals_are_statements_on_the_last_measurement(end, holds):
         if unit["game"] == alpha_zero.FOUR.to_dict()
     ]
     assert (
-        claims_of_curves(study, results)["4 x 4, skip 0: the net plays perfectly at the end, with every seed"] == holds
+        claims_of_curves(study, results)[
+            "4 x 4, skip 0: the net plays perfectly at the end, with every seed"
+        ]
+        == holds
     )
 
 
@@ -201,16 +249,23 @@ def test_parts_are_claimed_where_every_seed_is_sooner_with_them():
     results = []
     for unit in study.units(False):
         start = unit["seed"] + (10.0 if unit["variant"] in ("PUCT", "no chance nodes") else 0.0)
-        results.append((unit, {"games": [1], "cpu_s": [1 + start], "exploitability": [0.0], "searched": None}))
+        results.append(
+            (unit, {"games": [1], "cpu_s": [1 + start], "exploitability": [0.0], "searched": None})
+        )
     holds = claims_of_curves(study, results)
     sooner = ("the Gumbel search", "chance nodes")
     assert len(holds) == len(alpha_zero.ABLATION["parts"])
-    assert all(verdict is (True if any(part in words for part in sooner) else None) for words, verdict in holds.items())
+    assert all(
+        verdict is (True if any(part in words for part in sooner) else None)
+        for words, verdict in holds.items()
+    )
 
 
 @pytest.mark.needs("tensorflow")
 def test_the_search_is_measured_from_a_stored_run():
-    unit = alpha_zero.training_unit(alpha_zero.NAME, alpha_zero.SKIPS, 16, hidden=(8,), gradient_steps=2)
+    unit = alpha_zero.training_unit(
+        alpha_zero.NAME, alpha_zero.SKIPS, 16, hidden=(8,), gradient_steps=2
+    )
     curve = alpha_zero.Learning().measure({**unit, "marks": (1.0,), "search": True, "seed": 0})
     assert 0 < curve["searched"] < 0.5 * curve["exploitability"][0]
 
@@ -227,7 +282,11 @@ def audits():
 
 def test_verdicts_on_estimators(audits):
     *claims, _ = estimators.Estimators().analyse(audits).claims  # the last needs groups of three
-    refuted = ["even if the bootstrap is correct", "remove this bias", "less bias than those of GAE"]
+    refuted = [
+        "even if the bootstrap is correct",
+        "remove this bias",
+        "less bias than those of GAE",
+    ]
     for claim in claims:
         assert claim.holds != any(words in claim.words for words in refuted), claim.words
     for unit, own in audits:
@@ -242,14 +301,19 @@ def test_intervals_over_tasks_with_seeds_in_common_cover_the_mean():
     for _ in range(500):
         levels = 0.3 + 0.1 * rng.standard_normal((18, 1))
         shares = levels + 0.03 * rng.standard_normal((18, 5))
-        interval = noise.mean_over_tasks({str(task): of_task for task, of_task in enumerate(shares.tolist())})
+        interval = noise.mean_over_tasks(
+            {str(task): of_task for task, of_task in enumerate(shares.tolist())}
+        )
         inside.append(interval.low <= 0.3 <= interval.high)
     assert np.mean(inside) >= 0.93
 
 
 def test_policies_of_submissions_are_measured():
     """Those in the repository, at their last checkpoint: an own recursion scores them elsewhere."""
-    for agent, scored in (("random", None), ("q-learning", score_submission(SUBMITTED, last=True).runs)):
+    for agent, scored in (
+        ("random", None),
+        ("q-learning", score_submission(SUBMITTED, last=True).runs),
+    ):
         rows = noise.NoiseOfGames().measure({"agent": agent, "checkpoints": 1})
         [row] = [row for row in rows if (row["task"], row["seed"]) == ("random", 1)]
         if scored is None:

@@ -11,8 +11,15 @@ YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.
 
 
 def test_verdicts():
-    assert [verdicts.is_above(values) for values in ([YES], [YES, NO, OPEN], [YES, OPEN])] == [True, False, None]
-    assert [verdicts.is_above([YES], 0.15), verdicts.is_above([Interval(0.0, 0.0, 0.0)])] == [None, None]
+    assert [verdicts.is_above(values) for values in ([YES], [YES, NO, OPEN], [YES, OPEN])] == [
+        True,
+        False,
+        None,
+    ]
+    assert [verdicts.is_above([YES], 0.15), verdicts.is_above([Interval(0.0, 0.0, 0.0)])] == [
+        None,
+        None,
+    ]
     assert [verdicts.is_within(YES, low, 1) for low in (0, 0.25, 0.4)] == [True, None, False]
     pairs = ([True, True], [True, None], [False, None], [False, False])
     assert [verdicts.holds_for_all(pair) for pair in pairs] == [True, None, False, False]
@@ -41,4 +48,7 @@ def test_is_smaller_is_the_mann_whitney_test():
     for _ in range(20):
         a, b = rng.integers(0, 6, 5).astype(float), rng.integers(1, 8, 5).astype(float)
         p = mannwhitneyu(a, b, method=PermutationMethod()).pvalue  # all 252 ways to deal them out
-        assert (verdicts.is_smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (a, b)
+        assert (verdicts.is_smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (
+            a,
+            b,
+        )

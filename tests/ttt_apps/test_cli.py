@@ -43,7 +43,9 @@ def test_a_game_by_name_or_by_default(words, game):
     assert cli.parse(cli.GameOptions, words.split(), "evaluate.py").game(Game(4, 5, 3, 0.5)) == game
 
 
-@pytest.mark.parametrize("text", ["many", "", "2.5", "1,00", "1e", "9" * 100, "1e999999999", "nan", "0", "3"])
+@pytest.mark.parametrize(
+    "text", ["many", "", "2.5", "1,00", "1e", "9" * 100, "1e999999999", "nan", "0", "3"]
+)
 def test_even_numbers(text):
     assert cli.parse_count("1.5e3", 2, 2) == cli.parse_count("1,500", 2, 2) == 1_500
     with pytest.raises(Refusal):
@@ -54,7 +56,9 @@ def test_quiet_prints_results_alone(tmp_path, capsys):
     train.main(["--games", "50", "--quiet", "--out", str(tmp_path / "run")])
     output = capsys.readouterr()
     assert output.err == ""
-    assert [line.startswith("exactly: exploitability") for line in output.out.splitlines()] == [True]
+    assert [line.startswith("exactly: exploitability") for line in output.out.splitlines()] == [
+        True
+    ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -81,14 +85,24 @@ def test_a_closed_pipe_ends_a_command_without_a_message():
         ("COMMAND list tasks >&-", 0, ""),
         ("COMMAND list tasks <&- 2>&-", 0, ""),
         ("PLAY --size 2 --opponent random <&-", 0, ""),
-        ("mkdir gone && cd gone && rmdir ../gone && COMMAND list tasks", 2, "error: the current folder is gone"),
-        ("NUMBA_NUM_THREADS=0 COMMAND list tasks", 2, "error: NUMBA_NUM_THREADS=0 is no number of threads"),
+        (
+            "mkdir gone && cd gone && rmdir ../gone && COMMAND list tasks",
+            2,
+            "error: the current folder is gone",
+        ),
+        (
+            "NUMBA_NUM_THREADS=0 COMMAND list tasks",
+            2,
+            "error: NUMBA_NUM_THREADS=0 is no number of threads",
+        ),
     ],
 )
 def test_commands_bear_odd_surroundings(line, code, message, tmp_path):
     for name, program in (("COMMAND", "evaluate.py"), ("PLAY", "play.py")):
         line = line.replace(name, f"{sys.executable} {ROOT / program}")
-    process = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    process = subprocess.run(
+        line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
     assert (process.returncode, process.stderr[: len(message)]) == (code, message)
     assert "Traceback" not in process.stderr
 
@@ -111,7 +125,10 @@ def test_an_installed_package_names_its_commands(monkeypatch, tmp_path):
 def test_the_explorer_opens_a_game_by_its_options(capsys):
     with run_explorer("--game", "connect-four", "--skip-chance", "0.25") as (_, address):
         assert address.endswith("/#rows=6&columns=7&skip=0.25&gravity=true")
-    for words, word in ((("--size=16",), "up to 15"), (("--open=seed=1", "--size=4"), "--size has no effect")):
+    for words, word in (
+        (("--size=16",), "up to 15"),
+        (("--open=seed=1", "--size=4"), "--size has no effect"),
+    ):
         assert word in error_of(capsys, play.main, "--web", "--no-browser", *words)
 
 
@@ -146,18 +163,28 @@ def test_a_second_signal_stops_at_once():
 
 
 @pytest.mark.parametrize("terminal", ["", "1"])
-def test_output_shows_names_without_markup_and_without_control_characters(terminal, capsys, monkeypatch):
+def test_output_shows_names_without_markup_and_without_control_characters(
+    terminal, capsys, monkeypatch
+):
     monkeypatch.setenv("FORCE_COLOR", terminal)
     monkeypatch.setenv(cli.QUIET, "0")
     name = "A[lr=0.1][/x]:x:\x07\x1b]0;"
-    cli.show(None, cli.rows_table([{"name": name}], title=name), cli.facts_table({name: 1}), name, json=False)
+    cli.show(
+        None,
+        cli.rows_table([{"name": name}], title=name),
+        cli.facts_table({name: 1}),
+        name,
+        json=False,
+    )
     cli.warn(name)
     with cli.bar(name) as update:
         update(1, 1)
     out, err = capsys.readouterr()
     assert "\x07" not in out + err
     assert re.sub("\x1b\\[[^A-Za-z]*.", "", out).count(r"A[lr=0.1][/x]:x:\x07\x1b]0;") == 4
-    assert re.sub("\x1b\\[[^A-Za-z]*.", "", err).count(r"A[lr=0.1][/x]:x:\x07\x1b]0;") >= 1 + bool(terminal)
+    assert re.sub("\x1b\\[[^A-Za-z]*.", "", err).count(r"A[lr=0.1][/x]:x:\x07\x1b]0;") >= 1 + bool(
+        terminal
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,7 +201,10 @@ def test_a_command_plays_the_game_of_its_run_or_another_with_a_note(command, tin
     assert json_of(capsys, *words)["game"] == tiny.GAME.to_dict()
     evaluate.main([*words, "--skip-chance", "0.5", "--json"])
     output = capsys.readouterr()
-    assert (json.loads(output.out)["game"]["skip_chance"], output.err.count("note: run:")) == (0.5, 1)
+    assert (json.loads(output.out)["game"]["skip_chance"], output.err.count("note: run:")) == (
+        0.5,
+        1,
+    )
 
 
 def test_runs_of_different_games_need_the_game_by_name(tmp_path, capsys):

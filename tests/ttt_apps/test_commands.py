@@ -24,7 +24,9 @@ from ttt_eval.run_files import EVENTS, METRICS
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "first"
-    train.main(["--games=3000", "--skip-chance=0.1", "--epsilon=0.2", "--log-every=500", f"--out={folder}"])
+    train.main(
+        ["--games=3000", "--skip-chance=0.1", "--epsilon=0.2", "--log-every=500", f"--out={folder}"]
+    )
     return folder
 
 
@@ -35,7 +37,12 @@ def test_training_writes_a_run(run):
     assert {"python", "numpy", "numba", "ttt_envs"} <= config["versions"].keys()
     last = rows_of(run / "metrics.jsonl")[-1]
     assert last["games"] == last["wins"] + last["draws"] + last["losses"] == 3000
-    assert [*json.loads((run / "cost.json").read_text())["phases"]] == ["set-up", "compiling", "training", "evaluation"]
+    assert [*json.loads((run / "cost.json").read_text())["phases"]] == [
+        "set-up",
+        "compiling",
+        "training",
+        "evaluation",
+    ]
     assert not list(run.glob("*.tmp"))
     with pytest.raises(ValueError, match=r"learned 3 x 3.*, and the game here is 4 x 4, 3 to win"):
         RunPolicy(Game(4, 4), str(run))
@@ -48,7 +55,9 @@ def test_the_revision_is_that_of_its_own_checkout(tmp_path, monkeypatch):
     git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x")
     for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
         subprocess.run([*git, *words], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     for path, revision in ((tmp_path / "ttt_apps" / "versions.py", head), (installed, None)):
         monkeypatch.setattr(versions, "__file__", str(path))
         assert versions.revision() == revision
@@ -65,7 +74,10 @@ def test_folder_names_have_the_settings_are_within_a_folder_and_cut_if_long():
     name = name_of("--epsilon=0.2", "--skip-chance=0.25", "--opponent=pool:size=2")
     assert name == "q-learning-3x3-3-skip0.25-pool_size_2-epsilon0.2-seed0"
     assert folder_name([".."]) == "_."
-    names = [name_of(f"--opponent=expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})") for depth in (3, 4)]
+    names = [
+        name_of(f"--opponent=expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})")
+        for depth in (3, 4)
+    ]
     assert names[0] != names[1]
     assert max(map(len, names)) < 130
 
@@ -76,16 +88,35 @@ def test_self_play_has_its_own_number_of_games():
 
 
 def test_exact_measurements_do_not_change_training(tmp_path):
-    options = ["--games", "900", "--log-every", "200", "--batch", "32", "--skip-chance", "0.25", "--no-report", "--out"]
+    options = [
+        "--games",
+        "900",
+        "--log-every",
+        "200",
+        "--batch",
+        "32",
+        "--skip-chance",
+        "0.25",
+        "--no-report",
+        "--out",
+    ]
     train.main([*options, str(tmp_path / "plain"), "--exact-every", "0"])
     train.main([*options, str(tmp_path / "measured"), "--exact-every", "400"])
     plain, measured = (rows_of(tmp_path / name / "metrics.jsonl") for name in ("plain", "measured"))
     keys = {"exploitability", "regret", "exact_win", "exact_draw", "exact_loss"}
-    assert [keys <= row.keys() for row in measured] == [False, True, False, True, True]  # 200, 400, ..., and the end
+    assert [keys <= row.keys() for row in measured] == [
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]  # 200, 400, ..., and the end
     for row, other in zip(plain, measured, strict=True):
         times = {"games_per_s": 0, "cpu_s": 0}
         assert {**row, **times} == {**{name: other[name] for name in row}, **times}
-    assert_same_arrays(*(load_checkpoint(tmp_path / name)["learner"] for name in ("plain", "measured")))
+    assert_same_arrays(
+        *(load_checkpoint(tmp_path / name)["learner"] for name in ("plain", "measured"))
+    )
     game, last = Game(skip_chance=0.25), measured[-1]
     learner = make_policy(f"run:{tmp_path / 'measured'}", game)
     assert last["exploitability"] == exact.exploitability(game, learner)
@@ -96,7 +127,9 @@ def test_exact_measurements_do_not_change_training(tmp_path):
 def test_a_training_says_what_its_games_tell(tmp_path, capsys):
     train.main(["--games=20", "--size=4", "--phantom=classic", f"--out={tmp_path}"])
     out, err = capsys.readouterr()
-    assert "all 20 games are played at the same time, because the batch of q-learning is 2,048" in err
+    assert (
+        "all 20 games are played at the same time, because the batch of q-learning is 2,048" in err
+    )
     assert "while learning it won" in out
     assert "phantom games of this size are not evaluated" in out
 
@@ -113,7 +146,10 @@ def test_tensorboard_has_the_measurements(tmp_path):
     run = tiny.train_run("q-learning", tmp_path)
     train.main(["--resume", str(run), "--games", "300"])
     events = list(loader.LegacyEventFileLoader(str(run / EVENTS)).Load())
-    scalars = {event.step: {value.tag: value.simple_value for value in event.summary.value} for event in events[1:]}
+    scalars = {
+        event.step: {value.tag: value.simple_value for value in event.summary.value}
+        for event in events[1:]
+    }
     assert list(scalars) == [row["games"] for row in rows_of(run / METRICS)]
     before, last = rows_of(run / METRICS)[-2:]
     rate = (last["wins"] - before["wins"]) / (last["games"] - before["games"])
@@ -127,8 +163,21 @@ def test_tensorboard_has_the_measurements(tmp_path):
 
 def test_ground_truth_is_the_output_of_its_command(tmp_path, capsys):
     for proved in (True, False):
-        with mock.patch("ground_truth.solve", ground_truth.solve if proved else None):  # the second time it is stored
-            ground_truth.main(largest=9, no_proofs=True, out=tmp_path / "results", data=tmp_path / "data.csv")
-        for text, kind in ((capsys.readouterr().out, "md"), ((tmp_path / "data.csv").read_text(), "csv")):
-            assert {*text.splitlines()} <= {*(ROOT / "docs" / f"ground-truth.{kind}").read_text().splitlines()}
-            assert len(text.splitlines()) == 1 + 4 * 6 if kind == "csv" else len(text.splitlines()) > 25
+        with mock.patch(
+            "ground_truth.solve", ground_truth.solve if proved else None
+        ):  # the second time it is stored
+            ground_truth.main(
+                largest=9, no_proofs=True, out=tmp_path / "results", data=tmp_path / "data.csv"
+            )
+        for text, kind in (
+            (capsys.readouterr().out, "md"),
+            ((tmp_path / "data.csv").read_text(), "csv"),
+        ):
+            assert {*text.splitlines()} <= {
+                *(ROOT / "docs" / f"ground-truth.{kind}").read_text().splitlines()
+            }
+            assert (
+                len(text.splitlines()) == 1 + 4 * 6
+                if kind == "csv"
+                else len(text.splitlines()) > 25
+            )

@@ -13,7 +13,11 @@ from commands import error_of
 from ttt_apps import cli, evaluate, play, train
 from ttt_envs.core.checks import Refusal
 
-SWEEPS = {"option": "fixed = {epsilom = 0.1}", "out": "fixed = {out = 'x'}", "no": "fixed = {epsilom = false}"}
+SWEEPS = {
+    "option": "fixed = {epsilom = 0.1}",
+    "out": "fixed = {out = 'x'}",
+    "no": "fixed = {epsilom = false}",
+}
 """Files of sweeps, by what is wrong in them."""
 EVALUATE = [
     # names of commands, options, policies and other things
@@ -64,7 +68,11 @@ TRAIN = [
     ("command", "line", "word"),
     [
         pytest.param(module.main, line, word, id=f"{module.__name__[9:]} {line[:60]}")
-        for module, cases in ((evaluate, EVALUATE), (train, TRAIN), (play, [("--opponent optimall", "'optimal'")]))
+        for module, cases in (
+            (evaluate, EVALUATE),
+            (train, TRAIN),
+            (play, [("--opponent optimall", "'optimal'")]),
+        )
         for line, word in cases
     ],
 )
@@ -82,7 +90,9 @@ def test_an_invalid_command_line_is_one_message(command, line, word, tmp_path, m
 
 
 @pytest.mark.parametrize(("command", "option"), [(evaluate.main, "games"), (play.main, "--replay")])
-def test_a_file_that_is_not_text_is_quoted_shortly_before_the_remedy(command, option, tmp_path, capsys):
+def test_a_file_that_is_not_text_is_quoted_shortly_before_the_remedy(
+    command, option, tmp_path, capsys
+):
     (tmp_path / "junk").write_bytes(bytes(range(256)) * 9)
     message = error_of(capsys, command, option, tmp_path / "junk")
     assert message.endswith("is no game: begin each with [game ...]")
@@ -92,10 +102,22 @@ def test_a_file_that_is_not_text_is_quoted_shortly_before_the_remedy(command, op
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (FileNotFoundError(errno.ENOENT, "No such file", "none/a/b"), "there is no file or folder none"),
-        (OSError(errno.EIO, "Input/output error", "a.json"), "a.json cannot be used (Input/output error)"),
-        (OSError(errno.ENOSPC, "No space left", "a.json"), "a.json cannot be used (No space left): make room"),
-        (OSError(errno.ENOSPC, "No space left"), "the output cannot be written (No space left): make room"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", "none/a/b"),
+            "there is no file or folder none",
+        ),
+        (
+            OSError(errno.EIO, "Input/output error", "a.json"),
+            "a.json cannot be used (Input/output error)",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left", "a.json"),
+            "a.json cannot be used (No space left): make room",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left"),
+            "the output cannot be written (No space left): make room",
+        ),
         (Refusal("x" * 9000), "x" * 3997 + "...\n"),
         (Refusal("a\nb\x1b[2J\udcff.json is no run"), "a\\nb\\x1b[2J\\udcff.json is no run\n"),
     ],

@@ -29,7 +29,17 @@ from ttt_eval.matches.games import append_games, read_games
 from ttt_eval.matches.move_cost import MoveCost
 from ttt_eval.result_store import UNITS
 
-MATCH = ["match", "win-or-block", "random", "--games", "200", "--skip-chance", "0.25", "--seed", "3"]
+MATCH = [
+    "match",
+    "win-or-block",
+    "random",
+    "--games",
+    "200",
+    "--skip-chance",
+    "0.25",
+    "--seed",
+    "3",
+]
 
 
 def fails(capsys, *words):
@@ -54,7 +64,9 @@ def test_exploitability(capsys):
     assert data["exploitability"] == pytest.approx((191 / 192 + 874 / 945) / 2, abs=1e-12)
     assert data["gains"] == pytest.approx({"first": 191 / 192, "second": 874 / 945}, abs=1e-12)
     assert data["regret"] == pytest.approx(exact.regret(Game(), "random"))
-    assert "NashConv / 2) 2.0e-07 " in text_of(capsys, "exploitability", "optimal:epsilon=1e-7")  # it is not 0
+    assert "NashConv / 2) 2.0e-07 " in text_of(
+        capsys, "exploitability", "optimal:epsilon=1e-7"
+    )  # it is not 0
     data = json_of(capsys, "exploitability", "win-or-block", "--size", "1x17", "--win-length", "2")
     assert data["best_response"]["first"]["value"] == 1
     assert data["gains"] is data["regret"] is None  # too large to solve
@@ -65,13 +77,20 @@ def test_solve_by_layers(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
     data = json_of(capsys, "solve", "--skip-chance", "0.25")
     corner, edge, centre = 11281 / 65536, 7285 / 65536, 5095 / 16384
-    assert (data["value"], data["optimal"], data["distance"], data["method"]) == (centre, [4], None, "layers")
+    assert (data["value"], data["optimal"], data["distance"], data["method"]) == (
+        centre,
+        [4],
+        None,
+        "layers",
+    )
     assert data["moves"] == [[corner, edge, corner], [edge, centre, edge], [corner, edge, corner]]
     assert not list(tmp_path.iterdir())
     assert "games 255,168" in text_of(capsys, "solve")
     monkeypatch.setattr(solve, "MAX_SOLVER_CELLS", 8)
     evaluate.main(["solve"])
-    assert re.search(r"note: solving 3 x 3, .* takes about 0 s, .* GiB on disk and ", capsys.readouterr().err)
+    assert re.search(
+        r"note: solving 3 x 3, .* takes about 0 s, .* GiB on disk and ", capsys.readouterr().err
+    )
     data = json_of(capsys, "solve", "--position", "oo./xx./... o")
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (1, [2], 1)
 
@@ -106,14 +125,18 @@ def test_openings_and_log_for_any_number_of_jobs(tmp_path, capsys):
     assert sum(played.result == 0 for played in games[::2]) == data["first"][0]
     assert json_of(capsys, *MATCH, "--openings", "random:2") == data  # a log changes nothing
     score = np.array([data["score"][name] for name in ("mean", "low", "high")])
-    assert [data["elo"][name] for name in ("mean", "low", "high")] == pytest.approx(400 * np.log10(score / (1 - score)))
+    assert [data["elo"][name] for name in ("mean", "low", "high")] == pytest.approx(
+        400 * np.log10(score / (1 - score))
+    )
     before = log.read_bytes()
     assert "is there already" in fails(capsys, *MATCH, "--log", log)
     assert log.read_bytes() == before
 
 
 def test_match_with_a_clock_reports_times(capsys):
-    data = json_of(capsys, "match", "timed:max-depth=2", "random", "--games", "4", "--clock", "20+0.5")
+    data = json_of(
+        capsys, "match", "timed:max-depth=2", "random", "--games", "4", "--clock", "20+0.5"
+    )
     assert (data["clock"], data["games"]) == ("20+0.5", 4)
     assert all(times["moves"] > 0 and 0 < times["least_left_s"] < 20.5 for times in data["times"])
 
@@ -133,13 +156,18 @@ def test_games_are_counted_printed_converted_and_explained(tmp_path, capsys):
     assert again.read_bytes() == log.read_bytes()
     capsys.readouterr()
     account = json_of(capsys, "games", log, "--explain", "2")
-    assert account["start_value"] + account["skip_luck"] + sum(account["changes"]) == pytest.approx(account["result"])
+    assert account["start_value"] + account["skip_luck"] + sum(account["changes"]) == pytest.approx(
+        account["result"]
+    )
 
 
 def test_invalid_logs(tmp_path, capsys):
     log = tmp_path / "log.jsonl"
     append_games(log, [])
-    for words, word in ((["--number", "1"], "log.jsonl has no games"), (["--out", log], "is there already")):
+    for words, word in (
+        (["--number", "1"], "log.jsonl has no games"),
+        (["--out", log], "is there already"),
+    ):
         assert word in fails(capsys, "games", log, *words)
     log.write_text('{"format": 1, "content": "games"}\n{"moves": 3}\n')
     assert "log.jsonl, line 2: " in fails(capsys, "games", log)
@@ -156,14 +184,30 @@ def test_sprt_and_tournament(tmp_path, capsys, monkeypatch):
     data = json_of(capsys, *words)
     assert data == json.loads(path.read_text())
     assert (data["kind"], data["accepted"]) == ("sprt", "elo1")
-    text = text_of(capsys, "match", "random", "win-or-block", "table", "--games", "200", "--anchor", "random")
+    text = text_of(
+        capsys, "match", "random", "win-or-block", "table", "--games", "200", "--anchor", "random"
+    )
     assert text.index("win-or-block") < text.index("3 random")
 
 
 def test_signal_stops_workers(tmp_path):
-    words = ["match", "random", "random", "--sprt", "0", "0.1", "--games", "1e7", "--jobs", "2", "--out"]
+    words = [
+        "match",
+        "random",
+        "random",
+        "--sprt",
+        "0",
+        "0.1",
+        "--games",
+        "1e7",
+        "--jobs",
+        "2",
+        "--out",
+    ]
     command = [sys.executable, ROOT / "evaluate.py", *words, tmp_path / "x"]
-    process = subprocess.Popen([*map(str, command)], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*map(str, command)], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
     stored = tmp_path / "x" / UNITS
     while process.poll() is None and not (stored.exists() and stored.read_text().count("\n") >= 3):
         time.sleep(0.01)
@@ -190,7 +234,9 @@ def quick_costs(monkeypatch):
 
 @pytest.mark.usefixtures("quick_costs")
 def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run):
-    run = tiny.train_run("q-learning", tmp_path / "run", "--size=3", "--win-length=3", "--exact-every=0")
+    run = tiny.train_run(
+        "q-learning", tmp_path / "run", "--size=3", "--win-length=3", "--exact-every=0"
+    )
     words = ("ladder", f"run:{run}", "--out", tmp_path / "out", "--no-report")
     text = text_of(capsys, *words)
     assert all(part in text for part in ("3x3-skip", f"> run:{run}", "exploitability"))
@@ -198,10 +244,14 @@ def test_run_is_placed_on_the_ladder_of_its_own_game(tmp_path, capsys, tiny_run)
     assert (data["kind"], data["policy"], data["exact"]) == ("ladder", f"run:{run}", True)
     assert json_of(capsys, *words) == data  # nothing is played again
     assert "there is no ladder of 2 x 3" in fails(capsys, "ladder", f"run:{tiny_run('q-learning')}")
-    data = json_of(capsys, "ladder", "mcts:simulations=1", "--games", "20", "--seed", "3")  # an impure one is sampled
+    data = json_of(
+        capsys, "ladder", "mcts:simulations=1", "--games", "20", "--seed", "3"
+    )  # an impure one is sampled
     assert not data["exact"]
     assert data["settings"] == {"games": 20, "seed": 3}
-    assert all(result["games"] == 20 and sum(result["pentanomial"]) == 10 for result in data["results"])
+    assert all(
+        result["games"] == 20 and sum(result["pentanomial"]) == 10 for result in data["results"]
+    )
     data = json_of(capsys, "ladder", "--size", "5", "--win-length", "4", "--skip-chance", "0.1")
     assert (data["name"], data["kind"], len(data["rungs"])) == ("5x5-skip", "rungs", 13)
 
@@ -221,32 +271,53 @@ def test_plots_of_every_format_hold_the_medians(runs, tmp_path, capsys):
     for form, start in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
         path, csv_path, contents = tmp_path / f"a.{form}", tmp_path / "a.csv", []
         for _ in range(2):
-            assert f"written: {path}" in text_of(capsys, "plot", runs, "--out", path, "--csv", csv_path, "--overwrite")
+            assert f"written: {path}" in text_of(
+                capsys, "plot", runs, "--out", path, "--csv", csv_path, "--overwrite"
+            )
             contents.append(path.read_bytes())
         assert contents[0] == contents[1]  # without date and version
         assert contents[0].startswith(start)
     with csv_path.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["learner"] == "q-learning"]
-    ends = [rows_of(runs / f"seed{seed}" / "metrics.jsonl")[-1]["exploitability"] for seed in range(3)]
+    ends = [
+        rows_of(runs / f"seed{seed}" / "metrics.jsonl")[-1]["exploitability"] for seed in range(3)
+    ]
     numbers = [float(rows[-1][name]) for name in ("low", "exploitability", "high")]
     assert numbers == pytest.approx([min(ends), np.median(ends), max(ends)])
     data = json_of(capsys, "plot", runs, "--x", "steps", "--by", "seed")
-    assert [group["settings"] for group in data["groups"][1:]] == [{"seed": seed} for seed in (1, 2)]
+    assert [group["settings"] for group in data["groups"][1:]] == [
+        {"seed": seed} for seed in (1, 2)
+    ]
     for words, word in ((("--out", "a.gif"), ".pdf"), (("--by", "sede"), "'seed'")):
         assert word in fails(capsys, "plot", runs, *words)
 
 
 def test_book_from_games_and_by_a_search(tmp_path, capsys):
     log, path, searched = (tmp_path / name for name in ("games.jsonl", "a.book", "b.book"))
-    evaluate.main(["--quiet", "match", "optimal", "win-or-block", "--games", "200", "--log", str(log)])
-    evaluate.main(["book", "build", str(log), "--plies=4", "--minimum=2", "--player=optimal", "--out", str(path)])
+    evaluate.main(
+        ["--quiet", "match", "optimal", "win-or-block", "--games", "200", "--log", str(log)]
+    )
+    evaluate.main(
+        [
+            "book",
+            "build",
+            str(log),
+            "--plies=4",
+            "--minimum=2",
+            "--player=optimal",
+            "--out",
+            str(path),
+        ]
+    )
     capsys.readouterr()
     rows = json_of(capsys, "book", "show", path)["moves"]
     assert sum(row["wins"] + row["draws"] + row["losses"] for row in rows) == 100
     text = text_of(capsys, "book", "show", path)
     assert all(" ".join(row["moves"]) in text for row in rows)
     words = ("--search", "optimal", "--plies", "3", "--skip-chance", "0.25", "--out", searched)
-    assert "35 positions and 169 moves" in text_of(capsys, "book", "build", *words)  # 1 + 6 + 28 up to symmetry
+    assert "35 positions and 169 moves" in text_of(
+        capsys, "book", "build", *words
+    )  # 1 + 6 + 28 up to symmetry
     assert json_of(capsys, "book", "show", searched)["moves"][0]["moves"] == ["b2"]
     for words, word in (
         (("build", log, "--minimum", "500", "--out", tmp_path / "c.book"), "--minimum"),
@@ -263,7 +334,10 @@ def test_book_from_games_and_by_a_search(tmp_path, capsys):
 
 def test_a_database_is_built_extended_verified_and_probed(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    game, folder = ("--size", "3x4", "--win-length", "3", "--gravity", "--skip-chance", "0.25"), Path("databases")
+    game, folder = (
+        ("--size", "3x4", "--win-length", "3", "--gravity", "--skip-chance", "0.25"),
+        Path("databases"),
+    )
     json_of(capsys, "database", "build", *game, "--dry-run")
     assert not list(tmp_path.iterdir())
     first = json_of(capsys, "database", "build", *game, "--stones", "6")
@@ -275,15 +349,24 @@ def test_a_database_is_built_extended_verified_and_probed(tmp_path, capsys, monk
     assert checked["checked"] == checked["entries"] == more["entries"]
     assert checked["sha256"] == more["sha256"]
     data = json_of(capsys, "database", "probe", folder, "..../..../..x. o")
-    assert data["value"] == pytest.approx(max(value for row in data["moves"] for value in row if value is not None))
-    assert re.search(r"[\d,]+ free\).+bytes of memory", fails(capsys, "database", "build", "--memory", "1e-7"))
+    assert data["value"] == pytest.approx(
+        max(value for row in data["moves"] for value in row if value is not None)
+    )
+    assert re.search(
+        r"[\d,]+ free\).+bytes of memory", fails(capsys, "database", "build", "--memory", "1e-7")
+    )
 
 
 def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_path):
     folder = tmp_path / "plain"
     build(Game(), folder, stones=4)
     data = json_of(capsys, "database", "probe", folder, "ox./ox./... o")
-    assert (data["value"], data["distance"], data["moves"][2][0], data["moves"][0][0]) == (1, 1, 1, None)
+    assert (data["value"], data["distance"], data["moves"][2][0], data["moves"][0][0]) == (
+        1,
+        1,
+        1,
+        None,
+    )
     assert (data["distances"][2], data["distances"][0][0]) == ([1, 5, 2], None)
     for place, position, word in (
         (folder, "o../.../... x", "begins at 4 stones"),
@@ -303,7 +386,9 @@ def test_values_distances_and_damage_of_a_database_without_skips(capsys, tmp_pat
     for entry in (0, size - 1):  # a byte each
         place = len(content) - size + entry
         replace_layer(content[:place] + b"\x05" + content[place + 1 :])
-        assert f"06-layer.npy is wrong in entry {entry:,}, of" in fails(capsys, "database", "verify", folder)
+        assert f"06-layer.npy is wrong in entry {entry:,}, of" in fails(
+            capsys, "database", "verify", folder
+        )
     replace_layer(b"")
     assert "06-layer.npy is missing or damaged" in fails(capsys, "database", "verify", folder)
     manifest.write_text(manifest.read_text().replace('rows": 3', 'rows": 19'))
@@ -318,4 +403,7 @@ def test_an_audit_prints_the_biases_of_advantages_and_of_gradients(capsys):
     words = ["audit", "return-minus-value", "--size=2x3", "--critic=zero", "--enumerate"]
     (audit,) = json_of(capsys, *words)["estimators"]
     assert (audit["biased_advantage"], audit["biased"]) == (True, False)
-    assert re.findall(r"return-minus-value [-+\d.e ]+(yes|no)", text_of(capsys, *words)) == ["yes", "no"]
+    assert re.findall(r"return-minus-value [-+\d.e ]+(yes|no)", text_of(capsys, *words)) == [
+        "yes",
+        "no",
+    ]

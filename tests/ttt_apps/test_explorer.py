@@ -118,16 +118,27 @@ def test_panels_have_the_numbers_of_python(client, text):
     boards = Boards.from_positions([from_text(text, GAME_3X3)])
     kinds = ({"kind": "random"}, {"kind": "search", "depth": 4}, {"kind": "mcts"})
     at_random, search, tree = values(client, text, *kinds)
-    check_values(at_random, Softmax(Table(GAME_3X3, source_values(GAME_3X3, "random"))).action_values(boards)[0])
+    check_values(
+        at_random,
+        Softmax(Table(GAME_3X3, source_values(GAME_3X3, "random"))).action_values(boards)[0],
+    )
     analysis = Expectiminimax(GAME_3X3, 4).analyse(boards.position(0))
     check_values(search, (1 - 2 * int(boards.mover[0])) * analysis.move_values)
     visits = MCTS(GAME_3X3, simulations=400).analyse(boards.position(0)).visits[0]
     assert [0 if value is None else value for value in tree["values"]] == visits.tolist()
-    policy, exact = make_policy("optimal:epsilon=0.5", GAME_3X3), solve(GAME_3X3).action_values(boards)[0]
+    policy, exact = (
+        make_policy("optimal:epsilon=0.5", GAME_3X3),
+        solve(GAME_3X3).action_values(boards)[0],
+    )
     [answer] = values(client, text, {"kind": "policy", "policy": "optimal:epsilon=0.5"})
     shares = policy.probabilities(boards)[0]
-    assert [0 if value is None else value for value in answer["values"]] == pytest.approx(shares.tolist())
-    assert f"loses {np.nansum(shares * (np.nanmax(exact) - exact)):.3f} of the value" in answer["notes"][-1]
+    assert [0 if value is None else value for value in answer["values"]] == pytest.approx(
+        shares.tolist()
+    )
+    assert (
+        f"loses {np.nansum(shares * (np.nanmax(exact) - exact)):.3f} of the value"
+        in answer["notes"][-1]
+    )
     whole = decomposition(GAME_3X3, "hooi")
     for rank, largest in ((0, 0), (9, 9), (1000, whole.largest)):
         [table] = values(client, text, {"kind": "compressed", "method": "hooi", "rank": rank})
@@ -138,15 +149,23 @@ def test_panels_have_the_numbers_of_python(client, text):
 def test_a_run_has_its_own_values_plays_and_gives_puzzles(client, root, tmp_path):
     panel = {"kind": "run", "run": "first"}
     [answer] = values(client, ".../... o", panel, game=TINY)
-    check_values(answer, make_policy(f"run:({root / 'first'})", GAME).action_values(Boards.start(GAME))[0])
+    check_values(
+        answer, make_policy(f"run:({root / 'first'})", GAME).action_values(Boards.start(GAME))[0]
+    )
     [other] = values(client, ".../... o", panel, game={**TINY, "skip_chance": 0.0})
     assert "another game" in " ".join(other["notes"])
     assert ask(client, "move", game=TINY, seed=1, policy="run:first")["cell"] in range(6)
     train_run("q-learning", tmp_path / "misere", "--misere")
-    client, panel, game = client_of(make_explorer(tmp_path)), {"kind": "run", "run": "misere"}, {**TINY, "misere": True}
+    client, panel, game = (
+        client_of(make_explorer(tmp_path)),
+        {"kind": "run", "run": "misere"},
+        {**TINY, "misere": True},
+    )
     assert why_not(client, ".../... o", panel, game=TINY).endswith("by its rules")
     rules = Game(2, 3, 2, 0.25, misere=True)
-    learned = make_policy(f"run:({tmp_path / 'misere'})", rules).action_values(Boards.start(rules))[0]
+    learned = make_policy(f"run:({tmp_path / 'misere'})", rules).action_values(Boards.start(rules))[
+        0
+    ]
     check_values(values(client, ".../... o", panel, game=game)[0], learned)
     for puzzle in ask(client, "puzzles", run="misere")["puzzles"]:
         assert (puzzle["game"], puzzle["why"]) == (rules.to_dict(), "misere")
@@ -165,29 +184,44 @@ def test_a_run_that_is_trained_again_has_its_new_values(tmp_path):
     for seed in ("1", "2"):
         shutil.rmtree(tmp_path / "first", ignore_errors=True)
         train_run("q-learning", tmp_path / "first", "--seed", seed)
-        learned = make_policy(f"run:({tmp_path / 'first'})", GAME).action_values(Boards.start(GAME))[0]
+        learned = make_policy(f"run:({tmp_path / 'first'})", GAME).action_values(
+            Boards.start(GAME)
+        )[0]
         check_values(values(client, ".../... o", panel, game=TINY)[0], learned)
 
 
 def test_puzzles_are_the_set_or_the_mistakes_of_a_game(client):
     assert len(ask(client, "puzzles")["puzzles"]) == 100
     [puzzle] = ask(client, "puzzles", line={"game": {}, "moves": "b2 b1 a1"})["puzzles"]
-    assert (puzzle["position"], puzzle["tempting"], puzzle["best"]) == (".../.o./... x", [1], [0, 2, 6, 8])
+    assert (puzzle["position"], puzzle["tempting"], puzzle["best"]) == (
+        ".../.o./... x",
+        [1],
+        [0, 2, 6, 8],
+    )
 
 
 def test_proofs_are_results_of_perfect_play(client):
     """Without skips, as far as the positions suffice; by Connect Four's own search where stones fall."""
     proved = values(client, "x.o/.o./..x o", {"kind": "prove"}, game={})[0]
-    check_values(proved, solve(Game()).action_values(Boards.from_positions([from_text("x.o/.o./..x o")]))[0])
+    check_values(
+        proved, solve(Game()).action_values(Boards.from_positions([from_text("x.o/.o./..x o")]))[0]
+    )
     five = {"rows": 5, "columns": 5, "win_length": 4}
-    little = values(client, "...../...../..o../...../..... x", {"kind": "prove", "nodes": 24}, game=five)[0]
+    little = values(
+        client, "...../...../..o../...../..... x", {"kind": "prove", "nodes": 24}, game=five
+    )[0]
     assert little["notes"][0] == "The result is not decided."
     late = "......./..xo.../..ox.../.xoo.../.oxx.../xxoo.o. x"
     solution = SearchedSolution(Game(6, 7, 4, gravity=True), memory=1 << 22)
     proved = values(client, late, {"kind": "prove"}, game=SEVEN)[0]
     check_values(proved, solution.action_values(Boards.from_positions([from_text(late)]))[0])
-    early = values(client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=SEVEN)[0]
-    assert early["notes"] == ["The result is not decided.", "7 of 7 moves are not decided within 20 positions."]
+    early = values(
+        client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=SEVEN
+    )[0]
+    assert early["notes"] == [
+        "The result is not decided.",
+        "7 of 7 moves are not decided within 20 positions.",
+    ]
 
 
 def test_games_without_a_panel_say_why(client):
@@ -196,7 +230,10 @@ def test_games_without_a_panel_say_why(client):
         (FALLING, {"random", "compressed"}),
         (LARGE, {"random", "compressed", "exact", "prove"}),
         ({**FALLING, "rows": 9, "columns": 9}, {"random", "compressed", "exact", "prove"}),
-        ({**FALLING, "rows": 6, "columns": 5, "misere": True}, {"random", "compressed", "exact", "prove"}),
+        (
+            {**FALLING, "rows": 6, "columns": 5, "misere": True},
+            {"random", "compressed", "exact", "prove"},
+        ),
     ):
         start = "/".join(["." * game["columns"]] * game["rows"]) + " o"
         facts = ask(client, "review", game=game)
@@ -204,10 +241,17 @@ def test_games_without_a_panel_say_why(client):
         assert ("table" in facts["unplayable"]) == ("random" in refused)
         assert ("optimal" in facts["unplayable"]) == ("exact" in refused)
         for kind in refused:
-            assert "skip_chance" not in why_not(client, start, {"kind": kind}, game=game) + facts["refused"][kind]
-        for answer in values(client, start, {"kind": "search", "depth": 1}, {"kind": "mcts"}, game=game):
+            assert (
+                "skip_chance"
+                not in why_not(client, start, {"kind": kind}, game=game) + facts["refused"][kind]
+            )
+        for answer in values(
+            client, start, {"kind": "search", "depth": 1}, {"kind": "mcts"}, game=game
+        ):
             cells = [cell for cell, value in enumerate(answer["values"]) if value is not None]
-            assert cells == np.flatnonzero(Boards.start(Game(**game)).legal(Game(**game))[0]).tolist()
+            assert (
+                cells == np.flatnonzero(Boards.start(Game(**game)).legal(Game(**game))[0]).tolist()
+            )
         for name in {"mcts:simulations=50", "optimal"} - facts["unplayable"].keys():
             assert "cell" in ask(client, "move", game=game, seed=1, policy=name)
 
@@ -244,7 +288,9 @@ def test_a_review_has_the_exact_values_of_positions_moves_and_skips(game):
         assert facts["values"][:-1] == pytest.approx(expected.tolist(), abs=1e-12)
         assert facts["values"][-1] == (0 if live.outcome == DRAW else 1 - 2 * live.outcome)
         balance = facts["values"][0]
-        for ply, fact, own in zip(live.plies, facts["plies"], solution.action_values(boards), strict=True):
+        for ply, fact, own in zip(
+            live.plies, facts["plies"], solution.action_values(boards), strict=True
+        ):
             best = np.nanmax(own)
             assert fact["loss"] == pytest.approx(best - own[ply.action], abs=1e-9)
             assert fact["best"] == np.flatnonzero(own >= best - 1e-9).tolist()
@@ -281,7 +327,9 @@ def test_a_database_gives_values_where_it_begins(tmp_path):
     client = client_of(make_explorer(databases=tmp_path))
     assert ask(client, "review", game=request_of(game))["exact"] == "part"
     boards = Boards.from_positions([from_text(late, game)])
-    check_values(values(client, late, EXACT, game=request_of(game))[0], table.action_values(boards)[0])
+    check_values(
+        values(client, late, EXACT, game=request_of(game))[0], table.action_values(boards)[0]
+    )
     assert "17 stones" in why_not(client, early, EXACT, game=request_of(game))
 
 
@@ -291,16 +339,31 @@ def test_a_database_gives_values_where_it_begins(tmp_path):
 
 def test_offered_policies_move_reproducibly(client):
     about = ask(client, "about")
-    assert about["runs"] == [{"name": "broken", "game": None}, {"name": "first", "game": GAME.to_dict()}]
+    assert about["runs"] == [
+        {"name": "broken", "game": None},
+        {"name": "first", "game": GAME.to_dict()},
+    ]
     for name in about["policies"]:
         spec, game = ("run:first", TINY) if name == "run" else (name, SKIPS)
         cell = ask(client, "move", game=game, moves="b2+", seed=1, policy=spec)["cell"]
         assert cell != cell_at("b2", Game(**game)), spec
         assert ask(client, "move", game=game, moves="b2+", seed=1, policy=spec)["cell"] == cell
     games = [{"game": SKIPS, "seed": seed, "policy": "random"} for seed in range(8)]
-    steps = [ask(client, "move", **each, moves="a1")["cell"] - ask(client, "move", **each)["cell"] for each in games]
-    assert ask(client, "move", game={"rows": 1, "columns": 2, "win_length": 1}, seed=1, policy="expectiminimax")
-    assert not set(steps) <= {0, 1}  # as one random number at both plies would choose among the free cells
+    steps = [
+        ask(client, "move", **each, moves="a1")["cell"] - ask(client, "move", **each)["cell"]
+        for each in games
+    ]
+    assert ask(
+        client,
+        "move",
+        game={"rows": 1, "columns": 2, "win_length": 1},
+        seed=1,
+        policy="expectiminimax",
+    )
+    assert not set(steps) <= {
+        0,
+        1,
+    }  # as one random number at both plies would choose among the free cells
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -317,30 +380,54 @@ SPECS = (
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_policies_with_access_to_files_code_or_unbounded_time_are_rejected(client, spec):
-    assert "\n" not in error(client.post("/api/move", json={"game": SKIPS, "seed": 1, "policy": spec}))
+    assert "\n" not in error(
+        client.post("/api/move", json={"game": SKIPS, "seed": 1, "policy": spec})
+    )
 
 
 NAMES = ("/etc/passwd", "../secret", "first/../first", "", ".", "x\0")
 BAD = [
     *(("puzzles", {"run": name}, "there is no run ") for name in NAMES),
-    ("move", {"game": LARGE, "seed": 1, "policy": "expectiminimax:depth=9"}, "depth=9 is not offered on 15 x 15"),
-    ("values", {"game": SKIPS, "position": START, "panels": [{"kind": "exact", "more": 1}]}, "'panels.0.more'"),
+    (
+        "move",
+        {"game": LARGE, "seed": 1, "policy": "expectiminimax:depth=9"},
+        "depth=9 is not offered on 15 x 15",
+    ),
+    (
+        "values",
+        {"game": SKIPS, "position": START, "panels": [{"kind": "exact", "more": 1}]},
+        "'panels.0.more'",
+    ),
     ("values", {"game": SKIPS, "position": START, "panels": [EXACT] * 9}, "'panels'"),
     ("values", {"game": SKIPS, "position": "ooo/xx./... x", "panels": [EXACT]}, ""),
     ("review", {"game": {"rows": 16}}, "'game'"),
     ("values", {"game": {}, "position": ".../.../... x", "panels": [EXACT]}, "comes from no game"),
     ("values", [], "'the request'"),
-    ("move", {"game": SKIPS, "seed": 1, "policy": "random", "moves": "a1 b1 a2 b2 a3"}, "the game is over"),
-    ("review", {"game": {"gravity": True}, "moves": "b3 b1"}, "move 2, b1, is illegal: stones fall to the lowest"),
+    (
+        "move",
+        {"game": SKIPS, "seed": 1, "policy": "random", "moves": "a1 b1 a2 b2 a3"},
+        "the game is over",
+    ),
+    (
+        "review",
+        {"game": {"gravity": True}, "moves": "b3 b1"},
+        "move 2, b1, is illegal: stones fall to the lowest",
+    ),
     ("review", {"game": SKIPS, "moves": "b2 b2"}, "holds a stone"),
     ("puzzles", {"line": {"game": LARGE, "moves": "a1"}}, "is not offered on 15 x 15"),
     ("puzzles", {"line": {"game": {}, "moves": "b2"}, "run": "first"}, "leave out 'line' or 'run'"),
     ("move", {"game": TINY, "seed": 1, "policy": "run:first,symmetrize=true"}, "write run:first"),
-    ("review", {"game": {"rows": 2, "columns": 16}}, "'game' cannot be taken: 2 x 16, 3 to win is not offered here"),
+    (
+        "review",
+        {"game": {"rows": 2, "columns": 16}},
+        "'game' cannot be taken: 2 x 16, 3 to win is not offered here",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), BAD, ids=[f"{i}-{bad[0]}" for i, bad in enumerate(BAD)])
+@pytest.mark.parametrize(
+    ("name", "content", "message"), BAD, ids=[f"{i}-{bad[0]}" for i, bad in enumerate(BAD)]
+)
 def test_invalid_requests_are_rejected_in_a_sentence(client, name, content, message):
     sentence = error(client.post(f"/api/{name}", json=content))
     assert message in sentence
@@ -375,21 +462,41 @@ def test_only_requests_of_the_same_host_and_origin_are_answered(client, status, 
 
 
 def test_every_response_has_the_security_headers(client, monkeypatch):
-    requests = [("GET", "/"), ("GET", "/look.css"), ("GET", "/x"), ("POST", "/api/about"), ("POST", "/api/puzzles")]
+    requests = [
+        ("GET", "/"),
+        ("GET", "/look.css"),
+        ("GET", "/x"),
+        ("POST", "/api/about"),
+        ("POST", "/api/puzzles"),
+    ]
     monkeypatch.setattr("ttt_apps.explorer.api.read_puzzles", lambda: {}["missing"])
     for (method, path), status in zip(requests, (200, 200, 404, 200, 500), strict=True):
         answer = client.request(method, path, json={})
         headers = answer.headers
         assert answer.status_code == status
-        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
-        assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
-        assert (headers["x-frame-options"], "access-control-allow-origin" in headers) == ("DENY", False)
+        assert headers["content-security-policy"].startswith(
+            "default-src 'none'; script-src 'self';"
+        )
+        assert (
+            headers["cross-origin-opener-policy"]
+            == headers["cross-origin-resource-policy"]
+            == "same-origin"
+        )
+        assert (headers["x-frame-options"], "access-control-allow-origin" in headers) == (
+            "DENY",
+            False,
+        )
 
 
 def test_browsers_leave_out_port_80():
     for origin, status in (("http://localhost", 200), ("http://127.0.0.1", 403)):
         headers = {"host": "localhost", "origin": origin}
-        assert client_of(make_explorer(port=80)).post("/api/about", json={}, headers=headers).status_code == status
+        assert (
+            client_of(make_explorer(port=80))
+            .post("/api/about", json={}, headers=headers)
+            .status_code
+            == status
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -408,7 +515,10 @@ def test_the_cache_makes_each_value_once_and_is_bounded():
         list(pool.map(lambda _: cache.get(1, lambda: make(1)), range(8)))
     for key in (2, 3, 1, 4):  # 1 is used again, so that 2 is dropped
         cache.get(key, lambda key=key: make(key))
-    assert (made, [key in cache for key in (1, 2, 3, 4)]) == ([1, 2, 3, 4], [True, False, True, True])
+    assert (made, [key in cache for key in (1, 2, 3, 4)]) == (
+        [1, 2, 3, 4],
+        [True, False, True, True],
+    )
     with pytest.raises(ZeroDivisionError):
         cache.get(5, lambda: 1 / 0)
     assert cache.get(5, lambda: 5) == 5
@@ -420,7 +530,11 @@ def test_concurrent_requests_do_not_interfere(root):
 
     def visit(seed):
         for ply in random_game(GAME_3X3, seed)[0].plies:
-            panels = [{"kind": "compressed", "rank": seed}, {"kind": "mcts", "simulations": 20}, EXACT]
+            panels = [
+                {"kind": "compressed", "rank": seed},
+                {"kind": "mcts", "simulations": 20},
+                EXACT,
+            ]
             body = {"game": SKIPS, "position": to_text(ply.position, GAME_3X3), "panels": panels}
             *_, answer = api.values(ValuesRequest.model_validate(body))
             check_values(answer, solution.action_values(Boards.from_positions([ply.position]))[0])
@@ -429,7 +543,11 @@ def test_concurrent_requests_do_not_interfere(root):
         list(pool.map(visit, range(8)))
 
 
-ABANDONED = [({}, {"kind": "prove"}), (SEVEN, {"kind": "prove"}), (LARGE, {"kind": "search", "depth": 3})]
+ABANDONED = [
+    ({}, {"kind": "prove"}),
+    (SEVEN, {"kind": "prove"}),
+    (LARGE, {"kind": "search", "depth": 3}),
+]
 
 
 @pytest.mark.parametrize(("game", "panel"), ABANDONED, ids=["proof", "Connect Four", "search"])
@@ -441,7 +559,9 @@ def test_a_search_that_nobody_waits_for_ends(game, panel, monkeypatch):
     api, checks = ExplorerApi(Root(None)), []
     rows, columns = (game.get(key, 3) for key in ("rows", "columns"))
     start = "/".join(["." * columns] * rows) + " o"
-    request = ValuesRequest.model_validate({"game": game, "position": start, "panels": [panel, {"kind": "mcts"}]})
+    request = ValuesRequest.model_validate(
+        {"game": game, "position": start, "panels": [panel, {"kind": "mcts"}]}
+    )
 
     def is_abandoned(after):
         checks.append(0)
@@ -517,7 +637,10 @@ def test_an_internal_error_is_one(monkeypatch):
 def test_the_command_serves_until_it_is_interrupted(root):
     import httpx
 
-    with run_explorer("--runs", root) as (process, address), httpx.Client(timeout=TIMEOUT_S) as http:
+    with (
+        run_explorer("--runs", root) as (process, address),
+        httpx.Client(timeout=TIMEOUT_S) as http,
+    ):
         assert address.startswith("http://127.0.0.1:")
         assert "<title>ttt_envs explorer" in http.get(address).text
         runs = http.post(f"{address}api/about", json={}).json()["runs"]

@@ -32,7 +32,9 @@ def address():
 @pytest.fixture
 def open_page(browser, address):
     """Opens the page of a link, served, from its file or at an address, when it has drawn what it knows of the game."""
-    with open_pages(browser, ignored=["status of 400"]) as open_new:  # what is refused says why on the page
+    with open_pages(
+        browser, ignored=["status of 400"]
+    ) as open_new:  # what is refused says why on the page
 
         def open_page(link="", where="server", **settings):
             base = {"server": address, "file": WITHOUT}.get(where, where)
@@ -74,11 +76,17 @@ def wait_for_text(page, words, where="#status"):
 def offered_values(page, selector):
     """The runs among the options that are not greyed."""
     script = "all => all.filter(one => !one.disabled).map(one => one.value)"
-    return [value for value in page.locator(selector).evaluate_all(script) if "first" in value or "phantom" in value]
+    return [
+        value
+        for value in page.locator(selector).evaluate_all(script)
+        if "first" in value or "phantom" in value
+    ]
 
 
 def labels(page, selector):
-    return page.locator(selector).evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    return page.locator(selector).evaluate_all(
+        "all => all.map(one => one.getAttribute('aria-label'))"
+    )
 
 
 @EVERYWHERE
@@ -89,7 +97,13 @@ def test_a_game_by_mouse_is_taken_back_and_gone_through(open_page, where):
     wait_for_text(page, "A draw")
     assert page.locator("#moves button").count() == 9
     at = page.locator("#at-shown")
-    for key, place in (("ArrowLeft", 8), ("Home", 0), ("ArrowLeft", 0), ("ArrowRight", 1), ("End", 9)):
+    for key, place in (
+        ("ArrowLeft", 8),
+        ("Home", 0),
+        ("ArrowLeft", 0),
+        ("ArrowRight", 1),
+        ("End", 9),
+    ):
         page.keyboard.press(key)
         assert at.inner_text() == f"{place} of 9"
     page.click("#undo")
@@ -123,7 +137,9 @@ def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where)
     exact, whole = values_of(solve(SKIPS), position), decomposition(SKIPS, "svd")
     assert panel_values(page, "#panel-exact") == panel_values(page, "#board") == exact
     assert page.inner_text("#bar-text") == "+0.177 for o, by perfect play"
-    assert "c3 loses 0.100: its value is +0.024. Best is c1 or a3, with +0.124." in page.inner_text("#verdict")
+    assert "c3 loses 0.100: its value is +0.024. Best is c1 or a3, with +0.124." in page.inner_text(
+        "#verdict"
+    )
     assert page.inner_text("#verdict").endswith(" The best reply to c3: o b1, a2, c2 or b3.")
     assert page.input_value("#position") == position
     best = labels(page, "#panel-exact .cell.best")
@@ -138,7 +154,10 @@ def test_panels_a_link_and_the_board_have_the_values_of_python(open_page, where)
     wait_for_text(page, "On average it loses", "#panel-policy")
     page.click("#panel-policy .on-board")
     assert page.inner_text("#source") == "Numbers: a policy, for o."
-    assert page.locator("#board .cell").all_inner_texts() == page.locator("#panel-policy .cell").all_inner_texts()
+    assert (
+        page.locator("#board .cell").all_inner_texts()
+        == page.locator("#panel-policy .cell").all_inner_texts()
+    )
     page.select_option("#show", "none")
     assert page.locator("#board .value").count() == 0
     again = open_page(page.url.partition("#")[2], where)
@@ -201,7 +220,10 @@ def test_stones_are_dropped_into_columns_by_mouse_and_by_keyboard(open_page, whe
     page.keyboard.press("Tab")  # after a click, arrow keys go through the game
     cell(page, "c2").focus()
     page.keyboard.press("ArrowLeft")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "b2: empty, a stone falls to b3"
+    assert (
+        page.evaluate("document.activeElement.getAttribute('aria-label')")
+        == "b2: empty, a stone falls to b3"
+    )
     page.keyboard.press("Enter")
     page.wait_for_selector('#board .cell.x.last[aria-label^="b3"]')
     cell(page, "b4").click()  # a stone of the column stands for it too
@@ -222,7 +244,11 @@ def test_rules_are_chosen_and_lines_are_marked(open_page, where):
     assert page.inner_text("#setup-title").startswith("3 \u00d7 3, 3 in a line lose, 25% skips")
     page = open_page("misere=true&o=you&x=you&moves=a1.b1.a2.b2.a3", where)
     wait_for_text(page, "x has won: o completed a line")
-    assert labels(page, "#board .line") == ["a1: o, losing line", "a2: o, losing line", "a3: o, last move, losing line"]
+    assert labels(page, "#board .line") == [
+        "a1: o, losing line",
+        "a2: o, losing line",
+        "a3: o, last move, losing line",
+    ]
     page = open_page("torus=true&o=you&x=you&moves=b1.b2.c2.a2.a3", where)
     wait_for_text(page, "o has won")
     assert [label[:2] for label in labels(page, "#board .line")] == ["b1", "c2", "a3"]
@@ -265,12 +291,18 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        ("foo=1", 'The link has "foo", which the explorer does not know: its keys are rows, columns, win,'),
+        (
+            "foo=1",
+            'The link has "foo", which the explorer does not know: its keys are rows, columns, win,',
+        ),
         ("rows=three", "Rows=three in the link is no number: rows is 3."),
         ("panels=exact.nothing", 'There is no panel "nothing": panels are exact,'),
         ("gravity=yes", "Gravity=yes in the link is not known: choose true, false."),
         ("win=9", "A line of 9 does not fit on 3 \u00d7 3: 3 in a line win."),
-        ("gravity=true&moves=b1", "Move 1, b1, is illegal: stones fall to the lowest empty cell of their column."),
+        (
+            "gravity=true&moves=b1",
+            "Move 1, b1, is illegal: stones fall to the lowest empty cell of their column.",
+        ),
         ("opening=oo./.../...%20o", "comes from no game"),
         ("x=sb3:model", 'There is no player "sb3": players are you, random,'),
         ("o=run:nothere&x=you", 'There is no run "nothere" here; o is you.'),
@@ -282,9 +314,12 @@ def test_the_page_without_a_server_says_what_it_has_not(open_page):
 )
 def test_what_cannot_be_of_a_link_is_named_and_left_out(open_page, link, words):
     """By the script of both pages, or by what answers it."""
-    page = open_page(f"o=you&{link}&show=none", "server" if words == "comes from no game" else "file")
+    page = open_page(
+        f"o=you&{link}&show=none", "server" if words == "comes from no game" else "file"
+    )
     page.wait_for_function(
-        "words => document.querySelector('.play').innerText.toLowerCase().includes(words)", arg=words.lower()
+        "words => document.querySelector('.play').innerText.toLowerCase().includes(words)",
+        arg=words.lower(),
     )
     page.click("#new")
     wait_for_text(page, "o to move")
@@ -317,7 +352,9 @@ def test_runs_are_offered_where_they_play(browser, tmp_path):
         wait_for_text(page, "Run:first needs a board of 2 \u00d7 3, 2 in a line: mcts", "#notice")
         assert offered_values(page, "#plays-x option") == []
         assert "a run (none of this board and its rules)" in page.inner_text("#why")
-        page = open_new(f"http://127.0.0.1:{port}/#rows=2&columns=3&win=2&x=run:first&o=you&panels=run")
+        page = open_new(
+            f"http://127.0.0.1:{port}/#rows=2&columns=3&win=2&x=run:first&o=you&panels=run"
+        )
         page.wait_for_selector("#panel-run[aria-busy=false] .value")
         assert offered_values(page, "#plays-x option") == ["run:first"]
         assert offered_values(page, "#panel-run-choice option") == ["first"]
@@ -355,7 +392,10 @@ def test_boards_of_reports_open_with_their_rules(open_page, browser):
         rules = [rule for rule in VARIANTS if page.is_checked(f"#{rule}")]
         assert rules == [rule for rule in VARIANTS if getattr(game, rule)]
         assert not page.is_visible("#notice")
-    with run_explorer("--open", "skip=0.25&moves=b2+&o=you&x=you") as (_, own), open_pages(browser) as open_new:
+    with (
+        run_explorer("--open", "skip=0.25&moves=b2+&o=you&x=you") as (_, own),
+        open_pages(browser) as open_new,
+    ):
         wait_for_text(open_new(own), "o to move, again: x is skipped")
 
 

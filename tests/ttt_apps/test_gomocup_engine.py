@@ -42,7 +42,11 @@ def move_in(answer):
     ("size", "board", "move"),
     [
         ("START 10", "3,2,2 4,2,2 5,2,2 6,2,2 2,2,1 9,9,1 0,9,1", "7,2"),  # blocks
-        ("START 10", "2,4,1 3,4,1 4,4,1 5,4,1 1,4,2 3,2,2 4,2,2 5,2,2 6,2,2", "6,4"),  # wins as the second player
+        (
+            "START 10",
+            "2,4,1 3,4,1 4,4,1 5,4,1 1,4,2 3,2,2 4,2,2 5,2,2 6,2,2",
+            "6,4",
+        ),  # wins as the second player
         ("RECTSTART 12,5", "11,0,1 11,1,1 11,2,1 11,3,1", "11,4"),
     ],
 )
@@ -54,11 +58,17 @@ def test_boards_are_answered_by_the_move_of_the_policy(size, board, move):
     ("lines", "last"),
     [
         (["START 20"], "ERROR boards have edges of 5 to 19 here"),
-        (["RECTSTART 7"], "ERROR START is followed by the size of the board, RECTSTART by width,height"),
+        (
+            ["RECTSTART 7"],
+            "ERROR START is followed by the size of the board, RECTSTART by width,height",
+        ),
         (["START 7", "START 20", "BEGIN"], "ERROR there is no board: send START first"),
         (["START 7", "TURN 7,0"], "ERROR 7,0 is no cell of the board"),
         (["START 7", "BOARD", "3,3,1", "3,3,2", "DONE"], "ERROR 3,3 has a stone already"),
-        (["START 7", "BOARD", *(f"{x},3,2" for x in range(5)), "DONE"], "ERROR the game is over: send RESTART"),
+        (
+            ["START 7", "BOARD", *(f"{x},3,2" for x in range(5)), "DONE"],
+            "ERROR the game is over: send RESTART",
+        ),
         (["  start   7  ", "TURN 3,3", "TAKEBACK 3,3"], "OK"),
         (["START 7", "TAKEBACK 3,3"], "ERROR 3,3 has no stone"),
         (["START 7", "PLAY 3,4"], "3,4"),
@@ -107,8 +117,14 @@ class Broken(Policy):
 
 def test_failing_policy_is_an_error_reply_and_keeps_the_board():
     spec = f"{__name__}:Broken"
-    answers = replies("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
-    assert answers[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
+    answers = replies(
+        "START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec
+    )
+    assert answers[:3] == [
+        "OK",
+        "ERROR RuntimeError: no idea?at all",
+        "ERROR RuntimeError: no idea?at all",
+    ]
     assert answers[3] == f"ERROR {spec} moved to a cell that is not empty: choose another policy"
 
 
@@ -120,7 +136,13 @@ def test_takeback_begins_the_memory_of_the_player_again():
     assert replies(*lines, spec="recorders:Counting")[-1] == "1,0"
 
 
-COMMANDS = [*(name[3:] for name in dir(Brain) if name.startswith("on_")), "OK", "turn", "INFO timeout_turn", ""]
+COMMANDS = [
+    *(name[3:] for name in dir(Brain) if name.startswith("on_")),
+    "OK",
+    "turn",
+    "INFO timeout_turn",
+    "",
+]
 NUMBERS = st.one_of(
     st.sampled_from(["", "5", "20", "-1", "5,6", "x", "9" * 50]),
     st.builds("{},{}".format, st.integers(-1, 6), st.integers(-1, 6)),
@@ -189,7 +211,10 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
 )
 def test_search_obeys_the_managers_times_and_its_own_limits(spec, turn_s, clocked, limits):
     """None: the policy is as it is."""
-    policy, itself = make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked), make_policy(spec, Game(9, 9, 5))
+    policy, itself = (
+        make_timed_policy(spec, Game(9, 9, 5), turn_s, clocked),
+        make_policy(spec, Game(9, 9, 5)),
+    )
     assert policy == itself if limits is None else (policy.move, policy.max_depth) == limits
 
 
@@ -197,9 +222,19 @@ def test_times_of_every_kind_reach_the_search(monkeypatch):
     plans = []
     plan = Timed.plan
     monkeypatch.setattr(Timed, "is_warm", True)
-    monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
+    monkeypatch.setattr(
+        Timed,
+        "plan",
+        lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given),
+    )
     lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
-    lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]
+    lines += [
+        "INFO time_left 1500",
+        "TURN 1,1",
+        "INFO timeout_turn 0",
+        "INFO time_left -20",
+        "TURN 2,2",
+    ]
     answers = replies(*lines, spec="timed:max-depth=1")
     for answer in answers[1:]:
         move_in(answer)
@@ -229,7 +264,14 @@ def test_only_replies_are_written_to_standard_output(tmp_path):
     text = b"START 7\r\n\xff\xfe\r\n" + b"x" * 100_000 + b"\r\nTURN 3,3\nEND\nBEGIN\n"
     command = [sys.executable, "play.py", "--gomocup", "--opponent=loud:Loud"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False, env=environment)
+    done = subprocess.run(
+        command, input=text, capture_output=True, cwd=ROOT, check=False, env=environment
+    )
     assert done.returncode == 0
-    assert done.stdout.splitlines() == [b"OK", b"UNKNOWN command ??", b"UNKNOWN command " + b"X" * 300, b"0,0"]
+    assert done.stdout.splitlines() == [
+        b"OK",
+        b"UNKNOWN command ??",
+        b"UNKNOWN command " + b"X" * 300,
+        b"0,0",
+    ]
     assert sorted(done.stderr.splitlines()) == [b"asked", b"from below", b"imported", b"made"]

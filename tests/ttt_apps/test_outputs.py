@@ -35,7 +35,9 @@ def contents(folder):
         ("match random random --games=2", "--log=a.jsonl"),
     ],
 )
-def test_a_file_is_replaced_only_by_overwrite(words, option, tiny_run, tmp_path, monkeypatch, capsys):
+def test_a_file_is_replaced_only_by_overwrite(
+    words, option, tiny_run, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     evaluate.main(["--quiet", "match", "random", "random", "--games", "2", "--log", "log"])
     path = Path(option.partition("=")[2])
@@ -53,8 +55,20 @@ def test_a_file_is_replaced_only_by_overwrite(words, option, tiny_run, tmp_path,
 @pytest.mark.parametrize(
     ("first", "others"),
     [
-        (MATCH, [("--seed=1",), ("--openings=random:1",), ("--games=4",), ("--size=4",), ("--skip-chance=0.5",)]),
-        (TOURNAMENT, [("--seed=1",), ("--openings=random:1",), ("--games=4",), ("--anchor=random",)]),
+        (
+            MATCH,
+            [
+                ("--seed=1",),
+                ("--openings=random:1",),
+                ("--games=4",),
+                ("--size=4",),
+                ("--skip-chance=0.5",),
+            ],
+        ),
+        (
+            TOURNAMENT,
+            [("--seed=1",), ("--openings=random:1",), ("--games=4",), ("--anchor=random",)],
+        ),
         (TEST, [("--seed=1",), ("--alpha=0.1",), ("--games=16",)]),
         (MATCH, [("--clock=9+1",)]),
     ],
@@ -65,9 +79,13 @@ def test_a_result_of_other_settings_is_refused(first, others, tmp_path, capsys):
     assert len(before) == 2
     json_of(capsys, *first, "--out", tmp_path)
     for words in (*others, ("optimal",), *([] if first is TOURNAMENT else [("table",)])):
-        players = [words[0], *first[2:]] if words[0] in ("optimal", "table") else [*first[1:], *words]
+        players = (
+            [words[0], *first[2:]] if words[0] in ("optimal", "table") else [*first[1:], *words]
+        )
         line = ["match", *players, "--out", tmp_path]
-        assert "choose another --out, or --overwrite replaces it" in error_of(capsys, evaluate.main, *line)
+        assert "choose another --out, or --overwrite replaces it" in error_of(
+            capsys, evaluate.main, *line
+        )
         assert contents(tmp_path) == before
     changed = json_of(capsys, *first, "--seed=1", "--out", tmp_path, "--overwrite")
     assert changed["seed"] == 1
@@ -79,8 +97,12 @@ def test_a_result_grows_by_games_and_players(tmp_path, capsys):
         folder = tmp_path / words[3]
         json_of(capsys, *words, "--out", folder / str(len(words)))
         grown = json_of(capsys, *words[:-1], "64", "--out", folder / str(len(words)))
-        assert grown == json_of(capsys, *words[:-1], "64", "--out", tmp_path / "new" / str(len(words)))
-    players = json_of(capsys, "match", "optimal", *TOURNAMENT[1:], "--games=64", "--out", folder / "6")["players"]
+        assert grown == json_of(
+            capsys, *words[:-1], "64", "--out", tmp_path / "new" / str(len(words))
+        )
+    players = json_of(
+        capsys, "match", "optimal", *TOURNAMENT[1:], "--games=64", "--out", folder / "6"
+    )["players"]
     assert len(players) == 4
 
 
@@ -108,11 +130,24 @@ def test_pages_and_results_of_others_are_refused(tmp_path, capsys):
         for words in ((*MATCH, "--out", folder), ("reproduce", "svd-table1", "--out", folder)):
             assert "--overwrite replaces it" in error_of(capsys, evaluate.main, *words)
         if name == REPORT:
-            assert "--overwrite replaces it" in error_of(capsys, train.main, "--games=9", "--out", folder)
+            assert "--overwrite replaces it" in error_of(
+                capsys, train.main, "--games=9", "--out", folder
+            )
         assert (folder / name).read_text() == "[]"
     (folder / RESULT).write_text('{"study": "svd-table1", "quick": false}')
     words = ("reproduce", "svd-table1", "--quick", "--out", folder)
     assert "is a result with quick False, not True" in error_of(capsys, evaluate.main, *words)
     (tmp_path / "submission.npz").write_text(CONTENT)
-    words = ("bench", "run", "--agent", "random", "--task", "random", "--seeds=1", "--steps=200", "--out", tmp_path)
+    words = (
+        "bench",
+        "run",
+        "--agent",
+        "random",
+        "--task",
+        "random",
+        "--seeds=1",
+        "--steps=200",
+        "--out",
+        tmp_path,
+    )
     assert "is there already" in error_of(capsys, evaluate.main, *words)

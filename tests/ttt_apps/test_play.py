@@ -119,12 +119,21 @@ def test_games_equal_those_of_the_environment(seat, tmp_path):
     assert " ".join(session.output.split()).endswith(end)
 
 
-@pytest.mark.parametrize("opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"])
+@pytest.mark.parametrize(
+    "opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"]
+)
 def test_undo_keeps_skips_and_replies(opponent, tmp_path):
     """With every move taken back and made again the game is the same, also against stateful opponents."""
     for seed in range(2):
         straight, wavering_log = tmp_path / f"{seed}", tmp_path / f"{seed}-undone"
-        play_session(Person(varied(seed)), opponent=opponent, seed=seed, seat="alternate", games=2, log=straight)
+        play_session(
+            Person(varied(seed)),
+            opponent=opponent,
+            seed=seed,
+            seat="alternate",
+            games=2,
+            log=straight,
+        )
 
         def wavering(session, lines=varied(seed)):  # noqa: B008
             for move in lines(session):
@@ -134,17 +143,30 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
                     yield "undo"
                     yield move
 
-        play_session(Person(wavering), opponent=opponent, seed=seed, seat="alternate", games=2, log=wavering_log)
+        play_session(
+            Person(wavering),
+            opponent=opponent,
+            seed=seed,
+            seat="alternate",
+            games=2,
+            log=wavering_log,
+        )
         undone = [record.settings.get("undone", 0) for record in read_games(wavering_log)]
         assert sum(undone) > 0
-        assert [game.moves for game in read_games(wavering_log)] == [game.moves for game in read_games(straight)]
+        assert [game.moves for game in read_games(wavering_log)] == [
+            game.moves for game in read_games(straight)
+        ]
 
 
 def test_undo_replays_the_positions_of_the_opponent():
     """Of its own turns, in a new game of its player's memory."""
-    session = play_session(["b2", "a2", "a3", "undo", "undo", "quit"], opponent="recorders:Counting", seat="second")
+    session = play_session(
+        ["b2", "a2", "a3", "undo", "undo", "quit"], opponent="recorders:Counting", seat="second"
+    )
     own = [ply.position for ply in session.live.plies if ply.position.mover != session.own]
-    assert [position.cells.tolist() for position in session.player.positions] == [p.cells.tolist() for p in own]
+    assert [position.cells.tolist() for position in session.player.positions] == [
+        p.cells.tolist() for p in own
+    ]
     assert len(own) > 0
 
 
@@ -168,8 +190,13 @@ def test_hint_is_an_optimal_move():
 def test_hint_on_a_large_board_is_of_a_search():
     output = play_session(["b2", "b3", "b4", "hint"], Game(5, 5, 4), seed=1).output
     assert output.count("plays") == 3
-    assert re.search(r"^b[15] is best by a search of 10,000 games, with the value \+1.000 for you", output, re.M)
-    assert "is best, with the value +0.000" in play_session(["hint"], Game(3, 6, 4, gravity=True)).output
+    assert re.search(
+        r"^b[15] is best by a search of 10,000 games, with the value \+1.000 for you", output, re.M
+    )
+    assert (
+        "is best, with the value +0.000"
+        in play_session(["hint"], Game(3, 6, 4, gravity=True)).output
+    )
 
 
 def test_a_hint_of_a_search_says_whether_it_decides():
@@ -180,12 +207,16 @@ def test_a_hint_of_a_search_says_whether_it_decides():
     visits, values, _ = (moves[0] for moves in search.root_moves)
     best = int(np.argmax(visits))
     half = 1.96 * np.sqrt((1 - values[best] ** 2) / visits[best])
-    words = re.search(r"^d6 is best by .* the value (\S+) \(95%: (\S+) to (\S+)\) for you", output, re.M)
+    words = re.search(
+        r"^d6 is best by .* the value (\S+) \(95%: (\S+) to (\S+)\) for you", output, re.M
+    )
     expected = values[best] + half * np.array([0, -1, 1])
     assert [float(word) for word in words.groups()] == pytest.approx(expected.tolist(), abs=1e-3)
     output = play_session(["hint"], Game(9, 9, 5)).output
     assert re.search(
-        r"^A search of 10,000 games decides nothing: .* \d+ of the other moves may be as good", output, re.M
+        r"^A search of 10,000 games decides nothing: .* \d+ of the other moves may be as good",
+        output,
+        re.M,
     )
 
 
@@ -221,7 +252,11 @@ def test_explain_shows_exact_values_and_those_of_the_opponent():
     for name, words in rows.items():
         cell = cell_at(name, SKIPPING)
         star = "*" if exact[cell] >= np.nanmax(exact) - 1e-9 else ""
-        assert words.split() == [f"{likely[cell]:.3f}", f"{own[cell]:+.3f}", f"{exact[cell]:+.3f}{star}"]
+        assert words.split() == [
+            f"{likely[cell]:.3f}",
+            f"{own[cell]:+.3f}",
+            f"{exact[cell]:+.3f}{star}",
+        ]
     values = [float(words.split()[2].rstrip("*")) for words in rows.values()]
     assert values == sorted(values, reverse=True)
     assert "and 13 more" in play_session(["explain"], Game(5, 5, 4), "win-or-block").output
@@ -235,13 +270,17 @@ def test_end_of_input_at_every_prompt(tmp_path):
         log = tmp_path / f"{count}.jsonl"
         write_games(log, [])
         session = play_session(SCRIPT[:count], seed=4, log=log)
-        assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", session.output)
+        assert re.search(
+            r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", session.output
+        )
         saved = list(read_games(log))
         assert all(record.result is None and record.moves for record in saved)
         assert f" {len(saved)} saved in {log}" in session.output.replace("\n", " ")
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
         output = play_session(words, opponent="win-or-block", seed=0).output
-        assert output.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
+        assert output.endswith(
+            "Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n"
+        )
     assert "Game 2" not in play_session(["b2", "a1", "n"], opponent="win-or-block", seed=0).output
 
 
@@ -252,15 +291,26 @@ def test_names_of_cells(word):
 
 def test_a_person_drops_stones_into_columns():
     game = Game(3, 5, 3, gravity=True)
-    output = play_session(["b", "z", "7", "b1", "e", "help", "quit"], game, "win-or-block", seed=1).output
-    for words in ("your move (a to e, or", "o: you play b3.", "'z1' is no cell", "7 is no column", "o: you play e3."):
+    output = play_session(
+        ["b", "z", "7", "b1", "e", "help", "quit"], game, "win-or-block", seed=1
+    ).output
+    for words in (
+        "your move (a to e, or",
+        "o: you play b3.",
+        "'z1' is no cell",
+        "7 is no column",
+        "o: you play e3.",
+    ):
         assert words in output  # a letter names a column before a command
 
 
 @pytest.mark.parametrize(
     ("nonsense", "message"),
     [
-        *((word, f"{word!a} is no cell") for word in ("2,2", "d1", "b2 a1", "\x1b[a", "\0", "b\u0662")),
+        *(
+            (word, f"{word!a} is no cell")
+            for word in ("2,2", "d1", "b2 a1", "\x1b[a", "\0", "b\u0662")
+        ),
         ("undoo", "'undoo' is no move and no command"),
         ("h", "h may be hint or help: type more of it."),
         ("[red]b2[/red]", "'[red]b2[/red]' is no cell"),
@@ -279,7 +329,12 @@ def test_invalid_input_gets_one_sentence(nonsense, message):
 
 def test_log_has_the_played_games(tmp_path):
     log = tmp_path / "log.jsonl"
-    play_session(["b2", "a1", "yes", "hint", "a1", "swap", "b2", "quit"], opponent="win-or-block", seed=0, log=log)
+    play_session(
+        ["b2", "a1", "yes", "hint", "a1", "swap", "b2", "quit"],
+        opponent="win-or-block",
+        seed=0,
+        log=log,
+    )
     lost, unfinished, swapped = read_games(log)
     assert (lost.players, lost.result) == ((HUMAN, "win-or-block"), 1)
     assert [coordinate(cell, SKIPPING) for cell, _ in lost.moves] == ["b2", "c3", "a1", "c1", "c2"]
@@ -295,7 +350,10 @@ def test_log_has_the_played_games(tmp_path):
 
 def test_a_board_marks_the_last_move_and_the_line():
     cells = np.array([1, 2, 2, 0, 1, 0, 0, 0], np.int8)
-    assert board_text(Game(2, 4, 2), cells, [2], [0, 4]).plain == "   a  b  c  d\n1 *o* x [x] .\n2 *o* .  .  ."
+    assert (
+        board_text(Game(2, 4, 2), cells, [2], [0, 4]).plain
+        == "   a  b  c  d\n1 *o* x [x] .\n2 *o* .  .  ."
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -364,7 +422,9 @@ class Terminal:
 @pytest.mark.parametrize("end", ["interrupt", "hang up"])
 def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path):
     log = tmp_path / "log.jsonl"
-    terminal = Terminal("--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log))
+    terminal = Terminal(
+        "--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log)
+    )
     first = terminal.until("or help): ")
     assert "   a  b  c  d  e  f  g" in first
     for nonsense in ("\n", "zz9\n", "\xff\xfe\n", "\x1b[A\x1b[B\n", "\t\n", "9" * 3000 + "\n"):
@@ -376,7 +436,10 @@ def test_terminal_with_invalid_input_that_is_interrupted_or_closed(end, tmp_path
         terminal.type("\x03")
         assert terminal.end() == 130
         lines = terminal.output.splitlines()
-        assert any(line.startswith("Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in") for line in lines)
+        assert any(
+            line.startswith("Goodbye: you have won 0, drawn 0 and lost 0. 1 saved in")
+            for line in lines
+        )
     else:
         os.close(terminal.file)
         os.waitpid(terminal.child, 0)
@@ -391,12 +454,19 @@ def test_pipe_gets_plain_text_and_may_be_closed():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     typed = b"b2\n\xff\xfe\nhelp\nexplain\nquit\n"
     done = subprocess.run(
-        [*command, "--skip-chance", "0.25"], cwd=ROOT, input=typed, capture_output=True, env=environment, check=True
+        [*command, "--skip-chance", "0.25"],
+        cwd=ROOT,
+        input=typed,
+        capture_output=True,
+        env=environment,
+        check=True,
     )
     assert "x: win-or-block plays c3." in done.stdout.decode("ascii")
     assert b"\x1b" not in done.stdout
     assert done.stderr == b""
-    cut = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    cut = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     cut.stdout.close()
     _, errors = cut.communicate(b"b2\nquit\n")
     assert b"Traceback" not in errors

@@ -16,7 +16,15 @@ from baselines.tables import random_play_values
 from ttt_apps.board import LiveGame
 from ttt_apps.play_page.__main__ import build_page
 from ttt_apps.play_page.nets import Net
-from ttt_apps.play_page.numbers import GAMES, MAX_RANK, OPPONENTS, SKIPS, make_opponent, measure_strength, numbers
+from ttt_apps.play_page.numbers import (
+    GAMES,
+    MAX_RANK,
+    OPPONENTS,
+    SKIPS,
+    make_opponent,
+    measure_strength,
+    numbers,
+)
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
@@ -35,7 +43,9 @@ def answer(browser):
     with open_pages(browser) as open_page:
         page = open_page(PAGE.as_uri())
         page.wait_for_selector("#board .cell")
-        yield lambda *calls: page.evaluate("calls => Promise.all(calls.map((call) => offline.answer(...call)))", calls)
+        yield lambda *calls: page.evaluate(
+            "calls => Promise.all(calls.map((call) => offline.answer(...call)))", calls
+        )
 
 
 def inside():
@@ -61,7 +71,9 @@ def test_tables_and_nets_have_the_properties_that_the_page_needs(game):
     whole = decomposition(game, "svd")
     np.testing.assert_allclose(whole.at(MAX_RANK).table(), random_play_values(game), atol=1e-9)
     assert whole.at(MAX_RANK - 1).relative_error > 1e-6
-    boards = Boards.from_positions([ply.position for seed in range(20) for ply in played(game, seed).plies])
+    boards = Boards.from_positions(
+        [ply.position for seed in range(20) for ply in played(game, seed).plies]
+    )
     check_symmetric(make_opponent(game, "net"), game, boards)
     check_colour_blind(Net(game), game, boards)
 
@@ -69,11 +81,18 @@ def test_tables_and_nets_have_the_properties_that_the_page_needs(game):
 def test_strengths_are_those_of_exact_evaluation():
     games = inside()["games"]
     svd = {name: of_ranks[18] for name, of_ranks in games[2]["ranks"].items()}
-    for game, name, strength in ((GAMES[0], "net", games[0]["strength"]["net"]), (GAMES[2], "svd", svd)):
+    for game, name, strength in (
+        (GAMES[0], "net", games[0]["strength"]["net"]),
+        (GAMES[2], "svd", svd),
+    ):
         policy = make_opponent(game, name, 18)
-        assert strength["exploitability"] == pytest.approx(exploitation(game, policy).exploitability, abs=1e-6)
+        assert strength["exploitability"] == pytest.approx(
+            exploitation(game, policy).exploitability, abs=1e-6
+        )
         outcome = match_outcome(game, policy, "optimal")
-        assert (strength["win"], strength["draw"], strength["loss"]) == pytest.approx(outcome, abs=1e-6)
+        assert (strength["win"], strength["draw"], strength["loss"]) == pytest.approx(
+            outcome, abs=1e-6
+        )
         assert measure_strength(game, policy).items() <= strength.items()
 
 
@@ -85,7 +104,10 @@ def test_the_page_is_reproducible_and_the_published_one():
         assert before["net"] == now["net"]
         # the last bits of a float are those of a machine's arithmetic
         for halves in zip(before["svd"], now["svd"], strict=True):
-            first, second = (np.frombuffer(base64.b64decode(half), "<f4").reshape(81, MAX_RANK) for half in halves)
+            first, second = (
+                np.frombuffer(base64.b64decode(half), "<f4").reshape(81, MAX_RANK)
+                for half in halves
+            )
             np.testing.assert_allclose(first @ first.T, second @ second.T, atol=1e-4)
         for name in before["ranks"]:
             np.testing.assert_allclose(before["ranks"][name], now["ranks"][name], atol=1e-5)
@@ -99,7 +121,9 @@ def test_answers_to_the_questions_for_a_class_are_exact():
     words = "is {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
     assert words.format(*(ranks[rank] for rank in (75, 45, 18, 3))) in page
     game = Game(skip_chance=0.25)
-    moves = np.sort(solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0])[:5]
+    moves = np.sort(
+        solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0]
+    )[:5]
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)
 
 
@@ -123,12 +147,22 @@ def line_of(live, count=None):
 
 def cases():
     """All rules on 3 x 3 and 3 x 4, and 4 x 4 with gravity; in the quick form each rule once, and some together."""
-    quick = {"3x3-3-skip0.25", "3x4-3-no-overlines-torus", "3x3-3-gravity-misere-torus-skip0.25", "4x4-4-gravity"}
+    quick = {
+        "3x3-3-skip0.25",
+        "3x4-3-no-overlines-torus",
+        "3x3-3-gravity-misere-torus-skip0.25",
+        "4x4-4-gravity",
+    }
     bases = Game(), Game(skip_chance=0.25), Game(3, 4, 3), Game(3, 4, 3, 0.5)
-    ways = [dict(zip(RULES, values, strict=True)) for values in product((False, True), repeat=len(RULES))]
+    ways = [
+        dict(zip(RULES, values, strict=True))
+        for values in product((False, True), repeat=len(RULES))
+    ]
     games = [replace(base, **rules) for base in bases for rules in ways]
     for game in (*games, Game(4, 4, 4, gravity=True), Game(4, 4, 4, 0.25, gravity=True)):
-        yield pytest.param(game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow])
+        yield pytest.param(
+            game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow]
+        )
 
 
 @in_browser
@@ -141,7 +175,10 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
 
     api, panels = ExplorerApi(Root()), [{"kind": "exact"}]
     if game.cells <= 12:
-        panels += [{"kind": "random"}, *({"kind": "policy", "policy": name} for name in ("random", "table", "optimal"))]
+        panels += [
+            {"kind": "random"},
+            *({"kind": "policy", "policy": name} for name in ("random", "table", "optimal")),
+        ]
     for seed in range(4):
         live = played(game, seed)
         line = line_of(live)
@@ -153,10 +190,14 @@ def test_games_have_the_moves_lines_values_policies_and_puzzles_of_a_server(answ
         assert facts["values"] == pytest.approx(expected["values"], abs=1e-9)
         for ours, reference in zip(facts["plies"], expected["plies"], strict=True):
             assert ours["best"] == reference["best"]
-            assert (ours["loss"], ours["luck"]) == pytest.approx((reference["loss"], reference["luck"]), abs=1e-9)
+            assert (ours["loss"], ours["luck"]) == pytest.approx(
+                (reference["loss"], reference["luck"]), abs=1e-9
+            )
         served = api.values(ValuesRequest.model_validate({**body, "panels": panels}))
         for reference, ours in zip(served, result, strict=True):
-            np.testing.assert_allclose(np.array(ours["values"], float), np.array(reference["values"], float), atol=1e-9)
+            np.testing.assert_allclose(
+                np.array(ours["values"], float), np.array(reference["values"], float), atol=1e-9
+            )
         if game.cells <= 12:
             mistakes = api.puzzles(PuzzlesRequest.model_validate({"line": line}))["puzzles"]
             own = {puzzle["position"]: puzzle for puzzle in puzzles["puzzles"]}
@@ -184,7 +225,9 @@ def test_the_rules_have_the_skips_legal_moves_and_ends_of_python(answer, browser
             for seed in (0, 7, 999_999):
                 live = played(game, seed)
                 line = line_of(live)
-                words, views, problem = page.evaluate(script, [line["game"], line["moves"].split(), seed])
+                words, views, problem = page.evaluate(
+                    script, [line["game"], line["moves"].split(), seed]
+                )
                 assert (" ".join(words), problem) == (line["moves"], None)
                 for ply, (text, legal, outcome, count) in zip(live.plies, views, strict=False):
                     assert (text, outcome, count) == (to_text(ply.position, game), None, 0)
@@ -194,7 +237,9 @@ def test_the_rules_have_the_skips_legal_moves_and_ends_of_python(answer, browser
 
 
 @in_browser
-@pytest.mark.parametrize("number", [0, 2, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 3))])
+@pytest.mark.parametrize(
+    "number", [0, 2, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 3))]
+)
 def test_nets_and_compressed_tables_have_the_numbers_of_python(answer, number):
     game, ranks = GAMES[number], (0, 3, 18, 75)
     own, tables = make_opponent(game, "net"), [make_opponent(game, "svd", rank) for rank in ranks]
@@ -204,15 +249,22 @@ def test_nets_and_compressed_tables_have_the_numbers_of_python(answer, number):
     for seed in range(6):
         live = played(game, seed)
         position = live.plies[seed * len(live.plies) // 6].position
-        boards, body = Boards.from_positions([position]), {**line_of(live), "position": to_text(position, game)}
+        boards, body = (
+            Boards.from_positions([position]),
+            {**line_of(live), "position": to_text(position, game)},
+        )
         expected = [own.action_values(boards), own.probabilities(boards)]
         expected += [table.action_values(boards) for table in tables]
         expected += [table.probabilities(boards) for table in tables]
         free = boards.legal(game)[0]
         for result, rows in zip(
-            answer(*(("values", {**body, "panel": panel}) for panel in panels)), expected, strict=True
+            answer(*(("values", {**body, "panel": panel}) for panel in panels)),
+            expected,
+            strict=True,
         ):
-            np.testing.assert_allclose(np.array(result["values"], float)[free], rows[0][free], atol=1e-4)
+            np.testing.assert_allclose(
+                np.array(result["values"], float)[free], rows[0][free], atol=1e-4
+            )
 
 
 @in_browser

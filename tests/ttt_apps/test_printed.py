@@ -89,7 +89,14 @@ def files(tiny_run, tmp_path_factory):
     log, book = folder / "log", folder / "book"
     board = game_options(tiny.GAME)
     commands = (
-        ["match", *PLAYERS, "--games=20", "--luck-correction=off", f"--log={log}", "--skip-chance=0.25"],
+        [
+            "match",
+            *PLAYERS,
+            "--games=20",
+            "--luck-correction=off",
+            f"--log={log}",
+            "--skip-chance=0.25",
+        ],
         ["book", "build", str(log), "--minimum=1", f"--out={book}"],
         ["database", "build", f"--folder={folder / DATABASE}", *board],
     )
@@ -112,7 +119,10 @@ def case(words, *, board=True):
 
 
 def starred(values):
-    return [f"{value:+.6f}{'*' if value == np.nanmax(values) else ''}" for value in values[~np.isnan(values)]]
+    return [
+        f"{value:+.6f}{'*' if value == np.nanmax(values) else ''}"
+        for value in values[~np.isnan(values)]
+    ]
 
 
 def probabilities(result):
@@ -167,7 +177,9 @@ def tournament_rows(files):
     scores, players = result.scores, result.players
     ranked = sorted(range(3), key=lambda index: -players[index]["rating"].mean)
     for place, row in enumerate(ranked, 1):
-        shares = [f"{scores[row, column].rate('score').mean:.3f}" for column in ranked if column != row]
+        shares = [
+            f"{scores[row, column].rate('score').mean:.3f}" for column in ranked if column != row
+        ]
         yield f"{place} {players[row]['spec']}", number(players[row]["rating"]._asdict()), *shares
 
 
@@ -197,14 +209,23 @@ def explained_rows(files):
         values = solution.action_values(Boards.from_positions([position]))[0]
         loss = round(float(np.nanmax(values) - values[action]), 6) + 0.0
         losses[position.mover] += loss
-        yield number(count), "ox"[position.mover], coordinate(action, game), number(loss), number(skipped)
+        yield (
+            number(count),
+            "ox"[position.mover],
+            coordinate(action, game),
+            number(loss),
+            number(skipped),
+        )
     assert losses[1] > 0  # the sign is that of the player who moves
 
 
 @case("ladder", board=False)
 def rung_rows(files):
     for rung in ladder.read_ladder("3x3").rungs:
-        losses, cost = (f"{rung[name]:.4f}" for name in LOSSES), f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}"
+        losses, cost = (
+            (f"{rung[name]:.4f}" for name in LOSSES),
+            f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}",
+        )
         yield rung["spec"], f"{rung['rating']:.0f}", "exact", *losses, cost
 
 
@@ -253,7 +274,9 @@ def leader_rows(files):
 
 @case("audit n-step gae --critic=zero --enumerate --size=2 --win-length=2", board=False)
 def audit_rows(files):
-    auditor = Auditor(Game(2, 2, 2), "random", "random", AuditSettings(episodes=None, critic="zero"))
+    auditor = Auditor(
+        Game(2, 2, 2), "random", "random", AuditSettings(episodes=None, critic="zero")
+    )
     for name in ("n-step", "gae"):
         data = auditor.audit(make_estimator(name)).to_dict()
         assert data["biased"] != data["biased_advantage"]
@@ -262,12 +285,19 @@ def audit_rows(files):
 
 def rows_of_audit(data):
     yield data["name"], *map(number, data["advantage"].values()), number(data["biased_advantage"])
-    yield data["name"], *map(number, data["gradient"].values()), number(data["cosine"]), number(data["biased"])
+    yield (
+        data["name"],
+        *map(number, data["gradient"].values()),
+        number(data["cosine"]),
+        number(data["biased"]),
+    )
 
 
 @case("audit n-step --policy=optimal:epsilon=0.5 --behaviour=random --enumerate")
 def off_policy_rows(files):
-    auditor = Auditor(tiny.GAME, "optimal:epsilon=0.5", "random", AuditSettings(episodes=None, behaviour="random"))
+    auditor = Auditor(
+        tiny.GAME, "optimal:epsilon=0.5", "random", AuditSettings(episodes=None, behaviour="random")
+    )
     yield from rows_of_audit(auditor.audit(make_estimator("n-step")).to_dict())
 
 
@@ -293,8 +323,14 @@ def book_lines(files):
 def book_rows(files):
     book = read_book(files.book)
     [moves] = book.moves(Boards.start(book.game))
-    for actions, results, score in zip(moves.actions, moves.results.tolist(), moves.scores.tolist(), strict=True):
-        yield " ".join(coordinate(cell, book.game) for cell in actions), *map(number, results), number(score)
+    for actions, results, score in zip(
+        moves.actions, moves.results.tolist(), moves.scores.tolist(), strict=True
+    ):
+        yield (
+            " ".join(coordinate(cell, book.game) for cell in actions),
+            *map(number, results),
+            number(score),
+        )
 
 
 @case("database build --folder=OUT")
@@ -339,19 +375,28 @@ def task_rows(files):
 
 def test_every_command_has_a_case():
     leaves = {name for name in COMMANDS if name not in ("bench", "book", "database")}
-    leaves |= {f"{name} {part}" for name in ("bench", "book", "database") for part in load_object(COMMANDS[name][0])}
-    assert not [leaf for leaf in leaves if not any(f"{words} ".startswith(f"{leaf} ") for words in CASES)]
+    leaves |= {
+        f"{name} {part}"
+        for name in ("bench", "book", "database")
+        for part in load_object(COMMANDS[name][0])
+    }
+    assert not [
+        leaf for leaf in leaves if not any(f"{words} ".startswith(f"{leaf} ") for words in CASES)
+    ]
 
 
 @pytest.mark.parametrize(
-    "words", [pytest.param(words, marks=pytest.mark.more if words in SLOWER else ()) for words in CASES]
+    "words",
+    [pytest.param(words, marks=pytest.mark.more if words in SLOWER else ()) for words in CASES],
 )
 def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypatch, capsys):
     expected, board = CASES[words]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(cli.QUIET, "0")
     monkeypatch.setattr(
-        ladder, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
+        ladder,
+        "measure_move_costs",
+        lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs),
     )
     places = {
         "RUN": f"run:{files.run}" if words.startswith("exploit") else files.run,
@@ -359,7 +404,10 @@ def test_a_command_prints_what_python_computes(words, files, tmp_path, monkeypat
         "BOOK": files.book,
     }
     places |= {"DATABASE": files.database, "SUBMISSION": BENCHMARKS / "submissions" / "random.npz"}
-    places |= {"SCORES": BENCHMARKS / "scores" / "random.json", "REPORTED": files.run.with_name("reported")}
+    places |= {
+        "SCORES": BENCHMARKS / "scores" / "random.json",
+        "REPORTED": files.run.with_name("reported"),
+    }
     line = [str(places.get(word, word)) for word in shlex.split(words)]
     if "REPORTED" in words:
         shutil.copytree(files.run, places["REPORTED"])
@@ -378,10 +426,21 @@ def test_a_sequential_test_prints_its_verdict(capsys, tmp_path):
     low, high = SPRT(-10, 10, alpha=0.01, beta=0.2).bounds
     verdicts = {
         PLAYERS: "-10 Elo: random is ahead by less than 10 (wrong in at most 20.0% of tests)",
-        PLAYERS[::-1]: "10 Elo: win-or-block is ahead by more than -10 (wrong in at most 1.0% of tests)",
+        PLAYERS[
+            ::-1
+        ]: "10 Elo: win-or-block is ahead by more than -10 (wrong in at most 1.0% of tests)",
     }
     for players, verdict in verdicts.items():
-        words = ("match", *players, "--sprt", "-10", "10", "--no-report", "--out", tmp_path / players[0])
+        words = (
+            "match",
+            *players,
+            "--sprt",
+            "-10",
+            "10",
+            "--no-report",
+            "--out",
+            tmp_path / players[0],
+        )
         text = text_of(capsys, *words, "--alpha=0.01", "--beta=0.2")
         assert f"The test accepts {verdict}" in text
         assert f", from {low:.2f} to {high:.2f}" in text
@@ -396,13 +455,21 @@ def test_forfeits_of_a_match_are_told(capsys, monkeypatch, tmp_path):
     assert f"note: {forfeits.describe(*players)}" in capsys.readouterr().err
     evaluate.main(["match", *players, "table", "--games=2", f"--out={tmp_path}", "--no-report"])
     text = capsys.readouterr().err
-    assert text.count(f" 2 by {players[0]}. The first: ") == text.count("note: games were given up") == 2
+    assert (
+        text.count(f" 2 by {players[0]}. The first: ")
+        == text.count("note: games were given up")
+        == 2
+    )
 
 
 def test_times_of_a_match_are_told_by_player(capsys, tmp_path):
     players = ("timed:max-depth=1", "random")
-    text = text_of(capsys, "match", *players, "--games=2", "--clock=20+0.5", f"--out={tmp_path}", "--no-report")
-    for player, times in zip(players, json.loads((tmp_path / RESULT).read_text())["times"], strict=True):
+    text = text_of(
+        capsys, "match", *players, "--games=2", "--clock=20+0.5", f"--out={tmp_path}", "--no-report"
+    )
+    for player, times in zip(
+        players, json.loads((tmp_path / RESULT).read_text())["times"], strict=True
+    ):
         assert " ".join((player, *map(number, times.values()))) in text
 
 
@@ -435,7 +502,12 @@ def test_default_folders_of_runs_differ_by_every_setting():
         ("--opponent=self",),
         ("--epsilon=0.5",),
     ]
-    lines += [("--size=4",), ("--skip-chance=0.5",), ("--learner=naive-mc",), ("--phantom=classic",)]
+    lines += [
+        ("--size=4",),
+        ("--skip-chance=0.5",),
+        ("--learner=naive-mc",),
+        ("--phantom=classic",),
+    ]
     folders = [default_folder(*parse_options(list(words), "train.py")) for words in lines]
     assert len(set(folders)) == len(lines)
 
@@ -459,8 +531,12 @@ def test_the_strength_of_a_learner_is_that_of_its_seat(seat):
 
 def test_a_run_is_saved_after_as_many_games_as_asked(tmp_path, monkeypatch):
     saved = []
-    monkeypatch.setattr(RunDirectory, "save_checkpoint", lambda run, done, *_, **parts: saved.append(done.games))
-    tiny.train_run("q-learning", tmp_path / "run", "--checkpoint-games=50", "--checkpoint-seconds=1e9")
+    monkeypatch.setattr(
+        RunDirectory, "save_checkpoint", lambda run, done, *_, **parts: saved.append(done.games)
+    )
+    tiny.train_run(
+        "q-learning", tmp_path / "run", "--checkpoint-games=50", "--checkpoint-seconds=1e9"
+    )
     steps = np.diff([0, *saved])
     assert len(saved) == 4
     assert all(50 <= games < 50 + 4 for games in steps[:-1])  # 4 games are played at the same time
@@ -479,7 +555,9 @@ def test_a_training_prints_its_results(tmp_path, capsys):
     run = tiny.train_run("q-learning", tmp_path / "run")
     last = RunDirectory(run).read_metrics()[-1]
     won, drawn, lost = (last[name] / last["games"] for name in ("wins", "draws", "losses"))
-    assert f"won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}" in " ".join(capsys.readouterr().out.split())
+    assert f"won {won:.1%}, drew {drawn:.1%}, lost {lost:.1%}" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 @pytest.mark.parametrize("entry", [0, -1])
@@ -493,4 +571,6 @@ def test_a_wrong_entry_of_a_database_is_found(entry, files, tmp_path, capsys):
     after = hashlib.sha256(path.read_bytes()).hexdigest()
     manifest.write_text(manifest.read_text().replace(before, after))
     index = entry % len(values)
-    assert f"03-layer.npy is wrong in entry {index:,}" in error_of(capsys, evaluate.main, "database", "verify", folder)
+    assert f"03-layer.npy is wrong in entry {index:,}" in error_of(
+        capsys, evaluate.main, "database", "verify", folder
+    )

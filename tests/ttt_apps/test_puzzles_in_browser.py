@@ -18,7 +18,16 @@ def address(request, tmp_path_factory):
         yield (ROOT / "docs" / "play" / "index.html").as_uri()
         return
     root = tmp_path_factory.mktemp("root")
-    train.main(["--games=300", "--skip-chance=0.25", "--exact-every=0", "--no-report", "--out", str(root / "first")])
+    train.main(
+        [
+            "--games=300",
+            "--skip-chance=0.25",
+            "--exact-every=0",
+            "--no-report",
+            "--out",
+            str(root / "first"),
+        ]
+    )
     with serve(root, warm=True) as port:
         yield f"http://127.0.0.1:{port}/"
 
@@ -55,9 +64,14 @@ def test_puzzles_are_opened_by_links_solved_and_played_on(browser, address):
         assert "".join(stones) == "".join(".ox"[stone] for stone in puzzles[39].position.cells)
         solve_puzzle(page, puzzles[39])
         page.get_by_role("button", name="Next puzzle", exact=True).first.click()
-        assert page.get_by_role("link", name="Link to this puzzle").get_attribute("href") == "#puzzle=41"
+        assert (
+            page.get_by_role("link", name="Link to this puzzle").get_attribute("href")
+            == "#puzzle=41"
+        )
         page.get_by_role("button", name="Play on from here").click()
-        expect(page.locator("#position")).to_have_value(to_text(puzzles[40].position, puzzles[40].game))
+        expect(page.locator("#position")).to_have_value(
+            to_text(puzzles[40].position, puzzles[40].game)
+        )
         page.evaluate("location.hash = '#puzzle=101'")
         expect(page.get_by_text("There is no puzzle 101: the set has 100.")).to_be_visible()
         assert accessibility_faults(page) == []
@@ -73,7 +87,9 @@ def test_the_mistakes_of_a_game_and_of_a_run_are_puzzles(browser, address):
         page.select_option("#practice-source", "game")
         page.wait_for_selector("#trainer .count:text-is('1 of 1')")
         cell(page, 1).click()
-        expect(page.locator("#trainer .answer")).to_contain_text("b1 loses 1: its value is \u22121. Best is a1, c1, a3")
+        expect(page.locator("#trainer .answer")).to_contain_text(
+            "b1 loses 1: its value is \u22121. Best is a1, c1, a3"
+        )
         page.get_by_role("button", name="Play on from here").click()
         expect(page.locator("#position")).to_have_value(".../.o./... x")
         if address.startswith("http"):

@@ -35,8 +35,18 @@ GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}
 
 def options(name, out, opponent="random", games=600, **more):
     """A run on 3 x 3 without a report."""
-    settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", "exact-every": 0}
-    words = [*NETS.get(name, ()), *(f"--{key}={value}" for key, value in {**settings, **more}.items())]
+    settings = {
+        "games": games,
+        "batch": 16,
+        "log-every": 50,
+        "skip-chance": 0.25,
+        "seat": "random",
+        "exact-every": 0,
+    }
+    words = [
+        *NETS.get(name, ()),
+        *(f"--{key}={value}" for key, value in {**settings, **more}.items()),
+    ]
     return ["--learner", name, "--opponent", opponent, *words, "--no-report", "--out", str(out)]
 
 
@@ -45,8 +55,23 @@ def arguments(name, folder, *more):
     games = GAMES.get(name, 60)
     board = ("--size=2x3", "--win-length=2", "--skip-chance=0.25")
     # no checkpoint depends on the time
-    every = ("--batch=4", f"--log-every={games // 3}", f"--checkpoint-games={games // 2}", "--checkpoint-seconds=1e9")
-    words = ("--learner", name, *tiny.OPTIONS[name], f"--games={games}", *board, *every, *more, "--out", str(folder))
+    every = (
+        "--batch=4",
+        f"--log-every={games // 3}",
+        f"--checkpoint-games={games // 2}",
+        "--checkpoint-seconds=1e9",
+    )
+    words = (
+        "--learner",
+        name,
+        *tiny.OPTIONS[name],
+        f"--games={games}",
+        *board,
+        *every,
+        *more,
+        "--out",
+        str(folder),
+    )
     return [*words, "--quiet"]
 
 
@@ -77,7 +102,13 @@ def curves_drawn_once():
 @pytest.mark.parametrize(
     ("name", "opponent"),
     [
-        tiny.case(name, name, opponent, id=f"{name}-{opponent}", slow=name in NETS and "pool" not in opponent)
+        tiny.case(
+            name,
+            name,
+            opponent,
+            id=f"{name}-{opponent}",
+            slow=name in NETS and "pool" not in opponent,
+        )
         for name, opponent in RESUMABLE
     ],
 )
@@ -89,7 +120,11 @@ def test_run_killed_several_times(name, opponent, tmp_path):
         every_step |= {"size": "2x3", "win-length": 2}
     changes = train_until(None, whole, options(name, whole, opponent, games, **every_step))
     words = options(name, folder, opponent, games, **every_step)
-    kills = (changes * 2 // 5, changes // 3) if name in NETS else (changes * 2 // 5, changes // 4, changes // 5)
+    kills = (
+        (changes * 2 // 5, changes // 3)
+        if name in NETS
+        else (changes * 2 // 5, changes // 4, changes // 5)
+    )
     for kill_at in kills:
         train_until(kill_at, folder, words)
         words = resume(folder)
@@ -103,7 +138,10 @@ def test_run_killed_several_times(name, opponent, tmp_path):
     ("name", "step"),
     [
         *(tiny.case(name, name, 1, slow=name != "q-learning") for name in LEARNERS),
-        *(tiny.case(name, name, 3, id=f"{name}-every-third") for name in ("exact-pg", "sb3-dqn", "value-net")),
+        *(
+            tiny.case(name, name, 3, id=f"{name}-every-third")
+            for name in ("exact-pg", "sb3-dqn", "value-net")
+        ),
     ],
 )
 def test_run_killed_at_any_change_of_a_file(name, step, tmp_path):
@@ -158,7 +196,9 @@ def test_run_killed_while_it_replaces_another(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_signal_stops_with_a_checkpoint(number, tmp_path):
     arguments = options("q-learning", tmp_path / "stopped", games=10**9)
-    process = subprocess.Popen([sys.executable, ROOT / "train.py", *arguments], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "train.py", *arguments], stderr=subprocess.PIPE, text=True
+    )
     metrics = tmp_path / "stopped" / "metrics.jsonl"
     while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
         time.sleep(0.05)
@@ -178,7 +218,9 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
 def test_finished_run_is_extended_and_never_shortened(tmp_path, capsys):
     assert "is no run" in error_of(capsys, train.main, "--resume", tmp_path / "run")
     train.main(options("q-learning", tmp_path / "run", games=300, batch=400))
-    assert "--games 200" in error_of(capsys, train.main, "--resume", tmp_path / "run", "--games", "200")
+    assert "--games 200" in error_of(
+        capsys, train.main, "--resume", tmp_path / "run", "--games", "200"
+    )
     assert "--overwrite" in error_of(capsys, train.main, *options("q-learning", tmp_path / "run"))
     train.main(["--resume", str(tmp_path / "run"), "--games", "500"])
     rows = rows_of(tmp_path / "run" / "metrics.jsonl")
@@ -216,7 +258,9 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
     assert "nothing was done. --games N plays more" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="a descriptor does not tell its path")
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="a descriptor does not tell its path"
+)
 def test_full_disk_keeps_the_last_checkpoint(finished, tmp_path, monkeypatch, capsys):
     def full(descriptor):
         if "checkpoint" in os.readlink(f"/proc/self/fd/{descriptor}"):
@@ -237,7 +281,11 @@ def test_resuming_leaves_files_alone_that_share_a_hard_link(finished, tmp_path):
         os.link(run / name, tmp_path / name)
     train.main(["--resume", str(run), "--games=80"])
     for name in names:
-        assert (tmp_path / name).read_bytes() == (finished / name).read_bytes() != (run / name).read_bytes()
+        assert (
+            (tmp_path / name).read_bytes()
+            == (finished / name).read_bytes()
+            != (run / name).read_bytes()
+        )
 
 
 def test_missing_and_cut_files_of_training_are_reported(finished, tmp_path, capsys):
@@ -253,7 +301,9 @@ def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tm
     good, begun = (without(finished, tmp_path / name, REPORT) for name in ("good", "begun"))
     config = json.loads((begun / "config.json").read_text())
     write_json(begun / "config.json", {**config, "games": 100})
-    assert "60 of its 100 games are played" in error_of(capsys, evaluate.main, "report", good, begun)
+    assert "60 of its 100 games are played" in error_of(
+        capsys, evaluate.main, "report", good, begun
+    )
     assert not (good / REPORT).exists()
     evaluate.main(["report", str(good)])
     assert_same_runs(finished, good)
@@ -263,9 +313,15 @@ def test_report_is_regenerated_byte_for_byte_of_finished_runs_alone(finished, tm
 
 @pytest.mark.parametrize(
     ("part", "array", "value"),
-    [("training", "decisions.action", 77), ("training", "board.symmetry", -2), ("learner", "table.values", np.nan)],
+    [
+        ("training", "decisions.action", 77),
+        ("training", "board.symmetry", -2),
+        ("learner", "table.values", np.nan),
+    ],
 )
-def test_arrays_out_of_range_are_refused_by_file_and_name(part, array, value, finished, tmp_path, capsys):
+def test_arrays_out_of_range_are_refused_by_file_and_name(
+    part, array, value, finished, tmp_path, capsys
+):
     run = without(finished, tmp_path / "run")
     parts = load_checkpoint(run)
     parts[part][array][:1] = value
@@ -274,19 +330,30 @@ def test_arrays_out_of_range_are_refused_by_file_and_name(part, array, value, fi
     assert f"{run / CHECKPOINT}: " in message
     assert f" needs {array} as numbers from " in message
     if part == "learner":
-        assert f"{run / CHECKPOINT}: " in error_of(capsys, evaluate.main, "exploitability", f"run:{run}")
+        assert f"{run / CHECKPOINT}: " in error_of(
+            capsys, evaluate.main, "exploitability", f"run:{run}"
+        )
 
 
 def test_a_negative_seed_of_a_file_is_refused(finished, tmp_path, capsys):
     run = without(finished, tmp_path / "run")
     write_json(run / "config.json", {**json.loads((run / "config.json").read_text()), "seed": -1})
-    assert "Expected `int` >= 0 - at `$.seed`" in error_of(capsys, train.main, "--resume", run, "--games=80")
+    assert "Expected `int` >= 0 - at `$.seed`" in error_of(
+        capsys, train.main, "--resume", run, "--games=80"
+    )
 
 
 def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(tmp_path, capsys):
     """Its 2 ** 14 slots take 2.6 of 3 MiB; twice as many would not fit."""
     run = tmp_path / "run"
-    words = ("--opponent=self", "--symmetries=none", "--memory=0.0029", "--batch=16", "--exact-every=0", "--no-report")
+    words = (
+        "--opponent=self",
+        "--symmetries=none",
+        "--memory=0.0029",
+        "--batch=16",
+        "--exact-every=0",
+        "--no-report",
+    )
     train.main([*words, "--games=20000", "--out", str(run)])
     assert len(load_checkpoint(run)["learner"]["table.keys"]) > 6_000
     train.main(["--resume", str(run), "--games=20100"])
@@ -298,7 +365,9 @@ def test_a_table_that_fills_its_memory_is_played_reported_and_resumed(tmp_path, 
 @pytest.mark.needs("torch", "stable_baselines3")
 def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
     run = tiny.train_run("sb3-dqn", tmp_path / "run")
-    assert "cannot continue to 90 games" in error_of(capsys, train.main, "--resume", run, "--games=90")
+    assert "cannot continue to 90 games" in error_of(
+        capsys, train.main, "--resume", run, "--games=90"
+    )
     train.main(["--resume", str(run)])
     assert capsys.readouterr().out.endswith(" games are played: nothing was done.\n")
 
@@ -309,9 +378,13 @@ def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
 
 def test_a_refused_run_leaves_no_folder_and_replaces_no_run(finished, tmp_path, capsys):
     words = ("--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1")
-    assert "not measured exactly: 7 x 7" in error_of(capsys, train.main, *words, "--out", tmp_path / "runs" / "large")
+    assert "not measured exactly: 7 x 7" in error_of(
+        capsys, train.main, *words, "--out", tmp_path / "runs" / "large"
+    )
     assert not (tmp_path / "runs" / "large").exists()
-    train.main(arguments("q-learning", without(finished, tmp_path / "a", CHECKPOINT, METRICS)))  # it has stored nothing
+    train.main(
+        arguments("q-learning", without(finished, tmp_path / "a", CHECKPOINT, METRICS))
+    )  # it has stored nothing
     assert_same_runs(finished, tmp_path / "a")
     run = without(finished, tmp_path / "run")
     error_of(capsys, train.main, *words, "--overwrite", "--out", run)

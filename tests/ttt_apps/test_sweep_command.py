@@ -45,7 +45,9 @@ TRAIN_IN_SUBPROCESS = sweep.train_in_subprocess
 def train_here(config, run):
     """In the place of a process of its own, which takes seconds to begin."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "measure_usage", lambda command, _: train.main([*command[-2:], "--quiet"]))
+        patch.setattr(
+            sweep, "measure_usage", lambda command, _: train.main([*command[-2:], "--quiet"])
+        )
         with contextlib.suppress(AttributeError):  # there is no usage
             TRAIN_IN_SUBPROCESS(config, run)
 
@@ -70,9 +72,13 @@ def results_of(out):
     """The numbers without cost, and the learners in the checkpoints."""
     data = json.loads((out / "result.json").read_text())
     rows = [run["numbers"] for run in data["runs"]]
-    numbers = [{name: row[name] for name in row.keys() - {"cpu_s", "peak_rss_bytes"}} for row in rows]
+    numbers = [
+        {name: row[name] for name in row.keys() - {"cpu_s", "peak_rss_bytes"}} for row in rows
+    ]
     learners = [load_checkpoint(out / run["run"])["learner"] for run in data["runs"]]
-    return numbers, [{name: array.tobytes() for name, array in learner.items()} for learner in learners]
+    return numbers, [
+        {name: array.tobytes() for name, array in learner.items()} for learner in learners
+    ]
 
 
 def run_sweep(once, out, *words):
@@ -91,14 +97,20 @@ def test_results_of_every_setting(once, capsys):
     for run in data["runs"]:
         cost = RunDirectory(once / "out" / run["run"]).read_cost()
         assert run["numbers"]["cpu_s"] == cpu_seconds(cost["training"])
-        assert run["numbers"]["peak_rss_bytes"] == max(phase["peak_rss_bytes"] for phase in cost.values())
-    train.main(["--sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"])
+        assert run["numbers"]["peak_rss_bytes"] == max(
+            phase["peak_rss_bytes"] for phase in cost.values()
+        )
+    train.main(
+        ["--sweep", str(once / "tiny.toml"), "--out", str(once / "out"), "--json", "--quiet"]
+    )
     assert json.loads(capsys.readouterr().out) == data  # nothing was trained again
     assert "h2 Learning curves" in read_page(once / "out" / REPORT).outline
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", ["--jobs=2", pytest.param("--cluster", marks=pytest.mark.needs("ray"))])
+@pytest.mark.parametrize(
+    "workers", ["--jobs=2", pytest.param("--cluster", marks=pytest.mark.needs("ray"))]
+)
 def test_workers_give_the_same_results(workers, once, tmp_path, request):
     words = (workers, request.getfixturevalue("cluster")) if workers == "--cluster" else (workers,)
     assert run_sweep(once, tmp_path / "out", *words) == results_of(once / "out")
@@ -137,7 +149,15 @@ def test_sweep_writes_nothing_through_a_linked_folder(level, tmp_path, capsys):
 def test_trainings_end_with_a_sweep_that_a_signal_ends(number, tmp_path):
     """The signal reaches the sweep alone. A stopped sweep waits for a checkpoint of the run."""
     (tmp_path / "long.toml").write_text("fixed = {games = 1000000000, log_every = 100}\nseeds = 2")
-    command = [sys.executable, str(ROOT / "train.py"), "--sweep", "long.toml", "--out", "out", "--quiet"]
+    command = [
+        sys.executable,
+        str(ROOT / "train.py"),
+        "--sweep",
+        "long.toml",
+        "--out",
+        "out",
+        "--quiet",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "out" / "runs" / "0001-q-learning-3x3-3-seed0")
     while process.poll() is None and not (run.metrics.is_file() and run.metrics.stat().st_size):
@@ -168,7 +188,11 @@ def test_runs_of_others_are_kept_and_refused(change, once, tmp_path, monkeypatch
         monkeypatch.setattr(sweep, "make_provenance", lambda: {"code": "other"})
     else:
         (tmp_path / "tiny.toml").write_text(SWEEP.replace("60", "40"))
-    results = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".jsonl"}
+    results = {
+        path: path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file() and path.suffix != ".jsonl"
+    }
     error_of(capsys, train.main, "--sweep", tmp_path / "tiny.toml", "--out", out, "--quiet")
     assert {path: path.read_bytes() for path in results} == results
 
@@ -219,7 +243,9 @@ def test_the_opponent_of_an_agent_runs_no_code(monkeypatch):
 def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row, message):
     monkeypatch.setenv(TRUST, "0")
     (tmp_path / "a.toml").write_text(f"[[runs]]\n{row}\n")
-    assert message in error_of(capsys, train.main, "--sweep", tmp_path / "a.toml", "--out", tmp_path / "out")
+    assert message in error_of(
+        capsys, train.main, "--sweep", tmp_path / "a.toml", "--out", tmp_path / "out"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -235,7 +261,9 @@ def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row
 def test_rules_of_a_sweep_are_those_of_its_file(row, game, tmp_path):
     """Of a learner and of an agent, also where a rule is given that holds by default."""
     path = tmp_path / "rules.toml"
-    path.write_text(f"fixed = {{opponent = 'table'}}\n[[runs]]\n{row}\n[[runs]]\n{row}\nagent = 'random'")
+    path.write_text(
+        f"fixed = {{opponent = 'table'}}\n[[runs]]\n{row}\n[[runs]]\n{row}\nagent = 'random'"
+    )
     learner, agent = sweep.sweep_units(path, *sweep.sweeps.read_sweep(path))
     assert learner["config"]["game"] == agent["game"] == game.to_dict()
     assert agent["opponent"] == "table"
@@ -263,10 +291,14 @@ def test_a_sweep_trains_in_the_game_of_its_file(tmp_path):
 @pytest.mark.usefixtures("at_once")
 def test_agents_play_by_the_rules_of_the_learners(tmp_path):
     fixed = 'fixed = {games = 50, size = 2, win-length = 2, phantom = "classic"}'
-    (tmp_path / "a.toml").write_text(f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n')
+    (tmp_path / "a.toml").write_text(
+        f'{fixed}\n[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n'
+    )
     train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
-    reference = strength(PhantomGame(Game(2, 2, 2), "classic"), "random", ["random", "win-or-block"])
+    reference = strength(
+        PhantomGame(Game(2, 2, 2), "classic"), "random", ["random", "win-or-block"]
+    )
     assert agent["numbers"]["exploitability"] == reference.exploitability
     expected = {f"score_against_{name}": result.score for name, result in reference.results.items()}
     assert expected.items() <= agent["numbers"].items()

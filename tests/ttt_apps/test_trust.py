@@ -32,7 +32,9 @@ def untrusting(monkeypatch):
 
 
 def train_run(run, *more):
-    train.main(["--games=40", "--batch=4", "--log-every=10", "--no-report", "--out", str(run), *more])
+    train.main(
+        ["--games=40", "--batch=4", "--log-every=10", "--no-report", "--out", str(run), *more]
+    )
     return run
 
 
@@ -79,7 +81,14 @@ ATTACKS = [
     ("changes", "resumed"),
     [
         *(({"opponent": attack}, True) for attack in ATTACKS),
-        ({"learner": "value-net", "opponent": "teacher", "settings": {"teacher": ATTACKS[0], "jobs": 1}}, False),
+        (
+            {
+                "learner": "value-net",
+                "opponent": "teacher",
+                "settings": {"teacher": ATTACKS[0], "jobs": 1},
+            },
+            False,
+        ),
         ({"learner": "sb3-ppo", "opponent": ATTACKS[0], "settings": {}}, False),
     ],
 )
@@ -178,7 +187,9 @@ def test_pipes_and_devices_are_rejected_at_once(made, name, kind, tmp_path, caps
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
     ],
 )
-def test_config_that_is_invalid_or_of_another_run_is_one_sentence(made, change, word, tmp_path, capsys):
+def test_config_that_is_invalid_or_of_another_run_is_one_sentence(
+    made, change, word, tmp_path, capsys
+):
     run = change_config(made(tmp_path / "run"), **change)
     assert word in error_of(capsys, train.main, "--resume", run, "--games=80")
 
@@ -194,7 +205,10 @@ def test_second_process_is_refused(tmp_path, capsys, monkeypatch):
 
     def meanwhile(training, *rest):
         before = {path.name: path.read_bytes() for path in run.iterdir()}
-        for words in (["--resume", run, "--games=80"], ["--out", run, "--overwrite", "--games=40", "--no-report"]):
+        for words in (
+            ["--resume", run, "--games=80"],
+            ["--out", run, "--overwrite", "--games=40", "--no-report"],
+        ):
             errors.append(error_of(capsys, train.main, *words))
         assert {path.name: path.read_bytes() for path in run.iterdir()} == before
         return learn(training, *rest)

@@ -47,7 +47,11 @@ class Referee:
         self.kind, self.openings, self.first_player = phantom, openings, first_player
         self.images = symmetries(self.games[0], "all" if symmetry == "random" else "none")
         self.schedule = opponent if isinstance(opponent, list) else [(opponent, 0)]
-        self.opponent, self.seat_choice, self.illegal_action = self.schedule[0][0], seat, illegal_action
+        self.opponent, self.seat_choice, self.illegal_action = (
+            self.schedule[0][0],
+            seat,
+            illegal_action,
+        )
 
     def reset(self, seed=None):
         if seed is not None:
@@ -59,13 +63,20 @@ class Referee:
         self.image = self.images[self._draw(rules.STREAM_SYMMETRY, len(self.images))].tolist()
         self.places = np.argsort(self.image).tolist()
         self.game = self.games[self._draw(rules.STREAM_CONTEXT, len(self.games))]
-        self.state = reference.State(mover=self._draw(rules.STREAM_OPENING, 2) * (self.first_player == "random"))
+        self.state = reference.State(
+            mover=self._draw(rules.STREAM_OPENING, 2) * (self.first_player == "random")
+        )
         if self.openings is not None:
             text = self.openings[self._draw(rules.STREAM_OPENING, len(self.openings))]
             rows, mover = text.split()
-            own = (frozenset(cell for cell, stone in enumerate(rows.replace("/", "")) if stone == of) for of in "ox")
+            own = (
+                frozenset(cell for cell, stone in enumerate(rows.replace("/", "")) if stone == of)
+                for of in "ox"
+            )
             self.state = reference.State(tuple(own), "ox".index(mover))
-        drawn_seat = self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
+        drawn_seat = (
+            self._draw(rules.STREAM_SEAT, 2) if self.seat_choice == "random" else self.episode % 2
+        )
         self.seat = {"first": 0, "second": 1}.get(self.seat_choice, drawn_seat)
         self.found_stones, self.result, self.illegal = [set(), set()], LEGAL_MOVE, 0
         self._reply()
@@ -87,7 +98,9 @@ class Referee:
         return [[int(cell in cells) for cell in self.image] for cells in self.known_stones(player)]
 
     def legal_cells(self):
-        return reference.legal_cells(self.game, frozenset.union(*map(frozenset, self.known_stones(self.state.mover))))
+        return reference.legal_cells(
+            self.game, frozenset.union(*map(frozenset, self.known_stones(self.state.mover)))
+        )
 
     def cell_of(self, action):
         """The cell of the board on which an action of the caller's view puts a stone, or None."""
@@ -100,7 +113,11 @@ class Referee:
 
     def mask(self):
         count = self.game.columns if self.game.gravity else self.game.cells
-        legal = set(map(self.action_of, self.legal_cells())) if self.result == LEGAL_MOVE else range(count)
+        legal = (
+            set(map(self.action_of, self.legal_cells()))
+            if self.result == LEGAL_MOVE
+            else range(count)
+        )
         return [int(action in legal) for action in range(count)]
 
     def report(self, reward, is_over):
@@ -118,7 +135,10 @@ class Referee:
         return [(p, self.cells_of(state), state.mover, state.winner) for p, state in branches]
 
     def cells_of(self, state):
-        return [(cell in state.stones[0]) + 2 * (cell in state.stones[1]) for cell in range(self.game.cells)]
+        return [
+            (cell in state.stones[0]) + 2 * (cell in state.stones[1])
+            for cell in range(self.game.cells)
+        ]
 
     def step(self, action):
         player, cell = self.viewer, self.cell_of(action)
@@ -146,18 +166,29 @@ class Referee:
             self.state = self.state._replace(mover=mover if self.kind == "classic" else 1 - mover)
             return
         stones = sum(map(len, self.state.stones))
-        self.state = reference.play(self.game, self.state, cell, u_of(self.episode_key, rules.STREAM_SKIP, stones))
+        self.state = reference.play(
+            self.game, self.state, cell, u_of(self.episode_key, rules.STREAM_SKIP, stones)
+        )
         self.result = LEGAL_MOVE if self.state.winner is None else self.state.winner
 
     def _reply(self):
         """Let the opponent move until the caller is to move."""
-        while self.opponent != "self" and self.result == LEGAL_MOVE and self.state.mover != self.seat:
+        while (
+            self.opponent != "self" and self.result == LEGAL_MOVE and self.state.mover != self.seat
+        ):
             own, other = self.known_stones(1 - self.seat)
             stone = 2 - self.seat
-            cells = [stone * (cell in own) + (3 - stone) * (cell in other) for cell in range(self.game.cells)]
+            cells = [
+                stone * (cell in own) + (3 - stone) * (cell in other)
+                for cell in range(self.game.cells)
+            ]
             boards = Boards(np.array([cells], np.int8), np.array([1 - self.seat], np.int8))
             of = self.game if self.kind is None else PhantomGame(self.game, self.kind)
-            policy = self.opponent if isinstance(self.opponent, Policy) else make_policy(self.opponent, of)
+            policy = (
+                self.opponent
+                if isinstance(self.opponent, Policy)
+                else make_policy(self.opponent, of)
+            )
             taken = np.array([len(own) + len(other)])
             episode, key = np.array([self.episode]), np.array([self.episode_key], np.uint64)
             self._move(int(policy.act_in_games(boards, episode, key, taken)[0]))
@@ -178,7 +209,11 @@ def numbers(info):
 
 def python_numbers(info):
     """Numbers of Python, which JSON holds; no texts, which other libraries cannot convert to arrays."""
-    kinds = {name: type(value) for name, value in info.items() if name not in ("action_mask", "skip_chance")}
+    kinds = {
+        name: type(value)
+        for name, value in info.items()
+        if name not in ("action_mask", "skip_chance")
+    }
     assert kinds == dict.fromkeys(("seat", "mover", "result", "winner"), int)
     assert type(info.get("skip_chance", 0.0)) is float
     return numbers(info)
@@ -196,7 +231,13 @@ class AEC:
         observation = env.observe(f"player_{info['mover']}")
         mask = np.ones_like(observation["action_mask"]) if is_over else observation["action_mask"]
         assert env.legal_actions() == ([] if is_over else np.flatnonzero(mask).tolist())
-        return *split_planes(observation["observation"]), mask.tolist(), float(reward), is_over, python_numbers(info)
+        return (
+            *split_planes(observation["observation"]),
+            mask.tolist(),
+            float(reward),
+            is_over,
+            python_numbers(info),
+        )
 
     def view(self, player):
         return split_planes(self.env.observe(f"player_{player}")["observation"])
@@ -229,7 +270,13 @@ class Single:
     def report(self, observation, info, reward=0.0, is_over=False):
         mask, self.info = info["action_mask"].tolist(), info
         assert observation["action_mask"].tolist() == mask
-        return *split_planes(observation["observation"]), mask, float(reward), bool(is_over), self.numbers(info)
+        return (
+            *split_planes(observation["observation"]),
+            mask,
+            float(reward),
+            bool(is_over),
+            self.numbers(info),
+        )
 
     def reset(self, seed=None):
         return self.report(*self.env.reset(seed=seed))
@@ -252,7 +299,12 @@ class Row(Single):
     numbers = staticmethod(numbers)
 
     def __init__(self, **settings):
-        settings = {"opponent": "self", "observation": "dict", "autoreset_mode": "Disabled", **settings}
+        settings = {
+            "opponent": "self",
+            "observation": "dict",
+            "autoreset_mode": "Disabled",
+            **settings,
+        }
         self.env, self.over = MNKVectorEnv(3, **settings), np.ones(3, bool)
 
     def row(self, observation, info, *step):
@@ -293,13 +345,17 @@ class Text:
     def report(self, info, reward=0.0, is_over=False):
         text, game = self.env.text, visible(self.env.game)
         viewer = info["mover"] if self.env.config.opponent == "self" else text.seats[0]
-        stones = [[int(stone == of) for stone in text.position.cells] for of in (viewer + 1, 2 - viewer)]
+        stones = [
+            [int(stone == of) for stone in text.position.cells] for of in (viewer + 1, 2 - viewer)
+        ]
         names = self.names = self.action_names(game)
         mask = [int(text.over or name in text.legal_moves()) for name in names]
         return *stones, mask, float(reward), bool(is_over), numbers(info)
 
     def action_names(self, game):
-        return "abcdefghi"[: game.columns] if game.gravity else self.env.text.presentation.cell_names
+        return (
+            "abcdefghi"[: game.columns] if game.gravity else self.env.text.presentation.cell_names
+        )
 
     def reset(self, seed=None):
         return self.report(self.env.reset(seed=seed)[1])
@@ -310,4 +366,6 @@ class Text:
 
 
 KINDS = {"aec": AEC, "single": Single, "vector": Row, "text": Text}
-assert set(VARIANTS) == {"gravity", "overlines", "misere", "torus"}, "draw the new rule in test_environments.py"
+assert set(VARIANTS) == {"gravity", "overlines", "misere", "torus"}, (
+    "draw the new rule in test_environments.py"
+)

@@ -14,7 +14,9 @@ from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_eval.matches.match import play_pairs
 
 GAME = Game(2, 3, 2)
-BOARDS = Boards.from_positions([from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")])
+BOARDS = Boards.from_positions(
+    [from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")]
+)
 LEGAL = BOARDS.cells == 0
 UNIFORM = LEGAL / LEGAL.sum(axis=1, keepdims=True)
 PLANES = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
@@ -50,12 +52,19 @@ def test_functions_get_the_observations_of_environments(observation, batch, dtyp
         return mask.argmax(axis=-1)
 
     as_policy(look, GAME, observation, batch=batch, dtype=dtype).probabilities(BOARDS)
-    env = SingleEnv((2, 3), 2, skip_chance=0.1, observation=observation, dtype=dtype, opponent="self")
-    rows = [env.reset(seed=0, options={"position": text})[0] for text in ("o../x.. o", "o../..x x", ".../... o")]
+    env = SingleEnv(
+        (2, 3), 2, skip_chance=0.1, observation=observation, dtype=dtype, opponent="self"
+    )
+    rows = [
+        env.reset(seed=0, options={"position": text})[0]
+        for text in ("o../x.. o", "o../..x x", ".../... o")
+    ]
     assert len(calls) == (1 if batch else 3)
     for index, row in enumerate(rows):
         obs, mask = calls[0 if batch else index]
-        assert_array_equal(mask[index] if batch else mask, LEGAL[index].astype(np.int8), strict=True)
+        assert_array_equal(
+            mask[index] if batch else mask, LEGAL[index].astype(np.int8), strict=True
+        )
         for name, array in row.items() if observation == "dict" else [(None, row)]:
             part = obs if name is None else obs[name]
             assert_array_equal(part[index] if batch else part, array, strict=True)
@@ -65,12 +74,21 @@ def test_actions_logits_probabilities_and_values_are_accepted():
     assert str(as_policy(last_legal, GAME)) == "last_legal"
     assert_array_equal(as_policy(last_legal, GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
     for returns, weights in (("logits", np.exp(np.arange(6.0))), ("probabilities", np.arange(6.0))):
-        many = as_policy(lambda _, mask: np.tile(np.arange(6.0), (len(mask), 1)), GAME, returns=returns, batch=True)
+        many = as_policy(
+            lambda _, mask: np.tile(np.arange(6.0), (len(mask), 1)),
+            GAME,
+            returns=returns,
+            batch=True,
+        )
         for policy in (as_policy(rising, GAME, returns=returns), many):
             assert_allclose(policy.probabilities(BOARDS), normalize(weights))
-    p = as_policy(lambda _, mask: np.where(mask, 1e9, -np.inf), GAME, returns="logits").probabilities(BOARDS)
+    p = as_policy(
+        lambda _, mask: np.where(mask, 1e9, -np.inf), GAME, returns="logits"
+    ).probabilities(BOARDS)
     assert_allclose(p, UNIFORM)
-    values = np.array([3.0, 1.0, 2.0, 9.0, 2.0, 2.0])  # the best legal value is played, and ties share
+    values = np.array(
+        [3.0, 1.0, 2.0, 9.0, 2.0, 2.0]
+    )  # the best legal value is played, and ties share
     p = as_policy(lambda obs, mask: values, GAME, returns="values").probabilities(BOARDS)
     assert_allclose(p, [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0]])
 
@@ -90,9 +108,19 @@ def test_masks_are_passed_to_functions_that_accept_them():
         def policy(self, observation):
             return free(observation)
 
-    for function in (free, named, other, Agent(), Agent().policy, functools.partial(named), lambda *args: args[1]):
+    for function in (
+        free,
+        named,
+        other,
+        Agent(),
+        Agent().policy,
+        functools.partial(named),
+        lambda *args: args[1],
+    ):
         for batch in (False, True):
-            p = as_policy(function, GAME, returns="probabilities", batch=batch).probabilities(BOARDS)
+            p = as_policy(function, GAME, returns="probabilities", batch=batch).probabilities(
+                BOARDS
+            )
             assert_allclose(p, UNIFORM)
     inside = as_policy(lambda obs: obs["action_mask"], GAME, "dict", "probabilities")
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
@@ -106,7 +134,13 @@ def test_adapters_are_sent_to_other_processes_and_policies_stay():
     assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)
     lock = threading.Lock()
     with pytest.raises(ValueError, match="jobs=1"):
-        play_pairs(Game(), as_policy(lambda obs, mask: [mask.argmax(), lock][0], Game()), "random", 40, jobs=2)
+        play_pairs(
+            Game(),
+            as_policy(lambda obs, mask: [mask.argmax(), lock][0], Game()),
+            "random",
+            40,
+            jobs=2,
+        )
 
 
 @pytest.mark.needs("torch")
@@ -116,7 +150,9 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.body = torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 6))
+            self.body = torch.nn.Sequential(
+                torch.nn.Linear(12, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 6)
+            )
             self.calls = []
 
         def forward(self, observation, action_mask=None):
@@ -128,11 +164,18 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     net = Net()
     net.body[0].eval()  # somebody has frozen it
     with torch.no_grad():
-        values = net.body[2](net.body[0](torch.as_tensor(PLANES, dtype=torch.float32))).double().numpy()
+        values = (
+            net.body[2](net.body[0](torch.as_tensor(PLANES, dtype=torch.float32))).double().numpy()
+        )
     p = as_policy(net, GAME, returns="values").probabilities(BOARDS)
     assert_array_equal(p.argmax(axis=1), np.where(LEGAL, values, -np.inf).argmax(axis=1))
     [(observation, mask, grad, training)] = net.calls
-    assert (observation.dtype, mask.dtype, grad, training) == (torch.float32, torch.bool, False, False)
+    assert (observation.dtype, mask.dtype, grad, training) == (
+        torch.float32,
+        torch.bool,
+        False,
+        False,
+    )
     assert_array_equal(mask.numpy(), LEGAL)
     assert [part.training for part in net.body] == [False, True, True]
     assert net.training
@@ -168,8 +211,13 @@ def test_models_with_predict_are_policies():
     model = Greedy()
     for returns in (model.returns, lambda actions: (actions, None)):
         model.returns = returns
-        assert_array_equal(as_policy(model, GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
-    for returns in (lambda actions: (actions, actions), lambda actions: actions * 0):  # a memory; an illegal move
+        assert_array_equal(
+            as_policy(model, GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1)
+        )
+    for returns in (
+        lambda actions: (actions, actions),
+        lambda actions: actions * 0,
+    ):  # a memory; an illegal move
         model.returns = returns
         with pytest.raises((TypeError, ValueError), match="set returns="):
             as_policy(model, GAME).probabilities(BOARDS)
@@ -180,12 +228,18 @@ def test_models_with_predict_are_policies():
 def test_illegal_moves_have_mass_before_they_are_masked():
     """Of values, the share among the best of all cells; NaN or less than nothing where illegal is no mass."""
     numbers, occupied = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0]), BOARDS.cells != 0
-    weights = {"probabilities": numbers, "logits": np.exp(numbers), "values": (numbers == 3).astype(float)}
+    weights = {
+        "probabilities": numbers,
+        "logits": np.exp(numbers),
+        "values": (numbers == 3).astype(float),
+    }
     for returns, weight in weights.items():
         policy = as_policy(lambda obs, mask: numbers, GAME, returns=returns)
         assert_allclose(policy.illegal_mass(BOARDS), (occupied * weight).sum(axis=1) / weight.sum())
         for no in (np.nan, -1) if returns == "probabilities" else (np.nan, -np.inf):
-            masked = as_policy(lambda obs, mask, no=no: np.where(mask, numbers + 1, no), GAME, returns=returns)
+            masked = as_policy(
+                lambda obs, mask, no=no: np.where(mask, numbers + 1, no), GAME, returns=returns
+            )
             assert_array_equal(masked.illegal_mass(BOARDS), 0)
 
 
@@ -227,7 +281,11 @@ WRONG_CALLS += [(Model(gymnasium.spaces.Box(0, 1, (18,))), {})]
 
 
 def test_invalid_functions_and_answers_are_refused():
-    calls = [(lambda *_, answer=answer: answer, settings) for settings, of in WRONG_ANSWERS for answer in of]
+    calls = [
+        (lambda *_, answer=answer: answer, settings)
+        for settings, of in WRONG_ANSWERS
+        for answer in of
+    ]
     for function, settings in calls + WRONG_CALLS:
         with pytest.raises((TypeError, ValueError)):
             as_policy(function, GAME, **settings).probabilities(BOARDS)
@@ -250,17 +308,23 @@ def test_a_function_is_an_opponent():
 
 def test_functions_choose_columns_under_gravity():
     game = Game(3, 4, 3, gravity=True)
-    boards = Boards.from_positions([from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)])
+    boards = Boards.from_positions(
+        [from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)]
+    )
     leftmost = as_policy(lambda observation, mask: int(mask.argmax()), game)
     assert_array_equal(leftmost.probabilities(boards).argmax(axis=1), [9, 8])
     weights = np.array([0.5, 0.25, 0.125, 0.125])
-    shares = as_policy(lambda observation, mask: weights, game, returns="probabilities").probabilities(boards)
+    shares = as_policy(
+        lambda observation, mask: weights, game, returns="probabilities"
+    ).probabilities(boards)
     assert_allclose(shares[:, 8:], [[0, 0.5, 0.25, 0.25], weights])
 
 
 def test_models_that_saw_skip_chances_are_policies_of_each_game():
     def trained(**settings):
-        return Model(SingleEnv(skip_chance=(0, 0.5), observe_skip_chance=True, **settings).observation_space)
+        return Model(
+            SingleEnv(skip_chance=(0, 0.5), observe_skip_chance=True, **settings).observation_space
+        )
 
     for skip_chance in (0.1, 0.5):
         model, game = trained(), Game(skip_chance=skip_chance)

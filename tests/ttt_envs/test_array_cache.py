@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, cache_path, load_or_compute, make_room
+from ttt_envs.core.array_cache import (
+    CACHE_BYTES_VARIABLE,
+    CACHE_VARIABLE,
+    cache_path,
+    load_or_compute,
+    make_room,
+)
 from ttt_envs.core.files import locked
 
 ARRAY = np.arange(12.0).reshape(3, 4)
@@ -45,7 +51,9 @@ def test_arrays_are_computed_once_and_small_ones_each_time(place):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda content: content[:-8], lambda content: b"", None], ids=["end", "all", "objects"]
+    "damage",
+    [lambda content: content[:-8], lambda content: b"", None],
+    ids=["end", "all", "objects"],
 )
 def test_damaged_arrays_are_computed_again(damage):
     loaded(3)

@@ -27,7 +27,18 @@ def test_text_and_position_are_the_same_both_ways(game, mover, data):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x.o/.../..o", "x.o/... x x", "x.o/.../..o y", "x.o/.#./..o x", "x.o/../..o x", "/ x", 3, "9" * 9999]
+    "text",
+    [
+        "",
+        "x.o/.../..o",
+        "x.o/... x x",
+        "x.o/.../..o y",
+        "x.o/.#./..o x",
+        "x.o/../..o x",
+        "/ x",
+        3,
+        "9" * 9999,
+    ],
 )
 def test_what_is_no_text_of_a_position_is_refused(text):
     with pytest.raises(ValueError, match=r"(?s)^(?=.*(position|mover|cell|rows)).{,500}$"):
@@ -46,7 +57,9 @@ def test_positions_of_another_board_are_refused():
             call()
 
 
-@given(plain.games(6) | st.sampled_from([Game(5, 8, 4), Game(3, 14, 3), Game(19, 19, 5)]), st.data())
+@given(
+    plain.games(6) | st.sampled_from([Game(5, 8, 4), Game(3, 14, 3), Game(19, 19, 5)]), st.data()
+)
 def test_keys_are_numbers_in_base_3_up_to_40_cells_and_two_planes_of_bits_beyond(game, data):
     cells = data.draw(plain.cells_of_any(game))
     others = np.repeat(cells[None], game.cells + 1, axis=0)
@@ -57,14 +70,18 @@ def test_keys_are_numbers_in_base_3_up_to_40_cells_and_two_planes_of_bits_beyond
     assert_array_equal(boards.keys(np.asfortranarray(others)), keys)
     assert_array_equal(boards.from_keys(keys, game), others)
     if game.cells <= boards.MAX_CELLS_BASE_3:
-        assert keys.tolist() == [sum(int(stone) * 3**cell for cell, stone in enumerate(row)) for row in others]
+        assert keys.tolist() == [
+            sum(int(stone) * 3**cell for cell, stone in enumerate(row)) for row in others
+        ]
     else:
         words = -(-game.cells // 64)
         planes = [
             int.from_bytes(keys[-1].view("<u8")[half].tobytes(), "little")
             for half in (slice(words), slice(words, None))
         ]
-        assert planes == [sum(1 << cell for cell in np.flatnonzero(cells == stone).tolist()) for stone in (1, 2)]
+        assert planes == [
+            sum(1 << cell for cell in np.flatnonzero(cells == stone).tolist()) for stone in (1, 2)
+        ]
     assert len(boards.keys(others[:0])) == 0
 
 
@@ -88,12 +105,16 @@ def test_a_batch_gives_views_positions_and_rows_of_its_own():
 @given(plain.games())
 def test_every_cell_has_a_coordinate_of_its_own(game):
     names = [boards.coordinate(cell, game) for cell in range(game.cells)]
-    assert names == [f"{chr(97 + cell % game.columns)}{1 + cell // game.columns}" for cell in range(game.cells)]
+    assert names == [
+        f"{chr(97 + cell % game.columns)}{1 + cell // game.columns}" for cell in range(game.cells)
+    ]
     assert [boards.cell_at(name, game) for name in names] == list(range(game.cells))
     assert [boards.cell_at(name.upper(), game) for name in names] == list(range(game.cells))
 
 
-@pytest.mark.parametrize("text", ["", "a", "2", "2,2", "a0", "a02", "a3", "d1", "a1 ", "a1b1", "a٢", "a" * 99])
+@pytest.mark.parametrize(
+    "text", ["", "a", "2", "2,2", "a0", "a02", "a3", "d1", "a1 ", "a1b1", "a٢", "a" * 99]
+)
 def test_invalid_coordinates_are_refused(text):
     with pytest.raises(ValueError, match="is no cell of a board of 2 x 3") as refused:
         boards.cell_at(text, Game(2, 3))
@@ -146,7 +167,10 @@ def test_canonical_keys_identify_boards_up_to_symmetry():
 
 def test_canonical_keys_of_several_words():
     game = Game(19, 19, 5)
-    cells, images = np.random.default_rng(0).integers(-60, 3, (9, game.cells)).clip(0).astype(np.int8), symmetries(game)
+    cells, images = (
+        np.random.default_rng(0).integers(-60, 3, (9, game.cells)).clip(0).astype(np.int8),
+        symmetries(game),
+    )
     least, same = canonical_keys(cells, images)
     for row, board in enumerate(cells):
         of_images = boards.keys(board[images]).tolist()

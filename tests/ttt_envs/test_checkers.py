@@ -12,9 +12,13 @@ from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv
 
-with warnings.catch_warnings():  # PettingZoo's tests import one of its games as it deprecates, and pygame
+with (
+    warnings.catch_warnings()
+):  # PettingZoo's tests import one of its games as it deprecates, and pygame
     warnings.simplefilter("ignore", DeprecationWarning)
-    pytest.importorskip("pygame")  # Gymnasium's checker makes one environment for each render mode, too
+    pytest.importorskip(
+        "pygame"
+    )  # Gymnasium's checker makes one environment for each render mode, too
     from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
 
 BOARDS = [
@@ -34,7 +38,9 @@ OPPONENTS = [
     {"opponent": [("random", 0), ("win-or-block", 9)]},
 ]
 OBSERVATIONS = ("flat", "planes", "channels", "dict")
-PLAYED = [board | OPPONENTS[n % 2 if "phantom" in board else n % 3] for n, board in enumerate(BOARDS)]
+PLAYED = [
+    board | OPPONENTS[n % 2 if "phantom" in board else n % 3] for n, board in enumerate(BOARDS)
+]
 
 
 @pytest.fixture(autouse=True)

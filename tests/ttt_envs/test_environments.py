@@ -26,9 +26,13 @@ every_kind = pytest.mark.parametrize("kind", BOTH)
 @st.composite
 def any_settings(draw, kind):
     """Any rules and views of an environment, and where it has them an opponent, a seat and penalties."""
-    size = draw(st.sampled_from([(3, 3), (2, 3), (4, 3), (4, 5), (3, 7), (8, 9)]))  # the last has no bits
+    size = draw(
+        st.sampled_from([(3, 3), (2, 3), (4, 3), (4, 5), (3, 7), (8, 9)])
+    )  # the last has no bits
     chosen = {"size": size, "win_length": draw(st.integers(2, min(4, max(size))))}
-    chosen["skip_chance"] = draw(st.sampled_from([0.0, 0.25, 0.6] if kind == "text" else [0.0, 0.25, 0.6, (0, 0.5)]))
+    chosen["skip_chance"] = draw(
+        st.sampled_from([0.0, 0.25, 0.6] if kind == "text" else [0.0, 0.25, 0.6, (0, 0.5)])
+    )
     phantom = draw(st.sampled_from([None, None, "classic", "abrupt"])) if kind != "text" else None
     rules = draw(st.sampled_from([{}, {"misere": True}] if phantom else [{}, *plain.COMBINATIONS]))
     if phantom:
@@ -43,7 +47,9 @@ def any_settings(draw, kind):
         others += [[("random", 0), (player, 5)] for player in others] if kind != "text" else []
         named = ["random"] if phantom else ["random", "win-or-block"]
         chosen["opponent"] = draw(st.sampled_from([*named, *others]))
-        chosen["seat"] = draw(st.sampled_from(SEATS if kind != "text" else ("first", "second", "alternate")))
+        chosen["seat"] = draw(
+            st.sampled_from(SEATS if kind != "text" else ("first", "second", "alternate"))
+        )
     if kind in ("single", "vector"):
         chosen["illegal_action"] = draw(st.sampled_from(["lose", "penalize"]))
     return chosen | rules
@@ -52,9 +58,13 @@ def any_settings(draw, kind):
 def check_outcomes(env, referee, action):
     """The successors of an action are those of the rules, on the board itself."""
     outcomes = env.chance_outcomes(action)
-    results = [(p, position.cells.tolist(), position.mover, winner) for p, position, winner in outcomes]
+    results = [
+        (p, position.cells.tolist(), position.mover, winner) for p, position, winner in outcomes
+    ]
     assert [row[1:] for row in results] == [row[1:] for row in referee.outcomes(action)]
-    assert [row[0] for row in results] == pytest.approx([row[0] for row in referee.outcomes(action)])
+    assert [row[0] for row in results] == pytest.approx(
+        [row[0] for row in referee.outcomes(action)]
+    )
 
 
 def compare(env, referee, kind, rng, seed, episodes, illegal):
@@ -74,12 +84,17 @@ def compare(env, referee, kind, rng, seed, episodes, illegal):
             assert report == referee.step(action)
             is_over = report[4]
             if kind == "aec":
-                assert [env.view(player) for player in (0, 1)] == [referee.view(player) for player in (0, 1)]
+                assert [env.view(player) for player in (0, 1)] == [
+                    referee.view(player) for player in (0, 1)
+                ]
 
 
 SEATED = [{"opponent": "win-or-block", "seat": seat, "skip_chance": 0.25} for seat in SEATS]
 VIEWED = [
-    *({"phantom": rule, "skip_chance": (0, 0.5), "symmetry": "random"} for rule in ("classic", "abrupt")),
+    *(
+        {"phantom": rule, "skip_chance": (0, 0.5), "symmetry": "random"}
+        for rule in ("classic", "abrupt")
+    ),
     {"size": (8, 9), "win_length": 3, "skip_chance": 0.25, "gravity": True, "symmetry": "random"},
     {"openings": OPENINGS, "skip_chance": 0.25},
 ]
@@ -94,7 +109,15 @@ def test_games_are_those_of_the_reference(kind):
     @given(any_settings(kind), st.integers(1, 10**6))
     def check(chosen, seed):
         illegal = 0.1 * ("illegal_action" in chosen)
-        compare(KINDS[kind](**chosen), Referee(**chosen), kind, np.random.default_rng(seed), seed, 4, illegal)
+        compare(
+            KINDS[kind](**chosen),
+            Referee(**chosen),
+            kind,
+            np.random.default_rng(seed),
+            seed,
+            4,
+            illegal,
+        )
 
     for chosen in {"aec": VIEWED, "text": [row for row in SEATED if row["seat"] != "random"]}.get(
         kind, SEATED + VIEWED
@@ -137,9 +160,16 @@ def test_opponents_know_the_skip_chance_of_the_episode():
 def test_observations_are_the_planes_in_every_form(observation, dtype, skip_chance):
     """In their space, in new arrays, and with the skip chance where it is shown; test_vector_env.py has many games."""
     shows = dtype == "float32" or observation == "dict"
-    chosen = {"size": (3, 4), "observation": observation, "dtype": dtype, "skip_chance": skip_chance}
+    chosen = {
+        "size": (3, 4),
+        "observation": observation,
+        "dtype": dtype,
+        "skip_chance": skip_chance,
+    }
     env = SingleEnv(opponent="self", observe_skip_chance=shows, **chosen)
-    plain_env = SingleEnv(opponent="self", size=(3, 4), skip_chance=skip_chance, observation="planes", dtype="int8")
+    plain_env = SingleEnv(
+        opponent="self", size=(3, 4), skip_chance=skip_chance, observation="planes", dtype="int8"
+    )
     steps, arrays = [(env.reset(seed=4), plain_env.reset(seed=4))], []
     steps += [(env.step(action), plain_env.step(action)) for action in (5, 1, 7)]
     for (obs, *_, info), (planes, *_) in steps:
@@ -155,7 +185,11 @@ def test_observations_are_the_planes_in_every_form(observation, dtype, skip_chan
         board = np.moveaxis(board, 0, -1) if observation == "channels" else board
         assert np.array_equal(board[..., :2], planes)
         assert np.all(board[..., 2:] == np.float32(chance))
-        arrays += [*(obs.values() if observation == "dict" else [obs]), info["action_mask"], env.action_masks()]
+        arrays += [
+            *(obs.values() if observation == "dict" else [obs]),
+            info["action_mask"],
+            env.action_masks(),
+        ]
     assert not any(np.shares_memory(*pair) for pair in combinations(arrays, 2))
 
 
@@ -185,7 +219,10 @@ def test_states_and_copies_go_on_as_the_original(kind):
 
     @settings(max_examples=15)
     @given(any_settings(kind), st.integers(0, 10**6))
-    @example({"skip_chance": (0, 0.5), "opponent": SCHEDULE, "seat": "random"} if kind != "aec" else {}, 1)
+    @example(
+        {"skip_chance": (0, 0.5), "opponent": SCHEDULE, "seat": "random"} if kind != "aec" else {},
+        1,
+    )
     def check(chosen, seed):
         env, other = KINDS[kind](**chosen), KINDS[kind](**chosen)
         for each, number in ((other, seed + 1), (env, seed)):
@@ -226,7 +263,10 @@ def test_a_state_keeps_the_skip_chance_of_the_episode_and_fits_its_game_only(kin
     for seed in range(8):
         report = env.restore(state, seed=seed)
         env.step(int(np.argmax(report[2])))
-        assert np.ravel(env.env.clone_state()["skip_chance"])[row] == np.ravel(state["skip_chance"])[row]
+        assert (
+            np.ravel(env.env.clone_state()["skip_chance"])[row]
+            == np.ravel(state["skip_chance"])[row]
+        )
     for others in ({"size": 4}, {"skip_chance": 0.5}, {}):
         with pytest.raises(ValueError, match="cannot be restored"):
             KINDS[kind](**others).env.restore_state(state, seed=0)
@@ -242,12 +282,23 @@ def test_states_of_other_symmetries_or_schedules_are_refused(kind):
         envs = [KINDS[kind](**maker, **rules) for maker in makers]
         for env, other in permutations(envs, 2):
             env.reset(0)
-            with pytest.raises(ValueError, match="the same symmetry and the same schedule of opponents"):
+            with pytest.raises(
+                ValueError, match="the same symmetry and the same schedule of opponents"
+            ):
                 other.env.restore_state(env.env.clone_state(include_rng=True))
 
 
 def test_the_win_length_follows_the_size():
-    for size, length in {2: 2, (1, 2): 2, 3: 3, (2, 5): 3, 4: 4, (6, 7): 4, 15: 5, (7, 19): 5}.items():
+    for size, length in {
+        2: 2,
+        (1, 2): 2,
+        3: 3,
+        (2, 5): 3,
+        4: 4,
+        (6, 7): 4,
+        15: 5,
+        (7, 19): 5,
+    }.items():
         for make in (SingleEnv, TextEnv, mnk_v0.env):
             assert make(size=size).unwrapped.game.win_length == length
         assert MNKVectorEnv(2, size=size).game.win_length == length
@@ -272,7 +323,10 @@ def test_states_count_illegal_actions_and_steps():
 
 
 def test_environments_made_by_id_and_not_reset_yet_are_pickled():
-    for env in (gymnasium.make("ttt/SkipConnectFour-v0"), mnk_v0.env(size=4, skip_chance=0.25, render_mode="ansi")):
+    for env in (
+        gymnasium.make("ttt/SkipConnectFour-v0"),
+        mnk_v0.env(size=4, skip_chance=0.25, render_mode="ansi"),
+    ):
         twin = pickle.loads(pickle.dumps(env))
         for each in (env, twin):
             each.reset(seed=3)
@@ -292,10 +346,15 @@ def test_a_game_begins_in_a_position_and_seat_of_the_options(opponent):
     """Once, in place of an opening; the opponent replies if it is not the caller's turn."""
     env = SingleEnv(opponent=opponent, observation="planes", openings=OPENINGS)
     observation, info = env.reset(seed=0, options={"position": "x.o/.../..o x", "seat": 1})
-    assert [observation[:, :, plane].ravel().nonzero()[0].tolist() for plane in (0, 1)] == [[0], [2, 8]]
+    assert [observation[:, :, plane].ravel().nonzero()[0].tolist() for plane in (0, 1)] == [
+        [0],
+        [2, 8],
+    ]
     assert (info["seat"], info["mover"], info["result"]) == (1, 1, -1)
     assert env.legal_actions() == [1, 3, 4, 5, 6, 7]
-    observation, info = env.reset(options={"position": "x.o/.../..o x"})  # the seat is the environment's: first
+    observation, info = env.reset(
+        options={"position": "x.o/.../..o x"}
+    )  # the seat is the environment's: first
     assert (observation.sum(), info["seat"], info["mover"]) == (4, 0, 0)
     env = SingleEnv(opponent=opponent)
     env.reset(seed=0)
@@ -353,7 +412,10 @@ WRONG_TOGETHER = [
 
 def test_invalid_arguments_are_refused():
     alone = [
-        (makers, {name: value}) for makers, table in WRONG_VALUES.items() for name in table for value in table[name]
+        (makers, {name: value})
+        for makers, table in WRONG_VALUES.items()
+        for name in table
+        for value in table[name]
     ]
     for makers, chosen in alone + WRONG_TOGETHER:
         for make in makers:
@@ -379,13 +441,17 @@ OVER, NOT_THEIRS, SKIPPED, OF_X = "ooo/xx./... x", "x.o/.../..o o", "oo./.../...
         *(({}, options) for options in ({"unknown": 1}, {"seat": 2}, {"seat": True})),
         *(({}, {"position": text}) for text in (4, "..../.... o", OVER, NOT_THEIRS, SKIPPED)),
         ({"opponent": "self"}, {"seat": 0}),
-        *(({"skip_chance": 0.1}, {"position": text}) for text in (OF_X, ".../.../... x")),  # the first stone is o's
+        *(
+            ({"skip_chance": 0.1}, {"position": text}) for text in (OF_X, ".../.../... x")
+        ),  # the first stone is o's
     ],
 )
 def test_invalid_reset_options_are_refused_and_change_nothing(settings, options):
     for env in (SingleEnv(**settings), MNKVectorEnv(2, **settings)):
         env.reset(seed=0)
-        check_unchanged(env, (TypeError, ValueError), lambda env=env: env.reset(seed=1, options=options))
+        check_unchanged(
+            env, (TypeError, ValueError), lambda env=env: env.reset(seed=1, options=options)
+        )
 
 
 @pytest.mark.parametrize("rules", [{}, {"size": (6, 7), "gravity": True}], ids=str)
@@ -406,7 +472,9 @@ def test_what_is_no_action_is_refused_and_changes_nothing(illegal_action, rules)
 
 
 @pytest.mark.parametrize(
-    "rules", [{"symmetry": "random"}, {"size": 8}, {"gravity": True}, {"phantom": "classic"}], ids=str
+    "rules",
+    [{"symmetry": "random"}, {"size": 8}, {"gravity": True}, {"phantom": "classic"}],
+    ids=str,
 )
 def test_an_illegal_action_raises_and_changes_nothing(rules):
     rules = {"illegal_action": "raise", **rules}
@@ -421,7 +489,11 @@ def test_an_illegal_action_raises_and_changes_nothing(rules):
 
 
 def test_games_begin_with_reset():
-    for env in (SingleEnv(opponent="self"), MNKVectorEnv(1, opponent="self", autoreset_mode="Disabled"), TextEnv()):
+    for env in (
+        SingleEnv(opponent="self"),
+        MNKVectorEnv(1, opponent="self", autoreset_mode="Disabled"),
+        TextEnv(),
+    ):
         with pytest.raises(ResetNeeded):
             env.step([0])
     env = SingleEnv(opponent="self")

@@ -23,7 +23,11 @@ from ttt_envs.core.files import (
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
     """Links, of which the targets stay, folders, pipes, which would block, and devices."""
     (tmp_path / "target").write_text("1")
-    for name, target in (("link", tmp_path / "target"), ("dangling", tmp_path / "nowhere"), ("zero", "/dev/zero")):
+    for name, target in (
+        ("link", tmp_path / "target"),
+        ("dangling", tmp_path / "nowhere"),
+        ("zero", "/dev/zero"),
+    ):
         (tmp_path / name).symlink_to(target)
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
@@ -52,7 +56,16 @@ def test_reading_is_bounded(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [b"{", b"\xff", "[" * 100_000, "[" * 100_000 + "]" * 100_000, "9" * 10_000, "[NaN]", "[-1e999]", '"\\ud800"'],
+    [
+        b"{",
+        b"\xff",
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        "9" * 10_000,
+        "[NaN]",
+        "[-1e999]",
+        '"\\ud800"',
+    ],
     ids=lambda text: str(text[:9]),
 )
 def test_invalid_json_is_refused(text, tmp_path):
@@ -76,7 +89,12 @@ def test_only_temporary_files_of_these_names_are_removed(fresh, tmp_path):
     for name in (*keep, "a figure.png01234567.tmp"):
         (tmp_path / name).touch()
     write = f"write_atomically(Path({str(tmp_path)!r}) / 'x.npz', lambda file: os._exit(0))"
-    fresh("import os", "from pathlib import Path", "from ttt_envs.core.files import write_atomically", write)
+    fresh(
+        "import os",
+        "from pathlib import Path",
+        "from ttt_envs.core.files import write_atomically",
+        write,
+    )
     assert len(list(tmp_path.glob("x.npz*"))) == 1
     delete_temporary_files(tmp_path, ("a.json", "x.npz", "*.png"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(keep)
@@ -84,9 +102,13 @@ def test_only_temporary_files_of_these_names_are_removed(fresh, tmp_path):
 
 def test_files_are_synced_before_renaming(tmp_path, monkeypatch):
     done, replace = [], os.replace
-    monkeypatch.setattr(files.os, "fsync", lambda file: done.append(("fsync", os.fstat(file).st_size)))
     monkeypatch.setattr(
-        files.os, "replace", lambda source, target: done.append(("replace", 5)) or replace(source, target)
+        files.os, "fsync", lambda file: done.append(("fsync", os.fstat(file).st_size))
+    )
+    monkeypatch.setattr(
+        files.os,
+        "replace",
+        lambda source, target: done.append(("replace", 5)) or replace(source, target),
     )
     write_atomically(tmp_path / "file", lambda file: file.write(b"12345"))
     assert done == [("fsync", 5), ("replace", 5)]
@@ -107,7 +129,10 @@ def test_a_failed_write_to_an_open_file_names_it(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
     try:
-        with open_to_write(tmp_path / "a") as file, pytest.raises(OSError, match="File too large") as error:
+        with (
+            open_to_write(tmp_path / "a") as file,
+            pytest.raises(OSError, match="File too large") as error,
+        ):
             file.write(bytes(2 * DEFAULT_BUFFER_SIZE))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

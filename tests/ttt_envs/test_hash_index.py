@@ -49,4 +49,6 @@ def test_packed_index_numbers_as_before():
 def test_places_in_a_sorted_array(members, values):
     ascending = sorted(members)
     places = find_sorted(np.array(ascending, np.uint64), np.array(values, np.uint64))
-    assert places.tolist() == [ascending.index(value) if value in members else -1 for value in values]
+    assert places.tolist() == [
+        ascending.index(value) if value in members else -1 for value in values
+    ]

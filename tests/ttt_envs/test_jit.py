@@ -10,7 +10,9 @@ from processes import run_python
 from ttt_envs.core import jit
 
 ROOT = Path(jit.__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled"
+)
 
 MODULE = """
 from ttt_envs.core.jit import inlined, kernel
@@ -47,7 +49,11 @@ def run(tmp_path):
 
     def run(*lines, **environment):
         variables = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("TTT_ENVS_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("TTT_ENVS_")
+            },
             "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
             "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
             "PYTHONDONTWRITEBYTECODE": "1",  # edits within a second are edits
@@ -61,7 +67,10 @@ def run(tmp_path):
 
 def test_machine_code_is_cached_until_the_source_changes_and_compiling_is_announced(run, tmp_path):
     lines = (LISTEN, "import mine", "result = mine.caller(5)", "print(sorted(compiled), result)")
-    lines += ("import numba", f"assert numba.config.CACHE_DIR == {str(tmp_path / 'cache')!r}")  # for kernels of others
+    lines += (
+        "import numba",
+        f"assert numba.config.CACHE_DIR == {str(tmp_path / 'cache')!r}",
+    )  # for kernels of others
     notice = f"compiling for this processor; machine code is cached in {tmp_path / 'cache'}\n"
     assert run(*lines) == ("['caller', 'double'] 11\n", notice)
     assert run(*lines) == ("[] 11\n", "")
@@ -107,21 +116,40 @@ def test_an_edit_of_a_package_makes_a_new_folder_for_it_and_those_above(monkeypa
 
     try:
         edits = [folders(text) for text in "1234567891"]
-        assert [folder == other for folder, other in zip(*edits[:2], strict=True)] == [True, True, False, False, False]
+        assert [folder == other for folder, other in zip(*edits[:2], strict=True)] == [
+            True,
+            True,
+            False,
+            False,
+            False,
+        ]
         assert edits[0] == edits[-1]
         assert len(list((tmp_path / "cache").glob("learners-*"))) == jit.MAX_FOLDERS
         (tmp_path / "learners" / "module.py").touch()
         jit.package_folder.cache_clear()
-        assert [jit.package_folder(package) is None for package in jit.PACKAGES] == [False, False, True, True, True]
+        assert [jit.package_folder(package) is None for package in jit.PACKAGES] == [
+            False,
+            False,
+            True,
+            True,
+            True,
+        ]
     finally:
         jit.package_folder.cache_clear()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a limit on the size of files stands for a full disk")
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="a limit on the size of files stands for a full disk"
+)
 def test_without_a_place_for_machine_code_every_process_compiles(run, tmp_path):
     """On a full disk, and where the folder is a file; after a crash has cut off files, they are made again."""
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
-    lines = (limit, "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))", "import mine", "print(mine.caller(5))")
+    lines = (
+        limit,
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
+        "import mine",
+        "print(mine.caller(5))",
+    )
     assert run(*lines, TTT_ENVS_COMPILE_NOTICE="0") == ("11\n", "")
     (tmp_path / "file").touch()
     call = "import mine; print(mine.caller(5))"
@@ -129,16 +157,26 @@ def test_without_a_place_for_machine_code_every_process_compiles(run, tmp_path):
     assert [output, run(call)[0], "set NUMBA_CACHE_DIR" in notice] == ["11\n", "11\n", True]
     for file in (tmp_path / "cache").rglob("*.nb[ic]"):
         file.write_bytes(file.read_bytes()[:100])
-    assert [run(LISTEN, call, "print(len(compiled))")[0] for _ in range(2)] == ["11\n2\n", "11\n0\n"]
+    assert [run(LISTEN, call, "print(len(compiled))")[0] for _ in range(2)] == [
+        "11\n2\n",
+        "11\n0\n",
+    ]
 
 
 def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):
-    lines = ("import sys, mine, numpy as np, ttt_envs.core.jit as jit", "small = mine.small", "x = np.zeros(3)")
+    lines = (
+        "import sys, mine, numpy as np, ttt_envs.core.jit as jit",
+        "small = mine.small",
+        "x = np.zeros(3)",
+    )
     report = "print('numba' in sys.modules, small(x))"
     assert run(*lines, "small(x)", report)[0] == "False 3\n"
     assert run(*lines, "small(x)", report, TTT_ENVS_INTERPRET="0")[0] == "True 3\n"
     new = {"NUMBA_CACHE_DIR": str(tmp_path / "new")}
-    assert run(*lines, "small(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))", report, **new)[0] == "True 3\n"
+    assert (
+        run(*lines, "small(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))", report, **new)[0]
+        == "True 3\n"
+    )
     new = {"NUMBA_CACHE_DIR": str(tmp_path / "newer")}
     assert run(*lines, "while mine.small is small: small(x)", report, **new)[0] == "True 3\n"
     assert run(*lines, "small(x)", report, **new)[0] == "True 3\n"  # machine code is there

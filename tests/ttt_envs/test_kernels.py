@@ -36,7 +36,10 @@ TAUGHT = (
     ("q-learning", {}),
     ("q-learning", {"backup": "negamax", "symmetries": "rotations"}),
     ("q-learning", {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01}),
-    ("q-learning", {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"}),
+    (
+        "q-learning",
+        {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"},
+    ),
 )
 """learners with a table, and settings"""
 
@@ -45,15 +48,25 @@ def play_games():
     """A bit of everything that is played, by the environments, by policies and as matches do it; and exact values."""
     rng = np.random.default_rng(0)
     for size, win_length, skip_chance in ((3, 3, 0.25), ((5, 6), 4, 0)):
-        game, rules_of = Game.of_size(size, win_length, skip_chance), {"size": size, "win_length": win_length}
+        game, rules_of = (
+            Game.of_size(size, win_length, skip_chance),
+            {"size": size, "win_length": win_length},
+        )
         rules_of["skip_chance"] = skip_chance
         for symmetry in ("none", "random"):
             env = mnk_v0.env(symmetry=symmetry, **rules_of)
             env.reset(seed=0)
             while env.legal_actions():
                 env.step(rng.choice(env.legal_actions()))
-            for opponent, seat, illegal in product(("random", "win-or-block", "self"), SEATS, ("lose", "penalize")):
-                settings = {"opponent": opponent, "seat": seat, "illegal_action": illegal, "symmetry": symmetry}
+            for opponent, seat, illegal in product(
+                ("random", "win-or-block", "self"), SEATS, ("lose", "penalize")
+            ):
+                settings = {
+                    "opponent": opponent,
+                    "seat": seat,
+                    "illegal_action": illegal,
+                    "symmetry": symmetry,
+                }
                 single = SingleEnv(**settings, **rules_of)
                 single.reset(seed=0)
                 while not any(single.step(int(rng.integers(game.cells)))[2:4]):
@@ -83,7 +96,10 @@ def play_games():
 def teach_everything():
     """Learners with a table, and what was learned read again."""
     for (name, settings), game in product(TAUGHT, (Game(skip_chance=0.25), Game(7, 7, 5))):
-        made = [load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0)) for _ in range(2)]
+        made = [
+            load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0))
+            for _ in range(2)
+        ]
         Trainer(made[0], "self", 4, batch=2).run()
         made[1].state = {name: array.copy() for name, array in made[0].state.items()}
         for learner in made:
@@ -136,13 +152,19 @@ def compare_tiers():
     print((sorted(counts), sorted(different)))
 
 
-needs_numpy_2 = pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 1 interprets nothing")
-pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled")
+needs_numpy_2 = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 1 interprets nothing"
+)
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="runs compiled"
+)
 
 
 @needs_numpy_2
 def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh):
-    compared, different = ast.literal_eval(fresh("import test_kernels", "test_kernels.compare_tiers()"))
+    compared, different = ast.literal_eval(
+        fresh("import test_kernels", "test_kernels.compare_tiers()")
+    )
     assert different == []
     assert len(compared) >= 30, compared
 
@@ -152,7 +174,9 @@ def test_an_interrupt_while_a_kernel_is_compiled_is_raised_at_its_end(monkeypatc
     ends, interrupt = [], ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
 
     def compile_interrupted(kernel, signature):
-        while sys._current_frames()[threading.main_thread().ident].f_back.f_code.co_name != "result":
+        while (
+            sys._current_frames()[threading.main_thread().ident].f_back.f_code.co_name != "result"
+        ):
             time.sleep(0.01)  # until the caller waits
         interrupt()
         time.sleep(0.1)

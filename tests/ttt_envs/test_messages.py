@@ -21,7 +21,11 @@ PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 def test_numbers_out_of_range_are_refused_with_the_range():
     for value, low, high in ((None, 1, 2), (1, 1, 2), (2, 1, 2), (0.5, 0, np.inf)):
         check_range("c", value, low, high)
-    for value, low, high, choices in ((0, 1, 2, "1 to 2"), (3, 1, 2, "1 to 2"), (np.inf, 0, np.inf, "0 or more")):
+    for value, low, high, choices in (
+        (0, 1, 2, "1 to 2"),
+        (3, 1, 2, "1 to 2"),
+        (np.inf, 0, np.inf, "0 or more"),
+    ):
         with pytest.raises(ValueError, match=f"c={value} is out of range: choose {choices}"):
             check_range("c", value, low, high)
     for value in (np.nan, 0):

@@ -44,7 +44,15 @@ def guarded(request):
 def test_methods_and_attributes_raise_before_reset(guarded):
     env = guarded(render_mode="ansi")
     calls = {"step": (0,), "observe": ("player_0",), "state": (), "render": (), "agent_iter": ()}
-    names = ("rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents")
+    names = (
+        "rewards",
+        "terminations",
+        "truncations",
+        "infos",
+        "agent_selection",
+        "num_agents",
+        "agents",
+    )
     for name, arguments in calls.items():
         with pytest.raises(AssertionError, match=rf"reset\(\) needs to be called before {name}"):
             getattr(env, name)(*arguments)
@@ -98,12 +106,21 @@ def test_a_game_ends_as_in_the_wrappers(moves):
         for move in moves:
             steps.append((env.agent_selection, env.last(observe=False)[1:4], dict(env.rewards)))
             env.step(move)
-        assert any("Illegal move" in str(message) for message in EnvLogger.mqueue) == (len(set(moves)) < len(moves))
+        assert any("Illegal move" in str(message) for message in EnvLogger.mqueue) == (
+            len(set(moves)) < len(moves)
+        )
         steps.append(env.unwrapped.state()[:, :, :2].tolist())
         with pytest.raises(ValueError, match="the only valid action is None"):
             env.step(5)
         while env.agents:
-            steps.append((env.agent_selection, env.last(observe=False)[1:4], list(env.agents), dict(env.terminations)))
+            steps.append(
+                (
+                    env.agent_selection,
+                    env.last(observe=False)[1:4],
+                    list(env.agents),
+                    dict(env.terminations),
+                )
+            )
             env.step(None)
         assert env.rewards == env.terminations == env.truncations == env.infos == {}
         env.step(None)
@@ -144,8 +161,17 @@ def trace_of(env, actions, agents):
         observation, reward, terminated, truncated, _ = env.last()
         is_over = terminated or truncated
         mask = observation["action_mask"] * (not is_over)  # theirs lists the empty cells
-        steps.append((agents.index(env.agent_selection), observation["observation"].tolist(), mask.tolist()))
-        steps.append((reward, terminated, truncated, {agents.index(key): value for key, value in env.rewards.items()}))
+        steps.append(
+            (agents.index(env.agent_selection), observation["observation"].tolist(), mask.tolist())
+        )
+        steps.append(
+            (
+                reward,
+                terminated,
+                truncated,
+                {agents.index(key): value for key, value in env.rewards.items()},
+            )
+        )
         env.step(None if is_over else remaining.pop(0))
     return steps
 
@@ -182,7 +208,9 @@ def test_games_are_those_of_pettingzoos_connect_four(legal_share):
 def test_phantom_games_are_those_of_openspiel(hidden):
     """Legal actions, player, ends and returns; an agent's view does not change in the other's turn, either."""
     pyspiel = pytest.importorskip("pyspiel")
-    game = pyspiel.load_game("phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]})
+    game = pyspiel.load_game(
+        "phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]}
+    )
     env, rng = mnk_v0.env(phantom=hidden), np.random.default_rng(0)
     for _ in range(200):
         state = game.new_initial_state()
@@ -211,4 +239,9 @@ def test_the_state_has_all_stones_and_the_found_ones(symmetry):
     for action in (0, 4, 4, 8):  # o's second attempt fails
         env.step(action)
     assert env.state_space.contains(env.state())
-    assert [np.flatnonzero(plane).tolist() for plane in env.state().reshape(9, 4).T] == [[0], [4, 8], [4], []]
+    assert [np.flatnonzero(plane).tolist() for plane in env.state().reshape(9, 4).T] == [
+        [0],
+        [4, 8],
+        [4],
+        [],
+    ]

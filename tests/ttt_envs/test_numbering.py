@@ -57,10 +57,18 @@ def test_every_open_board_has_one_entry(game, with_codes, monkeypatch):
     for stones in range(game.cells + 1):
         layer, expected = numbering.layer(stones), classes.get(stones, set())
         positions = [unrank(entry, layer) for entry in range(layer.size)]
-        assert len(positions) == len(expected) == numbering.size(stones) == numbering.estimate(stones)[0]
+        assert (
+            len(positions)
+            == len(expected)
+            == numbering.size(stones)
+            == numbering.estimate(stones)[0]
+        )
         assert set(positions) == expected
         assert [rank(own, other, layer) for own, other in positions] == list(range(layer.size))
-        assert_array_equal(np.stack(numbering.positions(stones), axis=1).reshape(-1, 2), np.reshape(positions, (-1, 2)))
+        assert_array_equal(
+            np.stack(numbering.positions(stones), axis=1).reshape(-1, 2),
+            np.reshape(positions, (-1, 2)),
+        )
 
 
 def test_sizes_of_large_layers_are_estimated(monkeypatch):

@@ -39,7 +39,10 @@ def test_what_openspiel_does_not_have_is_refused():
     falling = Game(2, 2, 2, gravity=True)
     states = [load_game(game).new_initial_state() for game in GAMES[:2]]
     for call in (
-        *(lambda game=game: load_game(game) for game in (Game(overlines=False), Game(misere=True), PhantomGame())),
+        *(
+            lambda game=game: load_game(game)
+            for game in (Game(overlines=False), Game(misere=True), PhantomGame())
+        ),
         lambda: load_game(Game(skip_chance=0.25)),
         lambda: to_game(pyspiel.load_game("chess")),
         lambda: to_states(
@@ -66,18 +69,23 @@ def test_positions_are_converted_both_ways(game):
     boards = to_boards(states)
     for index, (state, back) in enumerate(zip(states, to_states(boards, game), strict=True)):
         assert str(back) == str(state)
-        assert to_text(boards.position(index), game).split()[0] == str(state).strip().replace("\n", "/").translate(
-            SWAPPED
-        )
+        assert to_text(boards.position(index), game).split()[0] == str(state).strip().replace(
+            "\n", "/"
+        ).translate(SWAPPED)
         assert (back.is_terminal(), back.returns()) == (state.is_terminal(), state.returns())
         won = winner(game, boards.cells[index])
         assert state.returns() == {None: [0, 0], 0: [1, -1], 1: [-1, 1], 2: [0, 0]}[won]
         assert state.is_terminal() == (won is not None)
         if won is None:
-            assert np.flatnonzero(legal_actions(game, boards.cells[index])).tolist() == state.legal_actions()
+            assert (
+                np.flatnonzero(legal_actions(game, boards.cells[index])).tolist()
+                == state.legal_actions()
+            )
 
 
-@pytest.mark.parametrize("text", ["oo./.../... x", "x../.../... o", "o../.../... o", "ooo/xxx/... o", "ooo/xx./x.. o"])
+@pytest.mark.parametrize(
+    "text", ["oo./.../... x", "x../.../... o", "o../.../... o", "ooo/xxx/... o", "ooo/xx./x.. o"]
+)
 def test_positions_that_no_turns_reach_are_refused(text):
     """By the numbers of stones, the mover, or an earlier end."""
     with pytest.raises(ValueError, match=text):

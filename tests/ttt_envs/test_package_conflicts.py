@@ -44,7 +44,10 @@ def check_refused(done, place):
 
 @pytest.mark.parametrize(
     ("name", "module", "words"),
-    [("baselines/__init__.py", "evaluate", ("exact", "random", "random")), ("ttt_eval.py", "play", ())],
+    [
+        ("baselines/__init__.py", "evaluate", ("exact", "random", "random")),
+        ("ttt_eval.py", "play", ()),
+    ],
 )
 def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, module, words):
     path = tmp_path / name
@@ -53,13 +56,20 @@ def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, m
     check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path)
     package = name.partition("/")[0].removesuffix(".py")
     load = f"from ttt_envs.agents.specs import load_object; load_object('{package}.exact:name')"
-    assert f"Refusal: no module '{package}.exact' for '{package}.exact:name': {path}" in run(tmp_path, load).stderr
+    assert (
+        f"Refusal: no module '{package}.exact' for '{package}.exact:name': {path}"
+        in run(tmp_path, load).stderr
+    )
 
 
 def test_a_package_that_others_have_overwritten_is_refused(tmp_path):
     site = tmp_path / "site-packages"
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__", "assets"))
+        shutil.copytree(
+            ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__", "assets")
+        )
     path = site / "learners" / "__init__.py"
     path.write_text("raise SystemExit('imported')\n")
-    check_refused(python(["-P"], str(site), [command("ttt_apps.evaluate", "--version")], tmp_path), path)
+    check_refused(
+        python(["-P"], str(site), [command("ttt_apps.evaluate", "--version")], tmp_path), path
+    )

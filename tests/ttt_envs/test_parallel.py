@@ -102,7 +102,9 @@ SQUARES = [n * n for n in range(20)]
 
 def check_work_that_cannot_be_pickled(jobs):
     for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
-        with pytest.raises(ValueError, match=r"\(.*cannot pickle '_thread.lock' object\): choose jobs=1"):
+        with pytest.raises(
+            ValueError, match=r"\(.*cannot pickle '_thread.lock' object\): choose jobs=1"
+        ):
             list(map_blocks(function, [block], jobs))
 
 
@@ -136,7 +138,9 @@ def test_closing_the_generator_stops_the_work(jobs):
 
 
 def test_blocks_of_dead_workers_are_retried(tmp_path):
-    assert list(results_in_order(map_blocks(square, [(n, tmp_path) for n in range(20)], 2))) == SQUARES
+    assert (
+        list(results_in_order(map_blocks(square, [(n, tmp_path) for n in range(20)], 2))) == SQUARES
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
     with pytest.raises(ValueError, match="workers died"):
         list(map_blocks(die, [(n,) for n in range(4)], 2))
@@ -156,7 +160,9 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     with two_workers(tmp_path) as process:
         assert wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
         workers = workers_of(process)
-        assert {int(path.stem) for path in tmp_path.glob("*.pid")} == {worker.pid for worker in workers}
+        assert {int(path.stem) for path in tmp_path.glob("*.pid")} == {
+            worker.pid for worker in workers
+        }
         process.kill()
         process.wait()
         assert wait_for(lambda: not any(worker.is_running() for worker in workers))
@@ -183,8 +189,13 @@ def test_a_missing_cluster_is_an_error():
 
 @pytest.mark.needs("ray")
 def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
-    assert sorted(map_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
-    assert list(results_in_order(map_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
+    assert sorted(map_blocks(square, [(n,) for n in range(20)], cluster)) == list(
+        enumerate(SQUARES)
+    )
+    assert (
+        list(results_in_order(map_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster)))
+        == SQUARES
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
     with pytest.raises(ValueError, match=r"^5 is at fault$"):
         list(map_blocks(fail, [(n,) for n in range(20)], cluster))

@@ -32,7 +32,9 @@ def test_a_move_without_probability_is_never_drawn(weights, u):
 def test_what_else_a_policy_draws_differs_at_every_ply_of_every_episode():
     """In the same position; an episode that goes on would show it only now and then."""
     keys, plies = np.repeat(np.arange(3, dtype=np.uint64), 3), np.tile(np.arange(3), 3)
-    moves = Impure().act_in_games(Boards.start(Game(19, 19, 5), 9), np.zeros(9, np.int64), keys, plies)
+    moves = Impure().act_in_games(
+        Boards.start(Game(19, 19, 5), 9), np.zeros(9, np.int64), keys, plies
+    )
     assert len(set(moves.tolist())) == 9
 
 
@@ -49,7 +51,10 @@ class AtFault(Scripted):
 @pytest.mark.parametrize(
     ("act_at_fault", "error"),
     [
-        (lambda boards, rng: rng.integers(9, size=1), AttributeError),  # a pure one may draw uniform numbers only
+        (
+            lambda boards, rng: rng.integers(9, size=1),
+            AttributeError,
+        ),  # a pure one may draw uniform numbers only
         (lambda boards, rng: rng.random(3), ValueError),  # and one for each position
         (lambda boards, rng: (boards.cells != 0).argmax(axis=1), ValueError),  # a stone is there
         (lambda boards, rng: np.array([9]), ValueError),

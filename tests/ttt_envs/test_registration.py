@@ -49,7 +49,9 @@ def test_presets_are_registered_whatever_is_imported_first(fresh, first):
 def test_every_id_is_made_alone_and_in_vectors(name):
     """All keywords stay open, and no game has a limit that it could reach."""
     assert set(PRESETS) == set(GAMES)
-    env = gymnasium.make(name, opponent="win-or-block" if "Phantom" not in name else "random", observation="dict")
+    env = gymnasium.make(
+        name, opponent="win-or-block" if "Phantom" not in name else "random", observation="dict"
+    )
     assert env.unwrapped.game == GAMES[name]
     assert env.spec.max_episode_steps > 4 * 19 * 19
     assert gymnasium.make(name, skip_chance=0.5).unwrapped.game.skip_chance == 0.5
@@ -65,7 +67,11 @@ def test_pettingzoo_makes_every_id():
         pytest.skip("this PettingZoo has no registry")
     assert set(PETTINGZOO_PRESETS) <= set(pettingzoo.aec_registry)
     for preset, game in GAMES.items():
-        for name in (preset.lower(), preset.lower().replace("-v0", "_v0"), preset.lower().removesuffix("-v0")):
+        for name in (
+            preset.lower(),
+            preset.lower().replace("-v0", "_v0"),
+            preset.lower().removesuffix("-v0"),
+        ):
             assert pettingzoo.make("aec", name).unwrapped.game == game
     env = pettingzoo.make("aec", "ttt/mnk-v0", size=(4, 6), win_length=4, skip_chance=0.1)
     assert env.unwrapped.game == Game(4, 6, 4, 0.1)

@@ -61,7 +61,11 @@ def test_large_boards_as_text_have_straight_columns_and_no_list_of_actions():
 
 
 def test_text_says_which_turns_were_skipped():
-    env, rng, skips = SingleEnv(4, 4, skip_chance=0.4, opponent="self", render_mode="ansi"), np.random.default_rng(0), 0
+    env, rng, skips = (
+        SingleEnv(4, 4, skip_chance=0.4, opponent="self", render_mode="ansi"),
+        np.random.default_rng(0),
+        0,
+    )
     for seed in range(10):
         _, info = env.reset(seed=seed)
         while info["result"] == -1:
@@ -77,7 +81,10 @@ def test_text_says_which_turns_were_skipped():
 def test_pictures_show_the_agents_view(mode):
     for seed in range(6):
         symmetric = {"symmetry": "random", "render_mode": mode}
-        views = [SingleEnv(opponent="self", render_mode=mode), SingleEnv(opponent="self", **symmetric)]
+        views = [
+            SingleEnv(opponent="self", render_mode=mode),
+            SingleEnv(opponent="self", **symmetric),
+        ]
         for env in (*views, mnk_v0.env(**symmetric)):
             env.reset(seed=seed)
             for action in (1, 3, 2):
@@ -86,10 +93,18 @@ def test_pictures_show_the_agents_view(mode):
 
 
 @pytest.mark.parametrize(
-    "more", [{"illegal_action": "lose"}, {"illegal_action": "penalize"}, {"openings": OPENINGS}], ids=str
+    "more",
+    [{"illegal_action": "lose"}, {"illegal_action": "penalize"}, {"openings": OPENINGS}],
+    ids=str,
 )
 def test_vectors_draw_what_single_environments_draw(more):
-    settings = {"skip_chance": 0.25, "symmetry": "random", "seat": "second", "render_mode": "ansi", **more}
+    settings = {
+        "skip_chance": 0.25,
+        "symmetry": "random",
+        "seat": "second",
+        "render_mode": "ansi",
+        **more,
+    }
     envs, singles = MNKVectorEnv(4, **settings), [SingleEnv(**settings) for _ in range(4)]
     envs.reset(seed=0)
     for index, env in enumerate(singles):
@@ -117,7 +132,10 @@ def test_a_board_as_pixels(rows, columns):
     empty = render.picture(game, Scene(np.zeros(game.cells, np.int8), 0))
     edge = max(16, min(64, 608 // max(rows, columns)))
     margin = edge if max(rows, columns) >= 10 else 0  # for coordinates
-    assert (empty.shape, empty.dtype) == ((rows * edge + margin + 16, columns * edge + margin, 3), np.uint8)
+    assert (empty.shape, empty.dtype) == (
+        (rows * edge + margin + 16, columns * edge + margin, 3),
+        np.uint8,
+    )
     pictures = [empty]
     for stone in (1, 2):
         cells = np.zeros(game.cells, np.int8)
@@ -125,31 +143,50 @@ def test_a_board_as_pixels(rows, columns):
         pictures.append(render.picture(game, Scene(cells, 0)))
         where = np.nonzero((pictures[-1] != empty).any(axis=2))
         for places, count in zip(where, (rows, columns), strict=True):
-            assert margin + (count - 1) * edge <= places.min() <= places.max() < margin + count * edge
-        pictures.append(render.picture(game, Scene(cells, 0, None, (game.cells - 1,))))  # the last move is marked
+            assert (
+                margin + (count - 1) * edge <= places.min() <= places.max() < margin + count * edge
+            )
+        pictures.append(
+            render.picture(game, Scene(cells, 0, None, (game.cells - 1,)))
+        )  # the last move is marked
     assert len({picture.tobytes() for picture in pictures}) == 5
 
 
 def test_pixels_mark_the_line_that_won():
     cells = from_text("ooo/xx./... o").cells
-    grounds = [render.picture(Game(), Scene(cells, 0, "player_0 won", (2,)))[5 + 64 * row, 5::64] for row in (0, 1)]
+    grounds = [
+        render.picture(Game(), Scene(cells, 0, "player_0 won", (2,)))[5 + 64 * row, 5::64]
+        for row in (0, 1)
+    ]
     assert len({tuple(pixel) for pixel in grounds[0]}) == 1  # all three of the line
     assert tuple(grounds[0][0]) != tuple(grounds[1][0])
 
 
 def test_pictures_show_mover_outcome_and_refusal():
     cells = from_text("oo./xx./... o").cells
-    scenes = [Scene(cells, 0), Scene(cells, 1), Scene(cells, 0, None, (0,)), Scene(cells, 0, None, (), 4)]
+    scenes = [
+        Scene(cells, 0),
+        Scene(cells, 1),
+        Scene(cells, 0, None, (0,)),
+        Scene(cells, 0, None, (), 4),
+    ]
     scenes += [Scene(cells, 0, outcome.description) for outcome in Outcome if outcome >= 0]
-    assert len({render.picture(Game(), scene)[3 * 64 :].tobytes() for scene in scenes}) == len(scenes)
-    small = render.picture(Game(1, 1, 1), Scene(np.zeros(1, np.int8), 0, Outcome.TRUNCATED.description))
+    assert len({render.picture(Game(), scene)[3 * 64 :].tobytes() for scene in scenes}) == len(
+        scenes
+    )
+    small = render.picture(
+        Game(1, 1, 1), Scene(np.zeros(1, np.int8), 0, Outcome.TRUNCATED.description)
+    )
     assert small.shape == (80, 64, 3)  # what does not fit is cut off
 
 
 def test_pictures_need_no_pygame_and_a_window_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)  # importing it fails
     for mode, kind in (("ansi", str), ("rgb_array", np.ndarray)):
-        for env in (mnk_v0.env(render_mode=mode), gymnasium.make("ttt/TicTacToe-v0", render_mode=mode)):
+        for env in (
+            mnk_v0.env(render_mode=mode),
+            gymnasium.make("ttt/TicTacToe-v0", render_mode=mode),
+        ):
             env.reset(seed=0)
             assert isinstance(env.render(), kind)
             env.close()

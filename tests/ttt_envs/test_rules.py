@@ -21,7 +21,14 @@ from ttt_envs.game.phantom import game_from_dict
 from ttt_envs.game.symmetry import symmetries
 
 T3 = Game()
-SHAPES = [Game(1, 19, 1), Game(1, 19, 5), Game(19, 1, 17, 0.97), Game(2, 12, 12), Game(1, 1, 1), Game(3, 19, 19)]
+SHAPES = [
+    Game(1, 19, 1),
+    Game(1, 19, 5),
+    Game(19, 1, 17, 0.97),
+    Game(2, 12, 12),
+    Game(1, 1, 1),
+    Game(3, 19, 19),
+]
 any_game = plain.games() | plain.games(5) | plain.variants(6) | st.sampled_from(SHAPES)
 
 
@@ -48,7 +55,20 @@ def test_invalid_games_are_refused(name, values):
 def test_a_size_is_an_edge_or_rows_and_columns():
     assert Game.of_size((5, 6), 4, 0.25) == Game.of_size([5, 6], 4, 0.25) == Game(5, 6, 4, 0.25)
     assert Game.of_size(np.int64(4)) == Game(4, 4, 4)
-    lengths = {1: 1, 2: 2, (1, 2): 2, (1, 3): 3, 3: 3, 4: 4, 5: 4, 6: 4, 7: 5, 19: 5, (3, 19): 3, (7, 6): 4}
+    lengths = {
+        1: 1,
+        2: 2,
+        (1, 2): 2,
+        (1, 3): 3,
+        3: 3,
+        4: 4,
+        5: 4,
+        6: 4,
+        7: 5,
+        19: 5,
+        (3, 19): 3,
+        (7, 6): 4,
+    }
     assert {size: Game.of_size(size).win_length for size in lengths} == lengths
     for size in ((3,), (3, 3, 3), "3", 3.0, True, None, (3, 2.5)):
         with pytest.raises((TypeError, ValueError), match="is not a board"):
@@ -59,7 +79,11 @@ def test_a_size_is_an_edge_or_rows_and_columns():
 def test_a_game_is_stored_and_read(game):
     data = json.loads(json.dumps(game.to_dict()))
     assert {"format", "rows", "columns", "win_length", "skip_chance", *game.variants} == set(data)
-    assert Game.from_dict(data) == game == Game.from_dict({key: data[key] for key in data if key != "format"})
+    assert (
+        Game.from_dict(data)
+        == game
+        == Game.from_dict({key: data[key] for key in data if key != "format"})
+    )
     for changed in ({"colums": 4}, {"format": 2}, {"rows": 3.0}):
         with pytest.raises(ValueError, match=next(iter(changed))):
             Game.from_dict({**data, **changed})
@@ -67,8 +91,14 @@ def test_a_game_is_stored_and_read(game):
 
 def test_a_phantom_game():
     game = PhantomGame(Game(3, 4, skip_chance=0.25, misere=True), "abrupt")
-    assert game_from_dict(game.to_dict()) == game != game_from_dict(game.game.to_dict()) == game.game
-    assert (game.slug, game.cells, game.variants) == ("3x4-3-misere-skip0.25-phantom-abrupt", 12, {"misere": True})
+    assert (
+        game_from_dict(game.to_dict()) == game != game_from_dict(game.game.to_dict()) == game.game
+    )
+    assert (game.slug, game.cells, game.variants) == (
+        "3x4-3-misere-skip0.25-phantom-abrupt",
+        12,
+        {"misere": True},
+    )
     assert str(Game(3, 3, 3, 0.5, misere=True, torus=True)) == "3 x 3, 3 to lose, torus, skip 0.5"
     assert Game(skip_chance=0.1234567).slug != Game(skip_chance=0.12345671).slug
     for call in (
@@ -100,14 +130,20 @@ def test_lines_legal_moves_and_completing_cells_of_any_board(game, data):
     for player in (0, 1):
         own = set(np.flatnonzero(cells == player + 1).tolist())
         has_line = reference.has_line(game, own)
-        made = [line for line in game.lines if own.issuperset(line.cells) and own.isdisjoint(line.beyond)]
+        made = [
+            line
+            for line in game.lines
+            if own.issuperset(line.cells) and own.isdisjoint(line.beyond)
+        ]
         assert bool(made) == has_line
         if in_bits:
             assert planes[player] == sum(1 << cell for cell in own)
             assert game_lines.has_line(planes[player], game.parameters) == has_line
         if not has_line:
             rules.completing_cells(cells, player, game.parameters, out)
-            assert set(np.flatnonzero(out)) == {cell for cell in legal if reference.has_line(game, own | {cell})}
+            assert set(np.flatnonzero(out)) == {
+                cell for cell in legal if reference.has_line(game, own | {cell})
+            }
     assert_array_equal(cells, before)
 
 
@@ -116,14 +152,22 @@ def test_lines_legal_moves_and_completing_cells_of_any_board(game, data):
 def test_bits_by_number(number):
     places = [place for place in range(63) if number >> place & 1]
     assert bits.count_bits(np.int64(number)) == len(places)
-    assert [bits.nth_bit(np.int64(number), n, max(places) + 1) for n in range(len(places))] == places
+    assert [
+        bits.nth_bit(np.int64(number), n, max(places) + 1) for n in range(len(places))
+    ] == places
     assert 0 <= bits.nth_bit(np.int64(number), len(places), 63) <= 63
 
 
 def play_random_game(game, rng):
     """(cells played, key, [(cells, mover) before each], last cells, outcome) by the kernels."""
     key = np.uint64(rng.integers(2**63))
-    cells, mover, outcome, played, positions = np.zeros(game.cells, np.int8), 0, rules.NOT_OVER, [], []
+    cells, mover, outcome, played, positions = (
+        np.zeros(game.cells, np.int8),
+        0,
+        rules.NOT_OVER,
+        [],
+        [],
+    )
     while outcome == rules.NOT_OVER:
         positions.append((cells.copy(), mover))
         cell = rules.nth_legal_cell(cells, rng.random(), game.parameters)
@@ -134,7 +178,9 @@ def play_random_game(game, rng):
 
 @given(
     plain.variants(7, skip=True)
-    | st.sampled_from([*SHAPES, Game(8, 9, 5, 0.1), Game(9, 8, 4, torus=True), Game(9, 9, 3, overlines=False)]),
+    | st.sampled_from(
+        [*SHAPES, Game(8, 9, 5, 0.1), Game(9, 8, 4, torus=True), Game(9, 9, 3, overlines=False)]
+    ),
     st.integers(0, 2**32),
 )
 @example(Game(9, 8, 4, gravity=True, torus=True, misere=True), 0)
@@ -154,7 +200,9 @@ def test_games_agree_with_the_reference_and_commute_with_symmetries(game, seed):
         of_image, places = np.zeros(game.cells, np.int8), np.argsort(image)
         for stones, cell in enumerate(played):
             assert_array_equal(of_image, positions[stones][0][image])
-            result = rules.place(of_image, positions[stones][1], int(places[cell]), stones, game.parameters)
+            result = rules.place(
+                of_image, positions[stones][1], int(places[cell]), stones, game.parameters
+            )
         assert result == outcome
 
 
@@ -171,7 +219,11 @@ def test_splitmix64_gives_its_published_numbers():
 @given(st.integers(0, plain.WORD), st.integers(0, 6), st.integers(0, 2**32 - 1))
 @example(plain.WORD, 3, 2**32 - 1)
 def test_uniform_numbers_are_those_of_the_stream_and_the_ply(key, stream, n):
-    assert uniform(np.uint64(key), stream, n) == (plain.splitmix64(key, (stream << 32) + n) >> 11) / 2**53 < 1
+    assert (
+        uniform(np.uint64(key), stream, n)
+        == (plain.splitmix64(key, (stream << 32) + n) >> 11) / 2**53
+        < 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +266,11 @@ def test_the_line_that_decided_is_shown():
     assert winning_line_cells(Game(5, 5, 4, overlines=False), overline, 1) == [5, 6, 7, 8]
     loser = from_text("oooo./...../...../...../..... x").cells
     assert winning_line_cells(Game(5, 5, 4, misere=True), loser, 1) == [0, 1, 2, 3]
-    assert winning_line_cells(Game(3, 3, 3, torus=True), from_text("o../..o/.o. x").cells, 0) == [0, 5, 7]
+    assert winning_line_cells(Game(3, 3, 3, torus=True), from_text("o../..o/.o. x").cells, 0) == [
+        0,
+        5,
+        7,
+    ]
 
 
 def test_random_moves_fall_on_each_empty_cell_alike():
@@ -237,11 +293,17 @@ def test_random_and_win_or_block_play_as_they_say(game, seed):
     """In misère a line loses, and is avoided; the other player's are left to that player."""
     assume(game.cells > 1)
     boards = plain.positions_of_random_play(game, 20, seed)
-    uniform_p, p = (make_policy(name, game).probabilities(boards) for name in ("random", "win-or-block"))
+    uniform_p, p = (
+        make_policy(name, game).probabilities(boards) for name in ("random", "win-or-block")
+    )
     for row, (cells, mover) in enumerate(zip(*boards, strict=True)):
-        own, other = (set(np.flatnonzero(cells == stone).tolist()) for stone in (mover + 1, 2 - mover))
+        own, other = (
+            set(np.flatnonzero(cells == stone).tolist()) for stone in (mover + 1, 2 - mover)
+        )
         legal = reference.legal_cells(game, own | other)
-        wins, blocks = ([c for c in legal if reference.has_line(game, stones | {c})] for stones in (own, other))
+        wins, blocks = (
+            [c for c in legal if reference.has_line(game, stones | {c})] for stones in (own, other)
+        )
         chosen = [c for c in legal if c not in wins] if game.misere else wins or blocks
         for shares, expected in ((uniform_p[row], legal), (p[row], chosen or legal)):
             assert np.flatnonzero(shares).tolist() == expected

@@ -17,7 +17,13 @@ from ttt_envs.envs.vector_env import MNKVectorEnv
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 
 ID = "ttt/MNK-v0"
-FULL = {"size": (3, 4), "skip_chance": 0.25, "opponent": "win-or-block", "seat": "alternate", "symmetry": "random"}
+FULL = {
+    "size": (3, 4),
+    "skip_chance": 0.25,
+    "opponent": "win-or-block",
+    "seat": "alternate",
+    "symmetry": "random",
+}
 
 
 def make(n_envs=4, seed=0, env_id=ID, **settings):
@@ -37,7 +43,10 @@ def untimed(infos):
     """Infos without the time of the clock, which must only be plausible."""
     for info in infos:
         assert 0 <= info.get("episode", {"t": 0})["t"] < 3600
-    return [{**info, "episode": info["episode"] | {"t": None}} if "episode" in info else dict(info) for info in infos]
+    return [
+        {**info, "episode": info["episode"] | {"t": None}} if "episode" in info else dict(info)
+        for info in infos
+    ]
 
 
 def assert_same_step(ours, peer, actions):
@@ -64,7 +73,9 @@ def test_games_are_those_of_dummy_vec_env(settings):
     """Observations, rewards, dones and infos, with actions legal and not, at first and after another seeding."""
     ours, peer = make(5, 7, **settings), make_peer(5, 7, **settings)
     assert ours.observation_space == peer.observation_space
-    assert [ours.action_space.sample() for _ in range(9)] == [peer.action_space.sample() for _ in range(9)]
+    assert [ours.action_space.sample() for _ in range(9)] == [
+        peer.action_space.sample() for _ in range(9)
+    ]
     rng, ended, cut = np.random.default_rng(0), 0, 0
     for seed in (None, 3, None):
         if seed is not None:
@@ -73,7 +84,9 @@ def test_games_are_those_of_dummy_vec_env(settings):
         for _ in range(25):
             masks = np.stack(ours.env_method("action_masks"))
             assert_array_equal(masks, np.stack(peer.env_method("action_masks")))
-            infos = assert_same_step(ours, peer, (rng.random(masks.shape) * (masks + 0.05)).argmax(axis=1))
+            infos = assert_same_step(
+                ours, peer, (rng.random(masks.shape) * (masks + 0.05)).argmax(axis=1)
+            )
             ended += sum("episode" in info for info in infos)
             cut += sum(info["TimeLimit.truncated"] for info in infos)
     assert ended > 20
@@ -82,7 +95,10 @@ def test_games_are_those_of_dummy_vec_env(settings):
 
 def test_options_begin_games_in_positions_once():
     ours, peer = make(4), make_peer(4)
-    for options in ({"seat": 1}, [{"seat": 1}, {}, {"position": "x.o/.../..o x", "seat": 1}, {"seat": 1}]):
+    for options in (
+        {"seat": 1},
+        [{"seat": 1}, {}, {"position": "x.o/.../..o x", "seat": 1}, {"seat": 1}],
+    ):
         for envs in (ours, peer):
             envs.set_options(options)
         assert_same(ours.reset(), peer.reset())
@@ -131,7 +147,9 @@ def test_the_monitor_file_has_all_episodes(tmp_path):
     envs.reset()
     rng, episodes = np.random.default_rng(0), []
     for _ in range(60):
-        episodes += [info["episode"] for info in envs.step(rng.integers(9, size=3))[3] if "episode" in info]
+        episodes += [
+            info["episode"] for info in envs.step(rng.integers(9, size=3))[3] if "episode" in info
+        ]
     envs.close()
     [path] = get_monitor_files(str(tmp_path))
     with open(path) as file:

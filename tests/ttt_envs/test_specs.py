@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 from ttt_envs import Game, PhantomGame, make_policy
-from ttt_envs.agents.specs import MAX_SPEC_DEPTH, MAX_SPEC_LENGTH, POLICIES, TRUST, FromFile, Named, Spec, parse_spec
+from ttt_envs.agents.specs import (
+    MAX_SPEC_DEPTH,
+    MAX_SPEC_LENGTH,
+    POLICIES,
+    TRUST,
+    FromFile,
+    Named,
+    Spec,
+    parse_spec,
+)
 from ttt_envs.envs.config import game_keywords
 from ttt_envs.envs.single_env import SingleEnv
 
@@ -140,7 +149,9 @@ def test_classes_of_users_are_policies(monkeypatch):
     script.Corner = type(policy.policy)
     monkeypatch.setitem(sys.modules, "script", script)
     assert make_policy("script:Corner:2.5", GAME).policy.weight == 2.5
-    with pytest.raises(ModuleNotFoundError, match="a_module_that_nobody_has"):  # of an import inside a module
+    with pytest.raises(
+        ModuleNotFoundError, match="a_module_that_nobody_has"
+    ):  # of an import inside a module
         make_policy("mine.broken:Corner", GAME)
 
 
@@ -150,11 +161,20 @@ def test_classes_of_users_play_the_rules_that_they_declare():
     for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)
-    for game in (Game(3, 4, 3, gravity=True), Game(overlines=False, misere=True, torus=True), hides):
+    for game in (
+        Game(3, 4, 3, gravity=True),
+        Game(overlines=False, misere=True, torus=True),
+        hides,
+    ):
         env = SingleEnv(opponent="mine.policies:of_function", seat="second", **game_keywords(game))
         env.reset(seed=0)
         assert np.flatnonzero(env.clone_state()["cells"][0]).tolist() == [8 if game.gravity else 0]
-    assert make_policy("mine.policies:MisereCorner", PhantomGame(Game(misere=True), "classic")).policy.weight == 1
+    assert (
+        make_policy(
+            "mine.policies:MisereCorner", PhantomGame(Game(misere=True), "classic")
+        ).policy.weight
+        == 1
+    )
 
 
 @dataclass(frozen=True)
@@ -225,14 +245,18 @@ def test_a_spec_is_bounded_in_length_and_in_depth():
         assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize("sent", [pickle.dumps, copy.deepcopy, lambda spec: spec], ids=["pickle", "copy", "as it is"])
+@pytest.mark.parametrize(
+    "sent", [pickle.dumps, copy.deepcopy, lambda spec: spec], ids=["pickle", "copy", "as it is"]
+)
 def test_a_spec_from_a_file_names_built_in_policies_only(sent, monkeypatch):
     monkeypatch.setenv(TRUST, "0")
     for text in ("uuid:uuid4", "expectiminimax:depth=1,leaf=(uuid:uuid4)", "xml.dom:minidom"):
         spec = sent(FromFile(text))
         spec = pickle.loads(spec) if isinstance(spec, bytes) else spec
         monkeypatch.delitem(sys.modules, "xml.dom", raising=False)
-        with pytest.raises(ValueError, match="was read from a file, which may name built-in policies only"):
+        with pytest.raises(
+            ValueError, match="was read from a file, which may name built-in policies only"
+        ):
             make_policy(spec, Game())
         assert "xml.dom" not in sys.modules
     assert str(make_policy(FromFile("optimal:epsilon=0.1"), Game())) == "optimal:epsilon=0.1"

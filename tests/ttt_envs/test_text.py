@@ -35,9 +35,15 @@ FALLEN = from_text("o.../x.../o..x x", FALLING)
 def test_the_lines_are_the_triples_of_the_sum_15_and_of_a_common_letter():
     lines = {frozenset(line) for line in Game().line_cells.tolist()}
     triples = [frozenset(triple) for triple in itertools.combinations(range(9), 3)]
-    numbers, words = (make_presentation(name, Game()).cell_names for name in ("magic-square", "words"))
-    assert {triple for triple in triples if sum(int(numbers[cell]) for cell in triple) == 15} == lines
-    assert {triple for triple in triples if set.intersection(*(set(words[cell]) for cell in triple))} == lines
+    numbers, words = (
+        make_presentation(name, Game()).cell_names for name in ("magic-square", "words")
+    )
+    assert {
+        triple for triple in triples if sum(int(numbers[cell]) for cell in triple) == 15
+    } == lines
+    assert {
+        triple for triple in triples if set.intersection(*(set(words[cell]) for cell in triple))
+    } == lines
     for name in ("magic-square", "words"):  # lists do not tell the places of cells
         listed = make_presentation(name, TIC_TAC_TOE).legal_names(Position(np.zeros(9, np.int8), 0))
         assert listed == sorted(listed)
@@ -49,9 +55,10 @@ def test_names_of_cells_are_a_bijection(name, game):
     presentation, other = (make_presentation(name, game, seed=seed) for seed in (4, 4))
     assert presentation.cell_names == other.cell_names
     empty = Position(np.zeros(game.cells, np.int8), 0)
-    assert [parse_answer(f"<move>{word}</move>", presentation, empty) for word in presentation.cell_names] == list(
-        range(game.cells)
-    )
+    assert [
+        parse_answer(f"<move>{word}</move>", presentation, empty)
+        for word in presentation.cell_names
+    ] == list(range(game.cells))
     assert sorted(presentation.legal_names(empty)) == sorted(presentation.cell_names)
 
 
@@ -60,10 +67,16 @@ def read_back(text, name, cell_names):
     mover = 0 if "You are the first player" in text else 1
     if name in ("grid", "numbers", "shuffled"):
         board = text.splitlines()[:-1]
-        rows = [line.split()[1:] for line in board[1:]] if name == "grid" else [line.split() for line in board]
+        rows = (
+            [line.split()[1:] for line in board[1:]]
+            if name == "grid"
+            else [line.split() for line in board]
+        )
         return [" ox".index(mark) if mark in "ox" else 0 for row in rows for mark in row], mover
     cells = [0] * len(cell_names)
-    own, other = (re.findall(r"[A-Za-z0-9]+", line.partition(":")[2]) for line in text.splitlines()[1:])
+    own, other = (
+        re.findall(r"[A-Za-z0-9]+", line.partition(":")[2]) for line in text.splitlines()[1:]
+    )
     for stone, taken in ((mover + 1, own), (2 - mover, other)):
         for word in taken:
             if word != "none":
@@ -94,8 +107,14 @@ def test_positions_are_read_back_from_their_texts(name):
 def test_answers_name_columns_under_gravity(name):
     presentation = make_presentation(name, FALLING)
     assert presentation.legal_names(FALLEN) == ["b", "c", "d"]
-    assert [parse_answer(f"<move>{column}</move>", presentation, FALLEN) for column in "bCd"] == [9, 10, 7]
-    assert [parse_answer(f"<move>{text}</move>", presentation, FALLEN).kind for text in ("a", "a3")] == [
+    assert [parse_answer(f"<move>{column}</move>", presentation, FALLEN) for column in "bCd"] == [
+        9,
+        10,
+        7,
+    ]
+    assert [
+        parse_answer(f"<move>{text}</move>", presentation, FALLEN).kind for text in ("a", "a3")
+    ] == [
         "occupied-cell",
         "unknown-cell",
     ]
@@ -103,7 +122,9 @@ def test_answers_name_columns_under_gravity(name):
 
 
 def test_presentations_refuse_games_that_they_cannot_show():
-    falling = [(name, Game(gravity=True)) for name in ("numbers", "shuffled", "magic-square", "words")]
+    falling = [
+        (name, Game(gravity=True)) for name in ("numbers", "shuffled", "magic-square", "words")
+    ]
     others = [("magic-square", Game(4, 4, 4)), ("words", Game(3, 3, 2)), ("magic", Game())]
     for name, game in (*falling, *others, (make_presentation("grid", Game()), Game(4, 4, 4))):
         with pytest.raises(ValueError, match="presentation"):
@@ -132,8 +153,16 @@ def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
         assert "probability" not in short
     assert "Legal" not in short
     assert "probability 0.25" in game.prompt(rules=True)
-    for name, word in {"overlines": "exactly 3", "misere": "loses", "torus": "edges", "gravity": "drop"}.items():
-        rules = [make_presentation("grid", Game(4, 4, 3, **{name: value})).rules for value in (False, True)]
+    for name, word in {
+        "overlines": "exactly 3",
+        "misere": "loses",
+        "torus": "edges",
+        "gravity": "drop",
+    }.items():
+        rules = [
+            make_presentation("grid", Game(4, 4, 3, **{name: value})).rules
+            for value in (False, True)
+        ]
         assert [word in text for text in rules] == [name == "overlines", name != "overlines"]
 
 
@@ -144,7 +173,16 @@ def test_a_prompt_says_rules_until_the_first_answer_and_the_position():
 @pytest.mark.parametrize(
     "answer",
     [
-        *("b2", " B2. ", "**b2**", "`b2`", "My move: b2", "The answer is b2.", "<move>b2</move>", "<move>b2"),
+        *(
+            "b2",
+            " B2. ",
+            "**b2**",
+            "`b2`",
+            "My move: b2",
+            "The answer is b2.",
+            "<move>b2</move>",
+            "<move>b2",
+        ),
         "I take the middle. <MOVE> B2 </MOVE>",
         r"So \boxed{b2}.",
         r"\boxed{\textbf{b2}}",
@@ -165,17 +203,33 @@ def test_answers_that_name_one_move(answer):
     [
         (
             "no-move",
-            ["", None, 4, ["b2"], "b2 or a3", "anything but b2", "I do not play b2", "b22", "4", "\uff42\uff12"],
+            [
+                "",
+                None,
+                4,
+                ["b2"],
+                "b2 or a3",
+                "anything but b2",
+                "I do not play b2",
+                "b22",
+                "4",
+                "\uff42\uff12",
+            ],
         ),
         ("several-moves", ["<move>b2</move><move>a3</move>", r"\boxed{b2} \boxed{a3}"]),
-        ("unknown-cell", ["<move>d4</move>", "<move></move>", "<move>not b2</move>", "<move>b2, a3</move>"]),
+        (
+            "unknown-cell",
+            ["<move>d4</move>", "<move></move>", "<move>not b2</move>", "<move>b2, a3</move>"],
+        ),
         ("unknown-cell", ["<move>b2</move><move>d4</move>", "<move>\x00\ud800</move>"]),
         ("occupied-cell", ["<move>a1</move>", "c3"]),
     ],
 )
 def test_answers_that_name_no_legal_move(kind, answers):
     grid = make_presentation("grid", TIC_TAC_TOE)
-    assert [parse_answer(answer, grid, POSITION).kind for answer in answers] == [kind] * len(answers)
+    assert [parse_answer(answer, grid, POSITION).kind for answer in answers] == [kind] * len(
+        answers
+    )
     assert parse_answer("a1", grid) == 0  # where no position is given
 
 
@@ -183,8 +237,30 @@ FRAGMENTS = [
     *("<move>", "</move>", "<MOVE>", r"\boxed{", "}", "[", "]", "<think>", "</think>"),
     *("not ", "never ", "anything but ", "Answer: ", r"\text{", "|", "<", ">", "{", "-", "0", ","),
     *(" ", "\n", "\0", "\u202e", "İ", "K", "٣", "²", "\ud800", "💥", "TAN\N{KELVIN SIGN}"),
-    *("b2", "B2", "a3", "a1", "c9", "b22", "5", "4", "10", "HOT", "tank", "ship", "xHOT", "hot hot"),
-    *("<move>b2</move>", r"\boxed{4}", "[TANK]", "<move>form</move>", "<move>b2</mo", "<move>b2" * 9),
+    *(
+        "b2",
+        "B2",
+        "a3",
+        "a1",
+        "c9",
+        "b22",
+        "5",
+        "4",
+        "10",
+        "HOT",
+        "tank",
+        "ship",
+        "xHOT",
+        "hot hot",
+    ),
+    *(
+        "<move>b2</move>",
+        r"\boxed{4}",
+        "[TANK]",
+        "<move>form</move>",
+        "<move>b2</mo",
+        "<move>b2" * 9,
+    ),
 ]
 """parts of mangled answers"""
 
@@ -206,10 +282,14 @@ def test_a_mangled_answer_is_a_problem_or_a_move_that_it_names(answer, name):
     assert re.search(rf"(?<![a-z0-9]){word}(?![a-z0-9])", answer, re.IGNORECASE | re.ASCII)
 
 
-@pytest.mark.parametrize("part", ["<move>", r"\boxed{", "[", "</think>", " ", "<move>b", "a", "<move></move>"])
+@pytest.mark.parametrize(
+    "part", ["<move>", r"\boxed{", "[", "</think>", " ", "<move>b", "a", "<move></move>"]
+)
 def test_huge_answers_are_read_in_linear_time(part):
     """Without the bound of the length and of the names, some of these would take hours."""
-    assert isinstance(parse_answer(part * 1_000_000, make_presentation("grid", TIC_TAC_TOE), POSITION), Problem)
+    assert isinstance(
+        parse_answer(part * 1_000_000, make_presentation("grid", TIC_TAC_TOE), POSITION), Problem
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -224,7 +304,9 @@ def test_both_seats_read_their_own_remarks():
         text.step(text.legal_moves()[0])
         skipped = not text.over and text.mover == mover
         skips += skipped
-        assert ("The other player's turn was skipped: you move again." in text.prompt(mover)) == skipped
+        assert (
+            "The other player's turn was skipped: you move again." in text.prompt(mover)
+        ) == skipped
         assert "Your turn was skipped." in text.prompt(1 - mover) or not skipped
     assert skips
     assert text.prompt(text.outcome.winner).endswith("You have won.")
@@ -313,8 +395,16 @@ def answer(env, rng):
 @pytest.mark.parametrize("presentation", PRESENTATIONS)
 def test_observations_are_prompts_in_the_space_and_rewards_of_turns_add_up(presentation):
     reward = TurnReward(Game(skip_chance=0.5), regret=0.5, illegal=0.1)
-    settings = {"presentation": presentation, "skip_chance": 0.5, "seat": "alternate", "rules": True}
-    env, rng = gymnasium.make("ttt_envs:ttt/Text-v0", reward=reward, **settings), np.random.default_rng(1)
+    settings = {
+        "presentation": presentation,
+        "skip_chance": 0.5,
+        "seat": "alternate",
+        "rules": True,
+    }
+    env, rng = (
+        gymnasium.make("ttt_envs:ttt/Text-v0", reward=reward, **settings),
+        np.random.default_rng(1),
+    )
     for number in range(10):
         observation, _ = env.reset(seed=3 if number == 0 else None)
         total, done = 0.0, False

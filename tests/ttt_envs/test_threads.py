@@ -29,7 +29,9 @@ def square(number):
 
 @pytest.mark.parametrize("threads", NUMBERS)
 def test_results_are_in_the_order_of_blocks_and_the_first_exception_stops_the_work(threads):
-    assert map_threads(square, iter(range(50)), threads) == [number * number for number in range(50)]
+    assert map_threads(square, iter(range(50)), threads) == [
+        number * number for number in range(50)
+    ]
     assert map_threads(square, [], threads) == []
     done = []
 
@@ -76,12 +78,20 @@ def learner(game):
 def search_positions(threads):
     results = []
     for game in (SKIPS, Game(4, 4, 4)):
-        boards, net, keys = plain.positions_of_random_play(game, 30), learner(game), np.arange(30, dtype=np.uint64)
+        boards, net, keys = (
+            plain.positions_of_random_play(game, 30),
+            learner(game),
+            np.arange(30, dtype=np.uint64),
+        )
         for leaf in (None, net):
-            tree = MCTSSearch(game, boards, keys, **({} if leaf is None else {"leaf": leaf}), threads=threads)
+            tree = MCTSSearch(
+                game, boards, keys, **({} if leaf is None else {"leaf": leaf}), threads=threads
+            )
             tree.run(20)
             results += [*tree.root_moves, tree.tree.counts]
-        results.append(MCTS(game, 25, threads=threads).probabilities(boards, np.random.default_rng(1)))
+        results.append(
+            MCTS(game, 25, threads=threads).probabilities(boards, np.random.default_rng(1))
+        )
         gumbel = gumbel_search(game, boards, net, simulations=20, threads=threads)
         results += [gumbel.improved, gumbel.scores, gumbel.improved_values]
     return results
@@ -103,7 +113,9 @@ def build_layers(threads):
     return results
 
 
-@pytest.mark.parametrize("work", [search_positions, play_training_games, build_layers], ids=lambda work: work.__name__)
+@pytest.mark.parametrize(
+    "work", [search_positions, play_training_games, build_layers], ids=lambda work: work.__name__
+)
 def test_results_do_not_depend_on_threads(work, monkeypatch):
     """Also where small work is cut into blocks."""
     monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
@@ -111,7 +123,9 @@ def test_results_do_not_depend_on_threads(work, monkeypatch):
     monkeypatch.setattr(numbering, "MIN_BLOCK_SETS", 1)
     expected, spread = work(1), []
     pool = work_module.ThreadPoolExecutor
-    monkeypatch.setattr(work_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads))
+    monkeypatch.setattr(
+        work_module, "ThreadPoolExecutor", lambda threads: spread.append(threads) or pool(threads)
+    )
     for threads in NUMBERS[1:]:
         for result, other in zip(work(threads), expected, strict=True):
             assert_array_equal(result, other, strict=isinstance(result, np.ndarray))

@@ -37,13 +37,17 @@ def assert_same(ours, expected, path=""):
         assert set(ours) == set(expected), path
         for name, value in expected.items():
             assert_same(ours[name], value, f"{path}/{name}")
-    elif isinstance(expected, (tuple, list)) or (isinstance(expected, np.ndarray) and expected.dtype == object):
+    elif isinstance(expected, (tuple, list)) or (
+        isinstance(expected, np.ndarray) and expected.dtype == object
+    ):
         assert isinstance(expected, type(ours)), path
         for index, pair in enumerate(zip(ours, expected, strict=True)):
             assert_same(*pair, f"{path}/{index}")
     elif isinstance(expected, np.ndarray):
         assert ours.dtype == expected.dtype, path
-        if not np.array_equal(ours, expected):  # which takes a tenth of the time, and then says nothing
+        if not np.array_equal(
+            ours, expected
+        ):  # which takes a tenth of the time, and then says nothing
             assert_array_equal(ours, expected, err_msg=path, strict=True)
     else:
         assert ours == expected, path
@@ -54,7 +58,9 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
 
     Where games are reset by the caller, some begin in positions and seats of the options.
     """
-    ours = MNKVectorEnv(num_envs, autoreset_mode=mode, max_episode_steps=limit, copy=copy, **settings)
+    ours = MNKVectorEnv(
+        num_envs, autoreset_mode=mode, max_episode_steps=limit, copy=copy, **settings
+    )
 
     def single():
         return SingleEnv(**settings) if limit is None else TimeLimit(SingleEnv(**settings), limit)
@@ -68,7 +74,9 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
     often = {"penalize": 0.8, "raise": 0}.get(settings.get("illegal_action"), 0.07)
     for _ in range(steps):
         illegal = rng.random((num_envs, 1)) < often
-        actions = (rng.random(info["action_mask"].shape) * (info["action_mask"] != illegal)).argmax(axis=1)
+        actions = (rng.random(info["action_mask"].shape) * (info["action_mask"] != illegal)).argmax(
+            axis=1
+        )
         result = ours.step(actions)
         assert_same(result, peer.step(actions))
         assert_same(ours.action_masks(), result[4]["action_mask"] == 1)
@@ -77,21 +85,41 @@ def compare(num_envs, mode, steps, seed=0, limit=None, copy=True, **settings):
         info = result[4]
         if mode is AutoresetMode.DISABLED and over.any():
             seeds = [int(rng.integers(99)) if rng.random() < 0.5 else None for _ in range(num_envs)]
-            options = {"position": OPENINGS[ended[0] % 3]} if "openings" in settings and rng.random() < 0.5 else {}
-            options |= {"seat": 1} if settings.get("opponent", "self") != "self" and rng.random() < 0.5 else {}
+            options = (
+                {"position": OPENINGS[ended[0] % 3]}
+                if "openings" in settings and rng.random() < 0.5
+                else {}
+            )
+            options |= (
+                {"seat": 1}
+                if settings.get("opponent", "self") != "self" and rng.random() < 0.5
+                else {}
+            )
             last = info
-            observation, info = ours.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
-            expected, of_reset = peer.reset(seed=seeds, options={**options, "reset_mask": over.copy()})
+            observation, info = ours.reset(
+                seed=seeds, options={**options, "reset_mask": over.copy()}
+            )
+            expected, of_reset = peer.reset(
+                seed=seeds, options={**options, "reset_mask": over.copy()}
+            )
             assert_same(observation, expected)
-            assert_same({name: array[over] for name, array in info.items()}, {k: v[over] for k, v in of_reset.items()})
-            assert_same({name: array[~over] for name, array in info.items()}, {k: v[~over] for k, v in last.items()})
+            assert_same(
+                {name: array[over] for name, array in info.items()},
+                {k: v[over] for k, v in of_reset.items()},
+            )
+            assert_same(
+                {name: array[~over] for name, array in info.items()},
+                {k: v[~over] for k, v in last.items()},
+            )
     return ended
 
 
 @st.composite
 def any_settings(draw):
     """Views, seats, limits and opponents; test_environments.py has the rules."""
-    chosen = draw(st.sampled_from([{"size": (3, 4), "skip_chance": 0.25}, SEVERAL, {"openings": OPENINGS}]))
+    chosen = draw(
+        st.sampled_from([{"size": (3, 4), "skip_chance": 0.25}, SEVERAL, {"openings": OPENINGS}])
+    )
     names = ["random", "win-or-block", "self", SCHEDULE, Impure(), Leftmost()]
     observation = draw(st.sampled_from(["flat", "planes", "channels", "dict"]))
     return {
@@ -101,7 +129,9 @@ def any_settings(draw):
         "illegal_action": draw(st.sampled_from(["lose", "penalize", "raise"])),
         "symmetry": draw(st.sampled_from(["none", "random"])),
         "observation": observation,
-        "dtype": "float32" if "observe_skip_chance" in chosen else draw(st.sampled_from(["int8", "float32"])),
+        "dtype": "float32"
+        if "observe_skip_chance" in chosen
+        else draw(st.sampled_from(["int8", "float32"])),
         "limit": draw(st.sampled_from([None, None, 1, 4])),
         "copy": draw(st.booleans()),
     }
@@ -111,7 +141,9 @@ def any_settings(draw):
 def test_vector_equals_sync_vector_env(mode):
     @settings(max_examples=25)
     @given(any_settings(), st.sampled_from([1, 3, 5]))
-    @example({"phantom": "classic", "opponent": "random", "seat": "alternate", "symmetry": "random"}, 4)
+    @example(
+        {"phantom": "classic", "opponent": "random", "seat": "alternate", "symmetry": "random"}, 4
+    )
     @example({"size": (8, 9), "skip_chance": 0.1, "gravity": True}, 3)
     def check(chosen, num_envs):
         compare(num_envs, mode, 50, seed=7, **chosen)
@@ -121,7 +153,9 @@ def test_vector_equals_sync_vector_env(mode):
     assert compare(4, mode, steps=60, limit=4, opponent="self", size=4)[1] > 20
 
 
-@pytest.mark.parametrize("mask", [np.zeros(2, bool), np.ones(3, bool), np.ones(2), [True, False]], ids=repr)
+@pytest.mark.parametrize(
+    "mask", [np.zeros(2, bool), np.ones(3, bool), np.ones(2), [True, False]], ids=repr
+)
 def test_resets_that_cannot_be_are_refused(mask):
     env = MNKVectorEnv(2, opponent="self", autoreset_mode=AutoresetMode.DISABLED)
     some = {"reset_mask": np.array([True, False])}
@@ -142,7 +176,10 @@ def test_resets_that_cannot_be_are_refused(mask):
 
 def test_make_vec_passes_mode_and_time_limit():
     modes = ("vector_entry_point", "sync")
-    made = [gymnasium.make_vec("ttt/TicTacToe-v0", 3, mode, max_episode_steps=2, opponent="self") for mode in modes]
+    made = [
+        gymnasium.make_vec("ttt/TicTacToe-v0", 3, mode, max_episode_steps=2, opponent="self")
+        for mode in modes
+    ]
     assert isinstance(made[0], MNKVectorEnv)
     for env in (*made, gymnasium.make_vec(made[0].spec)):
         env.reset(seed=0)
@@ -150,7 +187,9 @@ def test_make_vec_passes_mode_and_time_limit():
         assert env.step(np.ones(3, int))[3].all()
     unlimited = gymnasium.make_vec("ttt/TicTacToe-v0", 3, max_episode_steps=-1)
     unlimited.reset(seed=0)
-    assert not any(unlimited.step(np.argmax(unlimited.action_masks(), axis=1))[3].any() for _ in range(20))
+    assert not any(
+        unlimited.step(np.argmax(unlimited.action_masks(), axis=1))[3].any() for _ in range(20)
+    )
     for mode in MODES:
         assert MNKVectorEnv(2, autoreset_mode=mode.value).metadata["autoreset_mode"] is mode
 
@@ -182,7 +221,10 @@ def test_actions_are_ignored_where_no_move_is_made():
 
 def test_arrays_of_actions_may_be_read_only_and_used_again():
     """Machine code is made once, and pictures show the actions that were given."""
-    env, actions = MNKVectorEnv(2, opponent="self", illegal_action="penalize", render_mode="ansi"), np.array([4, 4])
+    env, actions = (
+        MNKVectorEnv(2, opponent="self", illegal_action="penalize", render_mode="ansi"),
+        np.array([4, 4]),
+    )
     env.reset(seed=0)
     with compile_at_once():
         env.step(actions)
@@ -195,7 +237,9 @@ def test_arrays_of_actions_may_be_read_only_and_used_again():
     assert getattr(kernels.step, "signatures", None) == before
 
 
-@pytest.mark.parametrize("settings", [{"dtype": "int8"}, {"dtype": "float32"}, {"observation": "dict"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"dtype": "int8"}, {"dtype": "float32"}, {"observation": "dict"}], ids=str
+)
 def test_memory_is_used_again_only_without_copies(settings):
     """Rewards of earlier steps stay; that results are the same is tested above."""
     for copied in (True, False):
@@ -205,10 +249,16 @@ def test_memory_is_used_again_only_without_copies(settings):
         for action in range(9):
             observation, reward, _, _, info = env.step(np.arange(action, action + 6) % 9)
             arrays.append(
-                [info["action_mask"], *(observation.values() if isinstance(observation, dict) else [observation])]
+                [
+                    info["action_mask"],
+                    *(observation.values() if isinstance(observation, dict) else [observation]),
+                ]
             )
             rewards.append((reward, reward.copy()))
-        shared = [any(np.shares_memory(*pair) for pair in product(arrays[0], later)) for later in arrays[1:]]
+        shared = [
+            any(np.shares_memory(*pair) for pair in product(arrays[0], later))
+            for later in arrays[1:]
+        ]
         assert any(shared) != copied
         for array, expected in rewards:
             assert_array_equal(array, expected)

@@ -23,7 +23,10 @@ from ttt_eval.exact.dynamic_programming import (
 )
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
-SMALL_VARIANTS = [replace(Game(2, 3, 3 - n % 2, n // 2 % 2 / 4), **rules) for n, rules in enumerate(plain.COMBINATIONS)]
+SMALL_VARIANTS = [
+    replace(Game(2, 3, 3 - n % 2, n // 2 % 2 / 4), **rules)
+    for n, rules in enumerate(plain.COMBINATIONS)
+]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -37,7 +40,9 @@ class LowestOptimal(FirstEmpty):
         self.solution = solve(game)
 
     def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[np.argmax(self.solution.optimal_actions(boards), axis=1)]
+        return np.eye(boards.cells.shape[1])[
+            np.argmax(self.solution.optimal_actions(boards), axis=1)
+        ]
 
 
 class Drawn(FirstEmpty):
@@ -87,11 +92,19 @@ CALLS = {
     "outcome first": lambda a, b="random", game=T3, **settings: outcome(game, a, b, **settings),
     "outcome second": lambda a, b="random", game=T3, **settings: outcome(game, b, a, **settings),
     "match first": lambda a, b="random", game=T3, **settings: match_outcome(game, a, b, **settings),
-    "match second": lambda a, b="random", game=T3, **settings: match_outcome(game, b, a, **settings),
-    "best response first": lambda a, b="random", game=T3, **settings: best_response(game, a, 0, **settings),
-    "best response second": lambda a, b="random", game=T3, **settings: best_response(game, a, 1, **settings),
+    "match second": lambda a, b="random", game=T3, **settings: match_outcome(
+        game, b, a, **settings
+    ),
+    "best response first": lambda a, b="random", game=T3, **settings: best_response(
+        game, a, 0, **settings
+    ),
+    "best response second": lambda a, b="random", game=T3, **settings: best_response(
+        game, a, 1, **settings
+    ),
     "exploitation": lambda a, b="random", game=T3, **settings: exploitation(game, a, **settings),
-    "exploitability": lambda a, b="random", game=T3, **settings: exploitability(game, a, **settings),
+    "exploitability": lambda a, b="random", game=T3, **settings: exploitability(
+        game, a, **settings
+    ),
     "regret": lambda a, b="random", game=T3, **settings: regret(game, a, **settings),
     "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
 }
@@ -113,7 +126,13 @@ def answers(game, policy):
     states = list(plain.moves_of(game))
     cells = np.array([list(board) for board, _ in states], np.int8)
     movers = np.array([mover for _, mover in states], np.int8)
-    return dict(zip(states, policy_of(policy, game).probabilities(Boards(cells, movers)).tolist(), strict=True))
+    return dict(
+        zip(
+            states,
+            policy_of(policy, game).probabilities(Boards(cells, movers)).tolist(),
+            strict=True,
+        )
+    )
 
 
 @cache
@@ -143,7 +162,9 @@ def values_of(game, policy, seat):
             if winner is not None:
                 of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == seat else -1.0
             else:
-                of_state[action] = sum(chance * values[child] for child, chance in chances(game, states))
+                of_state[action] = sum(
+                    chance * values[child] for child, chance in chances(game, states)
+                )
         if state[1] == seat:
             values[state] = max(of_state.values())
         else:
@@ -168,7 +189,9 @@ def losses(game, policy):
     p, (values, of_moves) = answers(game, policy), plain.values_of(game)
     table = {}
     for state, mass in play_out(game, policy, policy)[1].items():
-        lost = sum(p[state][action] * (values[state] - value) for action, value in of_moves[state].items())
+        lost = sum(
+            p[state][action] * (values[state] - value) for action, value in of_moves[state].items()
+        )
         row = table.setdefault(game.cells - state[0].count(0), [0.0, 0.0])
         row[0] += mass
         row[1] += mass * lost
@@ -178,7 +201,9 @@ def losses(game, policy):
 def assert_as_plain(game, a, b):
     """Compare all results of a, and its outcome against b, with plain Python."""
     policy = policy_of(a, game)
-    assert_allclose(outcome(game, policy, policy_of(b, game)), play_out(game, a, b)[0], rtol=0, atol=1e-12)
+    assert_allclose(
+        outcome(game, policy, policy_of(b, game)), play_out(game, a, b)[0], rtol=0, atol=1e-12
+    )
     responses = [best_response(game, policy, seat) for seat in (0, 1)]
     expected = [best_value(game, a, seat) for seat in (0, 1)]
     assert_allclose([result.value for result in responses], expected, rtol=0, atol=1e-12)

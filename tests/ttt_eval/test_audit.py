@@ -22,7 +22,14 @@ from ttt_eval.exact.dynamic_programming import outcome
 
 LATE = "ox./xo./.o. x"
 """A position of 3 x 3 from which some hundred episodes can occur."""
-GROUPS = ["rloo", "grpo", "grpo:scale=false", "per-turn", "per-turn:leave_one_out=true", "per-turn-return"]
+GROUPS = [
+    "rloo",
+    "grpo",
+    "grpo:scale=false",
+    "per-turn",
+    "per-turn:leave_one_out=true",
+    "per-turn-return",
+]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -36,9 +43,13 @@ def random_arrays(seed, episodes=12, steps=5):
     mask = np.arange(steps) < lengths[:, None]
     last = np.arange(steps) == lengths[:, None] - 1
     cut = rng.random(episodes) < 0.4
-    values = rng.normal(size=(episodes, steps + 1)) * (np.arange(steps + 1) < (lengths + cut)[:, None])
+    values = rng.normal(size=(episodes, steps + 1)) * (
+        np.arange(steps + 1) < (lengths + cut)[:, None]
+    )
     rewards, cut = rng.normal(size=mask.shape) * mask, cut[:, None]
-    return Batch(rewards, values, last & ~cut, last & cut, mask, rng.uniform(0.2, 3.0, mask.shape) * mask)
+    return Batch(
+        rewards, values, last & ~cut, last & cut, mask, rng.uniform(0.2, 3.0, mask.shape) * mask
+    )
 
 
 def k_step(arrays, episode, step, k, discount):
@@ -46,7 +57,11 @@ def k_step(arrays, episode, step, k, discount):
     length = int(arrays.mask[episode].sum())
     end = min(step + k, length)
     total = sum(discount ** (i - step) * arrays.rewards[episode, i] for i in range(step, end))
-    return total + discount ** (end - step) * arrays.values[episode, end] - arrays.values[episode, step]
+    return (
+        total
+        + discount ** (end - step) * arrays.values[episode, end]
+        - arrays.values[episode, step]
+    )
 
 
 def by_definition(name, arrays, discount, setting):
@@ -54,14 +69,18 @@ def by_definition(name, arrays, discount, setting):
     out = np.zeros(arrays.mask.shape)
     for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
         remaining, value = int(arrays.mask[episode].sum()) - step, arrays.values[episode, step]
-        steps = np.array([k_step(arrays, episode, step, k, discount) for k in range(1, remaining + 1)])
+        steps = np.array(
+            [k_step(arrays, episode, step, k, discount) for k in range(1, remaining + 1)]
+        )
         rewards = [discount**i * arrays.rewards[episode, step + i] for i in range(remaining)]
         if name in ("monte-carlo", "return-minus-value"):
             out[episode, step] = sum(rewards) - (name != "monte-carlo") * value
         elif name == "n-step":
             out[episode, step] = steps[min(setting, remaining) - 1]
         elif name in ("gae", "td-lambda"):
-            weights = [(1 - setting) * setting**k for k in range(remaining - 1)] + [setting ** (remaining - 1)]
+            weights = [(1 - setting) * setting**k for k in range(remaining - 1)] + [
+                setting ** (remaining - 1)
+            ]
             out[episode, step] = weights @ steps + (name == "td-lambda") * value
         elif name == "gae-finite":
             weights = np.array([setting**k for k in range(remaining)])
@@ -82,9 +101,13 @@ def v_trace_target(arrays, episode, start, discount):
     target, traces = arrays.values[episode, start], 1.0
     for step in range(start, length):
         error = (
-            arrays.rewards[episode, step] + discount * arrays.values[episode, step + 1] - arrays.values[episode, step]
+            arrays.rewards[episode, step]
+            + discount * arrays.values[episode, step + 1]
+            - arrays.values[episode, step]
         )
-        target += discount ** (step - start) * traces * min(1.0, arrays.ratios[episode, step]) * error
+        target += (
+            discount ** (step - start) * traces * min(1.0, arrays.ratios[episode, step]) * error
+        )
         traces *= min(1.0, arrays.ratios[episode, step])
     return target
 
@@ -96,12 +119,22 @@ SINGLE += ["v-trace", "importance-sampling"]
 @pytest.mark.parametrize("name", SINGLE)  # each with examples of its own
 @settings(max_examples=8, deadline=None)
 @given(
-    st.integers(0, 2**32), st.sampled_from([0.0, 0.7, 1.0]), st.sampled_from([0.0, 0.3, 0.95, 1.0]), st.integers(1, 7)
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.7, 1.0]),
+    st.sampled_from([0.0, 0.3, 0.95, 1.0]),
+    st.integers(1, 7),
 )
 def test_estimators_are_their_definitions(name, seed, discount, lam, n):
     arrays = random_arrays(seed)
-    setting = {"n-step": f":n={n}", "td-lambda": f":lam={lam}", "gae": f":lam={lam}", "gae-finite": f":lam={lam}"}
-    result = make_estimator(name + setting.get(name, "")).estimate(arrays._replace(discount=discount))
+    setting = {
+        "n-step": f":n={n}",
+        "td-lambda": f":lam={lam}",
+        "gae": f":lam={lam}",
+        "gae-finite": f":lam={lam}",
+    }
+    result = make_estimator(name + setting.get(name, "")).estimate(
+        arrays._replace(discount=discount)
+    )
     expected = by_definition(name, arrays, discount, n if name == "n-step" else lam)
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
@@ -127,10 +160,13 @@ def test_group_estimators_are_their_definitions(seed, size):
             turns = range(step, int(arrays.mask[episode].sum()))
             present = [[other for other in compared if arrays.mask[other, turn]] for turn in turns]
             means = [
-                arrays.rewards[rows, turn].mean() if rows else 0.0 for turn, rows in zip(turns, present, strict=True)
+                arrays.rewards[rows, turn].mean() if rows else 0.0
+                for turn, rows in zip(turns, present, strict=True)
             ]
             expected[name] = rest[episode] - sum(means)
-        assert {name: results[name][episode, step] for name in GROUPS} == pytest.approx(expected, abs=1e-9)
+        assert {name: results[name][episode, step] for name in GROUPS} == pytest.approx(
+            expected, abs=1e-9
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -144,16 +180,24 @@ def test_the_buffer_of_sb3_gives_the_same_numbers(seed, discount, lam):
     arrays = random_arrays(seed)._replace(discount=discount)
     ours = make_estimator(f"gae:lam={lam}").estimate(arrays)
     reference = sb3_rollout_buffer(arrays, lam=lam)
-    np.testing.assert_allclose(np.where(arrays.mask, reference, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max())
+    np.testing.assert_allclose(
+        np.where(arrays.mask, reference, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max()
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Episodes
 
 
-def players(game, start=None, max_steps=None, seat=0, behaviour="random", opponent="optimal:epsilon=0.6"):
-    position = Position(np.zeros(game.cells, np.int8), 0) if start is None else from_text(start, game)
-    return Players(game, make_policy(behaviour, game), make_policy(opponent, game), seat, max_steps, position)
+def players(
+    game, start=None, max_steps=None, seat=0, behaviour="random", opponent="optimal:epsilon=0.6"
+):
+    position = (
+        Position(np.zeros(game.cells, np.int8), 0) if start is None else from_text(start, game)
+    )
+    return Players(
+        game, make_policy(behaviour, game), make_policy(opponent, game), seat, max_steps, position
+    )
 
 
 @pytest.mark.parametrize(("skip", "seat"), [(0.0, 1), (0.5, 0), (0.25, 1)])
@@ -161,8 +205,12 @@ def test_enumerated_episodes_have_the_exact_result(skip, seat):
     game, own, other = Game(2, 3, 2, skip), "random", "optimal:epsilon=0.6"
     episodes = enumerate_episodes(players(game, seat=seat))
     exact = outcome(game, own, other) if seat == 0 else outcome(game, other, own).reversed()
-    results = np.where(episodes.mask.any(axis=1), episodes.rewards.sum(axis=1), -1)  # over before the first turn: lost
-    assert [episodes.weights @ (results == result) for result in (1, 0, -1)] == pytest.approx(list(exact), abs=1e-12)
+    results = np.where(
+        episodes.mask.any(axis=1), episodes.rewards.sum(axis=1), -1
+    )  # over before the first turn: lost
+    assert [episodes.weights @ (results == result) for result in (1, 0, -1)] == pytest.approx(
+        list(exact), abs=1e-12
+    )
     assert episodes.mask[:, 0].all() == (seat == 0 or skip == 0)
 
 
@@ -175,7 +223,11 @@ def test_sampled_episodes_occur_as_often_as_enumerated_ones():
         totals = {}
         for row, weight in enumerate(episodes.weights):
             boards = [episodes.cells[i].tobytes() for i in episodes.positions[row] if i >= 0]
-            key = (*boards, *episodes.actions[row][episodes.mask[row]].tolist(), episodes.rewards[row].sum())
+            key = (
+                *boards,
+                *episodes.actions[row][episodes.mask[row]].tolist(),
+                episodes.rewards[row].sum(),
+            )
             totals[key] = totals.get(key, 0.0) + weight
         return totals
 
@@ -187,11 +239,15 @@ def test_sampled_episodes_occur_as_often_as_enumerated_ones():
 
 
 def test_the_first_episodes_of_a_seed_do_not_depend_on_their_number():
-    few, many = (sample_episodes(players(Game(3, 3, 3, 0.25), max_steps=2), count, 7) for count in (50, 200))
+    few, many = (
+        sample_episodes(players(Game(3, 3, 3, 0.25), max_steps=2), count, 7) for count in (50, 200)
+    )
     np.testing.assert_array_equal(few.actions, many.actions[:50, : few.actions.shape[1]])
     np.testing.assert_array_equal(few.truncated, many.truncated[:50])
     assert few.truncated.any()
-    assert not (sample_episodes(players(Game()), 200, 8).actions[:, :2] == many.actions[:, :2]).all()
+    assert not (
+        sample_episodes(players(Game()), 200, 8).actions[:, :2] == many.actions[:, :2]
+    ).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -199,32 +255,49 @@ def test_the_first_episodes_of_a_seed_do_not_depend_on_their_number():
 
 
 @pytest.mark.parametrize(
-    ("game", "start", "seat"), [(Game(2, 3, 2), "", 0), (Game(2, 3, 3, 0.5), "", 1), (Game(3, 3, 3, 0.25), LATE, 1)]
+    ("game", "start", "seat"),
+    [(Game(2, 3, 2), "", 0), (Game(2, 3, 3, 0.5), "", 1), (Game(3, 3, 3, 0.25), LATE, 1)],
 )
 def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(game, start, seat):
-    auditor = Auditor(game, "random", "optimal:epsilon=0.6", AuditSettings(seat=seat, episodes=None, position=start))
+    auditor = Auditor(
+        game,
+        "random",
+        "optimal:epsilon=0.6",
+        AuditSettings(seat=seat, episodes=None, position=start),
+    )
     audits = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
     few = [AuditSettings(seat=seat, episodes=40, position=start, seed=seed) for seed in range(4)]
     sampled = [audit("gae", game, "random", "optimal:epsilon=0.6", settings) for settings in few]
     for kind in ("advantage", "gradient"):
         errors = [getattr(result, kind) for result in audits]
         assert max(each.bias_squared.mean for each in errors) < 1e-24
-        assert min(getattr(result, kind).bias_squared.mean for result in sampled) < 0  # noise is no bias
+        assert (
+            min(getattr(result, kind).bias_squared.mean for result in sampled) < 0
+        )  # noise is no bias
         variances = [each.variance.mean for each in errors]
         assert variances == sorted(variances) == pytest.approx([each.mse.mean for each in errors])
         assert variances[0] < variances[-1]
-    assert {(result.exact, result.biased, result.biased_advantage) for result in audits} == {(True, False, False)}
+    assert {(result.exact, result.biased, result.biased_advantage) for result in audits} == {
+        (True, False, False)
+    }
 
 
 def test_a_wrong_critic_biases_bootstrapped_estimates_alone():
-    auditor = Auditor(Game(2, 3, 2, 0.25), "random", "optimal:epsilon=0.6", AuditSettings(critic="zero", episodes=None))
+    auditor = Auditor(
+        Game(2, 3, 2, 0.25),
+        "random",
+        "optimal:epsilon=0.6",
+        AuditSettings(critic="zero", episodes=None),
+    )
     biases = [auditor.audit(f"gae:lam={lam}").gradient.bias_squared.mean for lam in (0.0, 0.5, 1.0)]
     assert biases[0] > biases[1] > 1e-6
     assert biases[2] < 1e-24
     assert auditor.audit("monte-carlo").biased_advantage is False  # it estimates the return
     returns = auditor.audit("return-minus-value")
     assert returns.biased is False
-    assert returns.biased_advantage is True  # by the missing baseline, which is the same for all actions
+    assert (
+        returns.biased_advantage is True
+    )  # by the missing baseline, which is the same for all actions
     assert returns.cosine.mean == pytest.approx(1)
 
 
@@ -246,12 +319,20 @@ def test_off_policy_corrections():
     assert auditor.audit("gae:lam=0").biased is False  # exact values follow the audited policy
 
 
-@pytest.mark.parametrize("spec", ["n-step:n=2", "gae:lam=0.5", "importance-sampling", "rloo", "per-turn"])
+@pytest.mark.parametrize(
+    "spec", ["n-step:n=2", "gae:lam=0.5", "importance-sampling", "rloo", "per-turn"]
+)
 def test_sampled_bias_agrees_with_exact_bias(spec):
     game, start = Game(3, 3, 3, 0.25), "oxo/xo./x.. x" if spec in GROUPS else LATE
     common = {"seat": 1, "position": start, "group_size": 2, "critic": "zero"}
     exact, sampled = (
-        audit(spec, game, "optimal:epsilon=0.5", "random", AuditSettings(episodes=episodes, seed=3, **common))
+        audit(
+            spec,
+            game,
+            "optimal:epsilon=0.5",
+            "random",
+            AuditSettings(episodes=episodes, seed=3, **common),
+        )
         for episodes in (None, 20_000)
     )
     for kind in ("advantage", "gradient"):
@@ -262,10 +343,18 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
 
 def test_intervals_of_sampled_bias_have_their_documented_coverage():
     game, inside = Game(2, 3, 2, 0.25), []
-    options = {"critic": lambda boards: 0.3 * np.sin(boards.cells @ np.arange(1, 7) * 1.7 + boards.mover)}
+    options = {
+        "critic": lambda boards: 0.3 * np.sin(boards.cells @ np.arange(1, 7) * 1.7 + boards.mover)
+    }
     true = audit("gae:lam=0.9", game, "random", "random", AuditSettings(episodes=None, **options))
     for seed in range(60):
-        sampled = audit("gae:lam=0.9", game, "random", "random", AuditSettings(episodes=2_000, seed=seed, **options))
+        sampled = audit(
+            "gae:lam=0.9",
+            game,
+            "random",
+            "random",
+            AuditSettings(episodes=2_000, seed=seed, **options),
+        )
         assert sampled.coverage > 0.99
         low, high = sampled.advantage.bias_squared[1:]
         inside.append(low <= true.advantage.bias_squared.mean <= high)
@@ -274,14 +363,20 @@ def test_intervals_of_sampled_bias_have_their_documented_coverage():
 
 def test_a_verdict_that_the_sample_leaves_open_is_printed(capsys):
     words = ["audit", "gae:lam=0.9", "monte-carlo", "--skip-chance=0.25", "--episodes=500"]
-    verdicts = [audit[key] for audit in json_of(capsys, *words)["estimators"] for key in ("biased", "biased_advantage")]
+    verdicts = [
+        audit[key]
+        for audit in json_of(capsys, *words)["estimators"]
+        for key in ("biased", "biased_advantage")
+    ]
     assert verdicts == [None] * 4
     assert text_of(capsys, *words).count(" undecided ") == 4
 
 
 def test_a_discount_weighs_rewards_and_no_visits():
     game = Game(2, 3, 2, 0.25)
-    result = audit("gae:lam=1", game, "random", "random", AuditSettings(seat=1, discount=0.5, episodes=None))
+    result = audit(
+        "gae:lam=1", game, "random", "random", AuditSettings(seat=1, discount=0.5, episodes=None)
+    )
     exact = evaluate_policy(game, "random", "random", seat=1, discount=0.5)
     gradient = exact.occupancy[:, None] * exact.probabilities * np.nan_to_num(exact.advantages)
     assert result.biased is False
@@ -294,7 +389,8 @@ def test_symmetric_policies_are_evaluated_by_class():
     object.__setattr__(single, "symmetric", False)
     options = AuditSettings(episodes=400, critic="zero")
     merged, single = (
-        audit("gae:lam=0.5", game, policy, "random", options) for policy in ("optimal:epsilon=0.5", single)
+        audit("gae:lam=0.5", game, policy, "random", options)
+        for policy in ("optimal:epsilon=0.5", single)
     )
     for kind in ("advantage", "gradient", "exact_gradient_squared"):
         np.testing.assert_allclose(getattr(merged, kind), getattr(single, kind), rtol=0, atol=1e-12)
@@ -321,8 +417,14 @@ def test_learned_values_approach_exact_ones():
     """Those of the audited policy in whole episodes, although another policy plays, and only once."""
     errors = []
     for count in (20, 20_000):
-        settings = AuditSettings(episodes=None, critic=f"learned:{count}", behaviour="random", max_steps=1)
-        errors.append(audit("gae:lam=0", Game(2, 3, 2), "win-or-block", "random", settings).gradient.bias_squared.mean)
+        settings = AuditSettings(
+            episodes=None, critic=f"learned:{count}", behaviour="random", max_steps=1
+        )
+        errors.append(
+            audit(
+                "gae:lam=0", Game(2, 3, 2), "win-or-block", "random", settings
+            ).gradient.bias_squared.mean
+        )
     assert 100 * errors[1] < errors[0]
 
 
@@ -389,7 +491,13 @@ def test_bad_settings_are_one_sentence(given, message):
 
 def test_positions_out_of_reach_and_too_many_episodes_are_refused():
     with pytest.raises(ValueError, match="never reaches"):
-        audit("gae", Game(), "optimal", "optimal", AuditSettings(episodes=10, position="ox./.../... o"))
+        audit(
+            "gae",
+            Game(),
+            "optimal",
+            "optimal",
+            AuditSettings(episodes=10, position="ox./.../... o"),
+        )
     with pytest.raises(ValueError, match="more than 200,000 episodes can occur"):
         audit("gae", Game(), "random", settings=AuditSettings(episodes=None))
 
@@ -404,7 +512,18 @@ def test_command(capsys):
     low, high = data["estimators"]
     assert low["biased"] is high["biased"] is False
     assert low["advantage"]["variance"]["mean"] < high["advantage"]["variance"]["mean"]
-    output = text_of(capsys, "audit", "all", "--size", "2", "--win-length", "2", "--enumerate", "--group-size", "2")
+    output = text_of(
+        capsys,
+        "audit",
+        "all",
+        "--size",
+        "2",
+        "--win-length",
+        "2",
+        "--enumerate",
+        "--group-size",
+        "2",
+    )
     assert all(name in output for name in ESTIMATORS)
     words = ("--size", "2x3", "--win-length", "2", "--enumerate", "--group-size", "8")
     evaluate.main(["audit", "all", *words])

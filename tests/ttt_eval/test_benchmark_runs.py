@@ -44,9 +44,23 @@ TOLERANCE = 1e-12
 
 
 def run_all(
-    folder, agent="q-learning", tasks=("chance-25", "skips-shown"), seeds=2, name="test", steps=STEPS, code="1", **more
+    folder,
+    agent="q-learning",
+    tasks=("chance-25", "skips-shown"),
+    seeds=2,
+    name="test",
+    steps=STEPS,
+    code="1",
+    **more,
 ):
-    run_benchmark(agent, list_runs(tasks, seeds), Submission(name, steps=steps), folder, {"code": code}, **more)
+    run_benchmark(
+        agent,
+        list_runs(tasks, seeds),
+        Submission(name, steps=steps),
+        folder,
+        {"code": code},
+        **more,
+    )
 
 
 def arrays_of(folder):
@@ -63,7 +77,11 @@ def change(folder, function):
 
 def contents(folder):
     """All that two runs of the same submission have in common: no costs, and no order of completion."""
-    return {name: array.tobytes() for name, array in arrays_of(folder).items() if not name.endswith("/run")}
+    return {
+        name: array.tobytes()
+        for name, array in arrays_of(folder).items()
+        if not name.endswith("/run")
+    }
 
 
 def runs_of(folder):
@@ -87,14 +105,21 @@ def copy(submission, tmp_path):
 
 def keep_last(folder):
     """Remove all tables but the last of each run, so that scoring is quick."""
-    change(folder, lambda arrays: [arrays.pop(name) for name in [*arrays] if "/steps-" in name and LAST not in name])
+    change(
+        folder,
+        lambda arrays: [
+            arrays.pop(name) for name in [*arrays] if "/steps-" in name and LAST not in name
+        ],
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Runs
 
 
-@pytest.mark.parametrize("change", [{"name": "other"}, {"code": "2"}, {"steps": 2 * STEPS}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"name": "other"}, {"code": "2"}, {"steps": 2 * STEPS}], ids=str
+)
 def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
     """Those of another agent, other code or steps."""
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -102,7 +127,9 @@ def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
         run_all(copy, **change)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     (copy / "chance-25" / "seed-0.npz").write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"seed-0\.npz is no valid submission: File is not a zip file"):
+    with pytest.raises(
+        ValueError, match=r"seed-0\.npz is no valid submission: File is not a zip file"
+    ):
         run_all(copy)
 
 
@@ -112,11 +139,20 @@ def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission
     with open_submission(submission) as stored:
         for run in runs.values():
             assert run.checkpoints == shorten(run.task, STEPS).checkpoints
-            assert {len(run.tables(steps)) for steps in run.checkpoints} == {2 if run.task.name == "skips-shown" else 1}
+            assert {len(run.tables(steps)) for steps in run.checkpoints} == {
+                2 if run.task.name == "skips-shown" else 1
+            }
             assert stored.read_cost(run).cpu_s > 0
-        assert (stored.submission.name, stored.submission.steps, stored.submission.setting) == ("test", STEPS, "one")
+        assert (stored.submission.name, stored.submission.steps, stored.submission.setting) == (
+            "test",
+            STEPS,
+            "one",
+        )
     run_all(tmp_path, tasks=("chance-25",), seeds=1, every=6)
-    assert runs_of(tmp_path)["chance-25", 0].checkpoints == runs["chance-25", 0].checkpoints[::-6][::-1]
+    assert (
+        runs_of(tmp_path)["chance-25", 0].checkpoints
+        == runs["chance-25", 0].checkpoints[::-6][::-1]
+    )
     few = contents(tmp_path)
     assert few == {name: content for name, content in contents(submission).items() if name in few}
 
@@ -131,11 +167,20 @@ def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runne
             tables = stored.read_tables(runs_of(submission)[name, 1], STEPS)
         for game, stored in zip(task.games, tables, strict=True):
             policy = agent_policy(agent, task, game)
-            assert stored.probabilities(boards) == pytest.approx(policy.probabilities(boards), abs=1e-3)
-            assert stored.values(boards) == pytest.approx(np.clip(policy.values(boards), -1, 1), abs=1e-3)
+            assert stored.probabilities(boards) == pytest.approx(
+                policy.probabilities(boards), abs=1e-3
+            )
+            assert stored.values(boards) == pytest.approx(
+                np.clip(policy.values(boards), -1, 1), abs=1e-3
+            )
     low, high = (learner.action_values(boards) for learner in agent.learners.values())
     assert (low != high).any()
-    for game, weight in ((Game(), 0), (task.games[0], 0.2), (task.games[1], 0.5), (Game(skip_chance=0.6), 1)):
+    for game, weight in (
+        (Game(), 0),
+        (task.games[0], 0.2),
+        (task.games[1], 0.5),
+        (Game(skip_chance=0.6), 1),
+    ):
         mixed, policy = (1 - weight) * low + weight * high, agent_policy(agent, task, game)
         assert policy.probabilities(boards) == pytest.approx(best_shares(mixed, 1e-12), abs=1e-12)
         assert policy.values(boards) == pytest.approx(np.nanmax(mixed, axis=1), abs=1e-12)
@@ -218,17 +263,28 @@ def test_agents_that_learn_too_much_too_little_or_nothing():
     assert agent.steps == STEPS
     nothing = train_agent(PolicyAgent("random", task, 0), task, 0)
     assert [*nothing] == [*arrays]
-    assert len({array.tobytes() for name, array in nothing.items() if name.endswith("probabilities")}) == 1
+    assert (
+        len({array.tobytes() for name, array in nothing.items() if name.endswith("probabilities")})
+        == 1
+    )
     with pytest.raises(TypeError, match="no agent"):
         train_agent(3, task, 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc", "alpha-zero"])
+@pytest.mark.parametrize(
+    "name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc", "alpha-zero"]
+)
 def test_other_agents_twice(name, tmp_path):
     pytest.importorskip("tensorflow" if name in ("q-net", "alpha-zero") else "sb3_contrib")
     for part in ("a", "b"):
-        run_all(tmp_path / part, name, ("masks", "self-play", "chance-25", "skips-shown"), 1, steps=3 * STEPS)
+        run_all(
+            tmp_path / part,
+            name,
+            ("masks", "self-play", "chance-25", "skips-shown"),
+            1,
+            steps=3 * STEPS,
+        )
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     result = score_submission(tmp_path / "a")
     assert {run.task for run in result.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
@@ -250,18 +306,38 @@ def test_nets_of_an_agent_are_shown_the_skip_chance():
 
 def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     """The commands of ``make bench-quick``, with fewer steps, of an agent whose scores are known."""
-    folder, scores, board = tmp_path / "win-or-block", tmp_path / "scores.json", tmp_path / "leaderboard.md"
-    main(["bench", "run", "--agent", folder.name, "--quick", "--steps", str(STEPS), "--out", str(folder)])
+    folder, scores, board = (
+        tmp_path / "win-or-block",
+        tmp_path / "scores.json",
+        tmp_path / "leaderboard.md",
+    )
+    main(
+        [
+            "bench",
+            "run",
+            "--agent",
+            folder.name,
+            "--quick",
+            "--steps",
+            str(STEPS),
+            "--out",
+            str(folder),
+        ]
+    )
     tasks = ("random", "chance-25", "self-play", "masks")
     assert list(runs_of(folder)) == [(task, seed) for task in tasks for seed in range(2)]
     keep_last(folder)
     main(["bench", "score", str(folder), "--out", str(scores)])
     capsys.readouterr()
     report = ("bench", "report", "--out", tmp_path / "page.html", "--markdown", board)
-    by_file, by_folder = (json_of(capsys, *report, source, "--overwrite") for source in (scores, folder))
+    by_file, by_folder = (
+        json_of(capsys, *report, source, "--overwrite") for source in (scores, folder)
+    )
     assert by_file == by_folder
     mean = by_file["entries"][0]["tasks"]
-    assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx([0.792, 0.688, 0.309], abs=1e-3)
+    assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx(
+        [0.792, 0.688, 0.309], abs=1e-3
+    )
     assert "| win-or-block | one | " in board.read_text()
 
 
@@ -270,7 +346,9 @@ def test_the_leaderboard_is_written_by_its_command(tmp_path, capsys, monkeypatch
     monkeypatch.chdir(ROOT)
     page, table = LEADERBOARD.read_text(), tmp_path / "leaderboard.md"
     [command] = [
-        line for line in page.splitlines() if line.startswith("`python evaluate.py bench report benchmarks/scores/")
+        line
+        for line in page.splitlines()
+        if line.startswith("`python evaluate.py bench report benchmarks/scores/")
     ]
     words = shlex.split(command.strip("`").replace("FILE", str(table)))[2:]
     sources = sorted((ROOT / "benchmarks" / "scores").iterdir())
@@ -283,7 +361,16 @@ def test_the_leaderboard_is_written_by_its_command(tmp_path, capsys, monkeypatch
 @pytest.mark.slow
 def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, capsys):
     sources = map(str, sorted((ROOT / "benchmarks" / "submissions").iterdir()))
-    words = ["--task", "random", "chance-25", "self-play", "masks", "--out", str(tmp_path / "page.html"), "--json"]
+    words = [
+        "--task",
+        "random",
+        "chance-25",
+        "self-play",
+        "masks",
+        "--out",
+        str(tmp_path / "page.html"),
+        "--json",
+    ]
     main(["bench", "report", *sources, *words])
     result = json.loads(capsys.readouterr().out)
     lines = csv.DictReader((ROOT / "docs" / "benchmark" / "quick.csv").read_text().splitlines())
@@ -304,7 +391,10 @@ def test_scores_of_the_quick_form_are_those_of_the_submissions(tmp_path, capsys)
 def write_tables(folder, task, tables):
     """Write a submission of one run from its probabilities by steps."""
     folder.mkdir(exist_ok=True)
-    arrays = {f"{task.name}/seed-0/steps-{steps:06d}/probabilities": table for steps, table in tables.items()}
+    arrays = {
+        f"{task.name}/seed-0/steps-{steps:06d}/probabilities": table
+        for steps, table in tables.items()
+    }
     np.savez_compressed(folder / FILE, submission=encode_record(Submission("table")), **arrays)
 
 
@@ -312,7 +402,9 @@ class ColourBlind(Drawn):
     """Random distributions over legal moves, which depend on own stones and those of the other."""
 
     def probabilities(self, boards, rng=None):
-        return super().probabilities(Boards(boards.own_first(), np.zeros(len(boards.mover), np.int8)))
+        return super().probabilities(
+            Boards(boards.own_first(), np.zeros(len(boards.mover), np.int8))
+        )
 
 
 @pytest.mark.parametrize("name", ["half-random", pytest.param("chance-25", marks=pytest.mark.slow)])
@@ -328,7 +420,9 @@ def test_submissions_score_what_a_plain_recursion_gives(name, tmp_path):
     worst, best = win - loss, sum(best_value(game, task.opponent, seat) for seat in (0, 1)) / 2
     policies = {steps: ColourBlind(game, steps) for steps in (1000, task.steps)}
     boards = list_positions(game)
-    write_tables(tmp_path, task, {steps: policy.probabilities(boards) for steps, policy in policies.items()})
+    write_tables(
+        tmp_path, task, {steps: policy.probabilities(boards) for steps, policy in policies.items()}
+    )
     [run] = score_submission(tmp_path).runs
     for row, policy in zip(run.checkpoints, policies.values(), strict=True):
         win, loss = results(policy, task.opponent)
@@ -344,7 +438,11 @@ def test_the_last_tables_are_those_that_determine_the_score(tmp_path):
     every = score_submission(tmp_path / "all")
     assert every == score_submission(tmp_path / "all", last=True)
     random, win_or_block = every.runs[0].checkpoints
-    assert random.score == pytest.approx(win_or_block.score, abs=TOLERANCE) == pytest.approx(0, abs=TOLERANCE)
+    assert (
+        random.score
+        == pytest.approx(win_or_block.score, abs=TOLERANCE)
+        == pytest.approx(0, abs=TOLERANCE)
+    )
     assert random.value > win_or_block.value + 0.5
     task = find_task("half-random")
     for first, complete in ((0, True), (1, False)):
@@ -419,13 +517,22 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
     "no probabilities": ({P: None}, "lacks chance-25/seed-0"),
     "many arrays": (many("{}", 101), "more than 100 arrays"),
     "many checkpoints": (many("chance-25/seed-0/steps-{:06d}/values", 21), "22 checkpoints"),
-    "scored from others": ({"critic/seed-0/steps-000200/probabilities": np.zeros(0)}, "from those of chance-25"),
+    "scored from others": (
+        {"critic/seed-0/steps-000200/probabilities": np.zeros(0)},
+        "from those of chance-25",
+    ),
     "cost": ({RUN: text(cost={"cpu_s": -1})}, "cpu_s"),
-    "unknown key": ({"submission": text(submission={"name": "x", "tuning_step": 1})}, "tuning_step"),
+    "unknown key": (
+        {"submission": text(submission={"name": "x", "tuning_step": 1})},
+        "tuning_step",
+    ),
     "other version": ({"submission": text(submission={"name": "x"}, version="v2")}, "v2"),
     "deep": ({"submission": np.frombuffer(b"[" * 5000, np.uint8)}, "is no valid submission"),
     "twice": (add_twice, "same name"),
-    "truncated": (lambda path: os.truncate(path, path.stat().st_size - 99), "is no valid submission"),
+    "truncated": (
+        lambda path: os.truncate(path, path.stat().st_size - 99),
+        "is no valid submission",
+    ),
     "huge": (lambda path: os.truncate(path, 1 << 34), "17,179,869,184 bytes"),
     "link": (link, "is a link"),
 }
@@ -435,7 +542,11 @@ HOSTILE = {  # arrays in place of others, None for no array; or what changes the
 def test_hostile_files_get_one_sentence(kind, submission, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("ttt_eval.benchmark.submission.MAX_ARRAYS", 100)
     damage, message = HOSTILE[kind]
-    arrays = {name: array for name, array in arrays_of(submission).items() if name in (P, V, RUN, "submission")}
+    arrays = {
+        name: array
+        for name, array in arrays_of(submission).items()
+        if name in (P, V, RUN, "submission")
+    }
     for name, other in () if callable(damage) else damage.items():
         array = arrays.pop(name, None)
         if other is not None:
@@ -454,7 +565,9 @@ def test_a_submission_lacks_the_tasks_without_whole_runs_of_all_seeds(monkeypatc
     for run in runs:
         run.checkpoints = run.task.checkpoints
     reads = dict.fromkeys(("read_cost", "read_tables"), lambda *_: None)
-    monkeypatch.setattr(bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads)))
+    monkeypatch.setattr(
+        bench, "open_submission", lambda _: nullcontext(SimpleNamespace(runs=runs[:-1], **reads))
+    )
     [row] = json_of(capsys, "bench", "score", "--check", "any")
     assert row["complete"] == len(runs) - 1
     assert [name in row["lacks"] for name in names] == [False, True]

@@ -11,13 +11,22 @@ from scipy.special import stdtrit
 from ttt_envs.core.files import write_json
 from ttt_eval.benchmark import TASKS, comparison
 from ttt_eval.benchmark.comparison import compare_submissions
-from ttt_eval.benchmark.scores import CheckpointScore, RunScore, SubmissionScores, read_scores, to_json
+from ttt_eval.benchmark.scores import (
+    CheckpointScore,
+    RunScore,
+    SubmissionScores,
+    read_scores,
+    to_json,
+)
 from ttt_eval.benchmark.submission import Cost
 from ttt_eval.reports.benchmark import describe_leader, report_command, write_benchmark
 
 # float64[5 runs, 6 tasks]
 RUNS, COLUMNS = np.ogrid[:5, :6]
-A, B = (np.round((RUNS * 37 + COLUMNS * 11 + shift * 5) % 41 / 41 * 1.3 - 0.1 + shift * 0.03, 3) for shift in (0, 3))
+A, B = (
+    np.round((RUNS * 37 + COLUMNS * 11 + shift * 5) % 41 / 41 * 1.3 - 0.1 + shift * 0.03, 3)
+    for shift in (0, 3)
+)
 # results of rliable 1.2.0 on them, with 20,000 bootstrap samples
 RLIABLE = [
     (A, comparison.mean, 0.5616333333, 0.43153, 0.69167),
@@ -49,7 +58,9 @@ def simulate(rng, agents=1, tasks=19, lift=0.0, runs=5):
     """Return float64[runs, tasks] of agents, of which the first is better by ``lift``."""
     levels = rng.uniform(0.3, 0.8, tasks)
     lifts = [lift, *[0.0] * (agents - 1)]
-    return [np.minimum(1, levels + more + 0.1 * rng.standard_normal((runs, tasks))) for more in lifts]
+    return [
+        np.minimum(1, levels + more + 0.1 * rng.standard_normal((runs, tasks))) for more in lifts
+    ]
 
 
 def compare_simulated(rng, agents, tasks=19, lift=0.0):
@@ -70,12 +81,16 @@ def few_resamples(monkeypatch):
     monkeypatch.setitem(comparison.bootstrap_interval.__kwdefaults__, "count", 200)
 
 
-@pytest.mark.parametrize(("agents", "tasks", "tables"), [(2, 19, 200), (8, 19, 60), (2, 1, 300), (8, 1, 60)])
+@pytest.mark.parametrize(
+    ("agents", "tasks", "tables"), [(2, 19, 200), (8, 19, 60), (2, 1, 300), (8, 1, 60)]
+)
 def test_equal_submissions_are_called_different_in_few_tables(few_resamples, agents, tasks, tables):
     rng, wrong = np.random.default_rng(agents), 0
     for _ in range(tables):
         result = compare_simulated(rng, agents, tasks)
-        is_decided = any(value.low > 0.5 for row in result.improvement.values() for value in row.values())
+        is_decided = any(
+            value.low > 0.5 for row in result.improvement.values() for value in row.values()
+        )
         wrong += is_decided or len(result.undecided) < agents - 1
     assert wrong / tables <= 0.05 + 3 * (0.05 * 0.95 / tables) ** 0.5
 
@@ -102,10 +117,14 @@ def test_tasks_with_the_same_runs_are_resampled_together():
     scores = simulate(np.random.default_rng(0), tasks=1)[0]
     twice = np.concatenate([scores, scores], axis=1)
     interval = comparison.bootstrap_interval(comparison.mean, scores)
-    assert comparison.bootstrap_interval(comparison.mean, twice, trained=["chance-25"] * 2) == pytest.approx(interval)
+    assert comparison.bootstrap_interval(
+        comparison.mean, twice, trained=["chance-25"] * 2
+    ) == pytest.approx(interval)
     low, high = comparison.bootstrap_interval(comparison.mean, twice)[1:]
     assert high - low < 0.8 * (interval.high - interval.low)
-    runs = tuple(make_run(task, seed, 0.1 * seed) for task in ("chance-25", "critic") for seed in range(5))
+    runs = tuple(
+        make_run(task, seed, 0.1 * seed) for task in ("chance-25", "critic") for seed in range(5)
+    )
     [entry] = compare_submissions([SubmissionScores("both", runs=runs)]).entries
     assert entry.mean == pytest.approx(entry.axes["critic"])
 
@@ -115,11 +134,18 @@ def test_tasks_with_the_same_runs_are_resampled_together():
 
 
 def make_run(task, seed, score, steps=100, complete=True, cost=None):
-    return RunScore(task, seed, score, complete, (CheckpointScore(steps, score, 0.5, 0.0, 1.0),), cost)
+    return RunScore(
+        task, seed, score, complete, (CheckpointScore(steps, score, 0.5, 0.0, 1.0),), cost
+    )
 
 
 def submission(
-    name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, steps=100, **more
+    name="mine",
+    tasks=("random", "svd", "chance-10", "self-play"),
+    seeds=(0, 1, 2),
+    lift=0.0,
+    steps=100,
+    **more,
 ):
     runs = tuple(
         make_run(task, seed, min(1.0, lift + 0.1 * place + 0.01 * seed), steps, **more)
@@ -167,21 +193,35 @@ def test_submissions_are_compared_on_common_tasks_and_seeds():
     assert result.tasks == ["random", "svd"]
     assert [(entry.name, entry.seeds) for entry in result.entries] == [("other", 1), ("one", 3)]
     assert [entry.mean.mean for entry in result.entries] == pytest.approx([0.58, 0.06])
-    assert (result.improvement["other"]["one"].mean, result.improvement["one"]["other"].mean) == (1, 0)
+    assert (result.improvement["other"]["one"].mean, result.improvement["one"]["other"].mean) == (
+        1,
+        0,
+    )
     assert "chance-10, self-play, critic." in result.notes[0]
-    assert (result.undecided, result.entries[1].tasks) == (["one"], {**first.task_means, "critic": 0.5})
+    assert (result.undecided, result.entries[1].tasks) == (
+        ["one"],
+        {**first.task_means, "critic": 0.5},
+    )
 
 
 def test_clear_leads_are_decided_and_equals_are_not():
     five = range(5)
-    result = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.5)])
+    result = compare_submissions(
+        [submission("b", seeds=five), submission("a", seeds=five, lift=0.5)]
+    )
     assert result.undecided == []
     assert describe_leader(result).startswith("a is best of 2: interquartile mean 0.670 (")
-    result = compare_submissions([submission("b", seeds=five), submission("a", seeds=range(4), lift=0.5)])
+    result = compare_submissions(
+        [submission("b", seeds=five), submission("a", seeds=range(4), lift=0.5)]
+    )
     assert result.undecided == ["b"]
     assert result.improvement["a"]["b"] == (1, 0, 1)
-    assert describe_leader(result).startswith("Undecided, because there are fewer than 5 seeds: a came out first")
-    result = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.001)])
+    assert describe_leader(result).startswith(
+        "Undecided, because there are fewer than 5 seeds: a came out first"
+    )
+    result = compare_submissions(
+        [submission("b", seeds=five), submission("a", seeds=five, lift=0.001)]
+    )
     assert result.undecided == ["b"]
     better, worse = result.improvement["a"]["b"], result.improvement["b"]["a"]
     assert better.low < better.mean < better.high
@@ -197,7 +237,10 @@ def test_clear_leads_are_decided_and_equals_are_not():
         (submission("one"), "the same name, 'one'"),
         (submission("two", ("masks",)), "no task in common"),
         (submission("quick", steps=50), "of the same length only"),
-        (SubmissionScores("two", runs=[make_run("random", 0, 0.5), make_run("svd", 1, 0.5)]), "no seed in all"),
+        (
+            SubmissionScores("two", runs=[make_run("random", 0, 0.5), make_run("svd", 1, 0.5)]),
+            "no seed in all",
+        ),
     ],
 )
 def test_submissions_that_cannot_be_compared_are_rejected(other, message):
@@ -214,9 +257,16 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     tasks = [task.name for task in TASKS]
     values = ("one <b>", -0.9, 1.5), ("two", -0.5, 15.0), ("three", -0.7, 30.0)
-    entries = [submission(name, tasks, range(5), lift=lift, cost=Cost(cpu_s)) for name, lift, cpu_s in values]
+    entries = [
+        submission(name, tasks, range(5), lift=lift, cost=Cost(cpu_s))
+        for name, lift, cpu_s in values
+    ]
     scores = to_file(folder / "scores.json", *entries)
-    write_benchmark(folder / "page.html", compare_submissions(read_scores(scores), 3), report_command([scores], (), 3))
+    write_benchmark(
+        folder / "page.html",
+        compare_submissions(read_scores(scores), 3),
+        report_command([scores], (), 3),
+    )
     return folder / "page.html"
 
 

@@ -14,7 +14,11 @@ from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.benchmark import TASKS, find_task, score_policies
-from ttt_eval.benchmark.scoring import combine_scores, probability_of_illegal_move, uniform_over_cells
+from ttt_eval.benchmark.scoring import (
+    combine_scores,
+    probability_of_illegal_move,
+    uniform_over_cells,
+)
 from ttt_eval.benchmark.submission import PolicyTable, list_positions, tabulate
 from ttt_eval.benchmark.tasks import split_openings
 from ttt_eval.exact import evaluate_policy, exploitability, outcome
@@ -55,7 +59,9 @@ class BestResponse(Policy):
         for seat, responder in enumerate(self.seats):
             rows = np.flatnonzero((boards.mover == seat) & ~np.isnan(responder.values(boards)))
             if len(rows):
-                shares[rows] = best_shares(one_ply_ahead(self.game, boards.take(rows), responder.values), 1e-9)
+                shares[rows] = best_shares(
+                    one_ply_ahead(self.game, boards.take(rows), responder.values), 1e-9
+                )
         return shares / shares.sum(axis=1, keepdims=True)
 
 
@@ -69,7 +75,9 @@ def best_policies(task, steps):
     exact = evaluate_policy(task.games[0], optimal[0], opponent)
     table = dict(zip(keys(exact.boards.own_first()).tolist(), exact.values.tolist(), strict=True))
     policy = PolicyWrapper(optimal[0])
-    policy.values = lambda boards: np.array([table.get(key, 0.0) for key in keys(boards.own_first()).tolist()])
+    policy.values = lambda boards: np.array(
+        [table.get(key, 0.0) for key in keys(boards.own_first()).tolist()]
+    )
     return [policy]
 
 
@@ -91,7 +99,9 @@ def test_random_tables_score_0_and_perfect_tables_1(task):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", LARGE, ids=lambda task: task.name)
 def test_random_play_scores_0_and_perfect_play_1_on_larger_boards(task):
-    check_ends_of_the_scale(task, as_tables if task.size == (3, 4) else lambda task, policies: policies)
+    check_ends_of_the_scale(
+        task, as_tables if task.size == (3, 4) else lambda task, policies: policies
+    )
 
 
 def test_a_score_is_that_of_its_measure():
@@ -101,18 +111,31 @@ def test_a_score_is_that_of_its_measure():
     assert score_policies(task, [policy]).score == pytest.approx(1 - share, abs=1e-12)
     second = find_task("second-seat")
     [game] = second.games
-    assert score_policies(second, [policy]).value == outcome(game, "optimal", policy).reversed().value
+    assert (
+        score_policies(second, [policy]).value == outcome(game, "optimal", policy).reversed().value
+    )
 
 
 def test_the_score_of_an_opponent_that_changes_depends_on_the_steps():
     task = find_task("opponents")
-    assert [task.stage(steps) for steps in (0, 1, 20_000, 20_001, 40_000, 80_001, 100_000)] == [0, 0, 0, 1, 1, 4, 4]
+    assert [task.stage(steps) for steps in (0, 1, 20_000, 20_001, 40_000, 80_001, 100_000)] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        4,
+        4,
+    ]
     assert task.checkpoints == tuple(range(5_000, 100_001, 5_000))
     [policy] = best_policies(task, 20_000)
     at = [score_policies(task, [policy], steps).score for steps in (20_000, 20_001)]
     assert at[0] == pytest.approx(1, abs=1e-12)
     assert at[1] < 0.9
-    assert (combine_scores(task, [1.0, 0.5]), combine_scores(find_task("svd"), [1.0, 0.5])) == (0.75, 0.5)
+    assert (combine_scores(task, [1.0, 0.5]), combine_scores(find_task("svd"), [1.0, 0.5])) == (
+        0.75,
+        0.5,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -123,7 +146,10 @@ class DrawnOverAllCells(FirstEmpty):
     """A random distribution over all cells for each position."""
 
     def probabilities(self, boards, rng=None):
-        rngs = [np.random.default_rng([*cells.tolist(), int(mover)]) for cells, mover in zip(*boards, strict=True)]
+        rngs = [
+            np.random.default_rng([*cells.tolist(), int(mover)])
+            for cells, mover in zip(*boards, strict=True)
+        ]
         return np.stack([rng.dirichlet(np.ones(boards.cells.shape[1])) for rng in rngs])
 
 
@@ -148,12 +174,17 @@ def test_the_probability_of_illegal_moves_agrees_with_a_plain_recursion(seat, sk
     policy, opponent = DrawnOverAllCells(), Drawn(game, never=0)
     expected = plain_probability(game, policy, opponent, seat, Position(np.zeros(5, np.int8), 0))
     assert 0.3 < expected < 1
-    assert probability_of_illegal_move(game, policy, opponent, seat) == pytest.approx(expected, abs=1e-12)
+    assert probability_of_illegal_move(game, policy, opponent, seat) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def test_illegal_moves_are_measured_before_masking():
     task = find_task("masks")
-    for output, score in ((lambda observation, mask: np.ones(9), 0), (lambda observation, mask: mask, 1)):
+    for output, score in (
+        (lambda observation, mask: np.ones(9), 0),
+        (lambda observation, mask: mask, 1),
+    ):
         policy = as_policy(output, task.games[0], returns="probabilities")
         assert score_policies(task, [policy]).score == pytest.approx(score, abs=1e-12)
 
@@ -161,7 +192,9 @@ def test_illegal_moves_are_measured_before_masking():
 def test_openings_are_split_by_symmetry_class_of_equal_weight():
     game, losses = Game(), {}
     *halves, weights = split_openings(game)
-    codes = [canonical_keys(boards.cells, symmetries(game))[0].ravel().tolist() for boards in halves]
+    codes = [
+        canonical_keys(boards.cells, symmetries(game))[0].ravel().tolist() for boards in halves
+    ]
     assert not set(codes[0]) & set(codes[1])
     assert abs(len(set(codes[0])) - len(set(codes[1]))) <= 1
     assert len(codes[0]) + len(codes[1]) == 9 * 8 * 7 // 2
@@ -194,7 +227,9 @@ def trace_of(task, seed):
     return trace
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if task.size != (4, 4)], ids=lambda task: task.name)
+@pytest.mark.parametrize(
+    "task", [task for task in TASKS if task.size != (4, 4)], ids=lambda task: task.name
+)
 def test_tasks_make_seeded_environments(task):
     """On 4 x 4 the opponent solves the board."""
     assert trace_of(task, 3) == trace_of(task, 3)
@@ -218,9 +253,16 @@ def test_the_page_of_tasks_lists_them():
     rows = []
     for task in TASKS:
         game = task.games[0]
-        opponents = [f"{opponent} from {start}" if start else opponent for opponent, start in task.stages]
+        opponents = [
+            f"{opponent} from {start}" if start else opponent for opponent, start in task.stages
+        ]
         board = f"{game.rows} x {game.columns}, {game.win_length}"
-        cells = (f"`{task.name}`", ", ".join(task.axes), board, ", ".join(f"{skip:g}" for skip in task.skip_chances))
+        cells = (
+            f"`{task.name}`",
+            ", ".join(task.axes),
+            board,
+            ", ".join(f"{skip:g}" for skip in task.skip_chances),
+        )
         rows.append(f"| {' | '.join(cells)} | `{', '.join(opponents)}` | {task.measure} |")
     assert "\n".join(rows) in (ROOT / "docs/benchmark/index.md").read_text()
 
@@ -232,7 +274,9 @@ def test_the_page_of_tasks_lists_them():
 def test_tables_hold_every_position_of_their_seats():
     game = Game()
     first, second, both = (list_positions(game, seats) for seats in ((0,), (1,), (0, 1)))
-    assert len(both.mover) == len(first.mover) + len(second.mover) == 4_520  # unfinished positions of tic-tac-toe
+    assert (
+        len(both.mover) == len(first.mover) + len(second.mover) == 4_520
+    )  # unfinished positions of tic-tac-toe
     assert set(first.mover) == {0}
     table = PolicyTable(game, **tabulate(game, "random", (1,)), seats=(1,))
     with pytest.raises(ValueError, match=r"lacks the position '\.\.\./\.\.\./\.\.\. o'"):

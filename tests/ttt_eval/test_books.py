@@ -22,7 +22,9 @@ def quiet(words):
 def log(request, tmp_path_factory):
     game = Game(skip_chance=request.param)
     path = tmp_path_factory.mktemp("log") / "games.jsonl"
-    play_pairs(game, "win-or-block", "random", 100, seed=1, log=lambda games: append_games(path, games))
+    play_pairs(
+        game, "win-or-block", "random", 100, seed=1, log=lambda games: append_games(path, games)
+    )
     return game, path
 
 
@@ -58,7 +60,9 @@ def test_logs_are_merged_and_players_selected(log, tmp_path):
 def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
     moves = tuple(Move(cell) for cell in (0, 3, 1, 4, 2))
     games = [
-        PlayedGame(Game(), ("a", "b"), moves[2:], 0, opening="o../x../... o"),  # its moves are no early ones
+        PlayedGame(
+            Game(), ("a", "b"), moves[2:], 0, opening="o../x../... o"
+        ),  # its moves are no early ones
         PlayedGame(Game(), ("a", "b"), moves, 0),
         PlayedGame(Game(), ("a", "b"), moves[:3], None),
         PlayedGame(Game(), ("a", "b"), moves[:2], 1, forfeit="time"),
@@ -70,12 +74,18 @@ def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
     write_games(tmp_path / "4", [PlayedGame(Game(4, 4, 4), ("a", "b"), (Move(0),), None)])
     for names, player in (("open", None), ("log 4", None), ("log", "nobody")):
         with pytest.raises(ValueError, match=r"make|name"):
-            book_from_games([tmp_path / name for name in names.split()], plies=3, player=player, tell=quiet)
+            book_from_games(
+                [tmp_path / name for name in names.split()], plies=3, player=player, tell=quiet
+            )
 
 
-@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.1), Game(3, 4, 3, 0.25), Game(2, 2, 2)], ids=str)
+@pytest.mark.parametrize(
+    "game", [Game(), Game(skip_chance=0.1), Game(3, 4, 3, 0.25), Game(2, 2, 2)], ids=str
+)
 def test_early_positions_are_all_up_to_symmetry(game):
-    results = [Canonical.from_boards(boards, game).keys[:, 0] for boards in early_positions(game, 5)]
+    results = [
+        Canonical.from_boards(boards, game).keys[:, 0] for boards in early_positions(game, 5)
+    ]
     positions = plain.positions_of_random_play(game, 3000)
     stones = np.count_nonzero(positions.cells, axis=1)
     for n, layer in enumerate(results):

@@ -54,9 +54,13 @@ def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
     return describe_test(test, score, [(100, test.decide(score).llr)], settings, differences)
 
 
-def tournament(players=("random", "win-or-block", "optimal"), scores=(LOST, LOST, EVEN), differences=None):
+def tournament(
+    players=("random", "win-or-block", "optimal"), scores=(LOST, LOST, EVEN), differences=None
+):
     results = dict(zip(((0, 1), (0, 2), (1, 2)), map(score_of, scores), strict=True))
-    ratings = bradley_terry({pairing: (score.pentanomial, 1.0) for pairing, score in results.items()}, 3, draws=100)
+    ratings = bradley_terry(
+        {pairing: (score.pentanomial, 1.0) for pairing, score in results.items()}, 3, draws=100
+    )
     settings = {**SETTINGS, "games_per_pairing": 200}
     return describe_tournament(dict.fromkeys(players, ""), results, ratings, settings, differences)
 
@@ -68,20 +72,41 @@ def ladder():
         {"spec": spec, **exact, **dict.fromkeys(("rating", "low", "high"), elo)}
         for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
     ]
-    data = {"name": "small", "anchor": "random", "games": 0, "seed": 0, "command": "", "processor": "x", "results": []}
-    small = Ladder("small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json")
+    data = {
+        "name": "small",
+        "anchor": "random",
+        "games": 0,
+        "seed": 0,
+        "command": "",
+        "processor": "x",
+        "results": [],
+    }
+    small = Ladder(
+        "small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json"
+    )
     placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, costs=False)
     placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
     for rung in placed["rungs"]:
-        rung |= {"cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8, "front": rung["spec"] == "optimal"}
+        rung |= {
+            "cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8,
+            "front": rung["spec"] == "optimal",
+        }
     return placed
 
 
 def sweep(folder):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
-    values, other = ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39)), {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28}
+    values, other = (
+        ((0.2, 0.21, 0.19), (0.4, 0.41, 0.39)),
+        {"cpu_s": 3.0, "peak_rss_bytes": 2.0**28},
+    )
     trained = [
-        RunResult(row, seed, {"exploitability": value, "score_against_random": 0.9, **other}, f"runs/{row} seed{seed}")
+        RunResult(
+            row,
+            seed,
+            {"exploitability": value, "score_against_random": 0.9, **other},
+            f"runs/{row} seed{seed}",
+        )
         for row in (1, 0)
         for seed, value in enumerate(values[row])
     ]
@@ -109,10 +134,17 @@ def results(tmp_path_factory):
 def test_a_page_has_its_sections_and_pictures(tmp_path, results, kind):
     sections, count, texts = CONTENTS[kind]
     page = page_of_result(tmp_path, results[kind])
-    assert [line[3:] for line in page.outline if line[:2] == "h2"] == [*sections.split("|"), "Reproduction"]
+    assert [line[3:] for line in page.outline if line[:2] == "h2"] == [
+        *sections.split("|"),
+        "Reproduction",
+    ]
     svgs = re.findall(r"<svg.*?</svg>", (tmp_path / REPORT).read_text(), re.DOTALL)
     assert len(svgs) == count
-    assert texts <= {"".join(text.itertext()) for svg in svgs for text in ElementTree.fromstring(svg).iter("text")}
+    assert texts <= {
+        "".join(text.itertext())
+        for svg in svgs
+        for text in ElementTree.fromstring(svg).iter("text")
+    }
 
 
 def test_forfeited_games_are_reported(tmp_path, results):
@@ -126,7 +158,9 @@ def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pa
     data = sprt(pairs)
     data["test"] |= {"alpha": 0.01, "beta": 0.2}
     words, elo = page_of_result(tmp_path, data).text(), data["elo"]
-    assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[better] in words
+    assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[
+        better
+    ] in words
     assert {"a": elo["low"] > 0, "b": elo["high"] < 0, None: elo["low"] <= 0 <= elo["high"]}[better]
     sentences = {
         "a": f"win-or-block is best of 2: Elo {elo['mean']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})",
@@ -134,7 +168,11 @@ def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pa
         None: "Undecided: ",
     }
     assert [key for key, sentence in sentences.items() if sentence in words] == [better]
-    accepted = {"elo1": "The test accepts 30 Elo", "elo0": "The test accepts 0 Elo", None: "has not ended"}
+    accepted = {
+        "elo1": "The test accepts 30 Elo",
+        "elo0": "The test accepts 0 Elo",
+        None: "has not ended",
+    }
     assert [key for key, sentence in accepted.items() if sentence in words] == [data["accepted"]]
 
 
@@ -149,7 +187,8 @@ def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
         assert sentence in page.text()
         assert page.text().index(best["spec"]) < page.text().index(second["spec"])
         scores = [
-            f"{of['mean']:.3f} {of['low']:.3f}-{of['high']:.3f}" for of in (pair["score"] for pair in data["pairings"])
+            f"{of['mean']:.3f} {of['low']:.3f}-{of['high']:.3f}"
+            for of in (pair["score"] for pair in data["pairings"])
         ]
         assert set(scores) <= set(page.tables[1])
         colours = page.attributes("class", "td")
@@ -162,15 +201,23 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     page = page_of_result(tmp_path, data)
     words = page.text()
     assert f"is rated {data['rating']['mean']:+.0f}: above win-or-block, below optimal" in words
-    assert f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front." in words
+    assert (
+        f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front."
+        in words
+    )
     assert "optimal:epsilon=0.2 --ladder small.json --seed 0" in words
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     for position, label in zip(data["worst_positions"], labels, strict=True):
-        assert f"best: {', '.join(coordinate(cell, SKIP) for cell in position['best'][:4])}" in label
+        assert (
+            f"best: {', '.join(coordinate(cell, SKIP) for cell in position['best'][:4])}" in label
+        )
     wide = copy.deepcopy({**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}})
     next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
     words = page_of_result(tmp_path, wide).text()
-    assert "is rated +210 (+190 to +230): above random, not distinguished from win-or-block, below optimal" in words
+    assert (
+        "is rated +210 (+190 to +230): above random, not distinguished from win-or-block, below optimal"
+        in words
+    )
 
 
 def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, results):
@@ -179,13 +226,19 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     page = page_of_result(tmp_path, results["sweep"])
     best = interval_from_seeds([0.2, 0.21, 0.19])
     words = page.text()
-    assert f"epsilon 0.1 is best of 2: exploitability 0.2000 ({best.low:.4f} to {best.high:.4f})" in words
+    assert (
+        f"epsilon 0.1 is best of 2: exploitability 0.2000 ({best.low:.4f} to {best.high:.4f})"
+        in words
+    )
     assert page.attributes("href", "a") == ["runs/0%20seed1/report.html"]
     assert words.index("0.2000 (") < words.index("0.4000")
     assert "All have games 5." in words
     alike, few = copy.deepcopy(results["sweep"]), copy.deepcopy(results["sweep"])
     few["table"][0]["seeds"] = 2
-    assert "Undecided, because there are fewer than 3 seeds: epsilon 0.1" in page_of_result(tmp_path, few).text()
+    assert (
+        "Undecided, because there are fewer than 3 seeds: epsilon 0.1"
+        in page_of_result(tmp_path, few).text()
+    )
     for row in alike["table"]:
         row["exploitability"] |= {"low": 0.0, "high": 0.5}
     assert "Undecided: epsilon 0.1 came out first of 2" in page_of_result(tmp_path, alike).text()
@@ -193,13 +246,20 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
 
 def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
     data = results["sprt"]
-    labels = [label for label in page_of_result(tmp_path, data).attributes("aria-label") if label.startswith("Board")]
+    labels = [
+        label
+        for label in page_of_result(tmp_path, data).attributes("aria-label")
+        if label.startswith("Board")
+    ]
     moves = [difference[player] for difference in data["differences"] for player in ("a", "b")]
     assert len(moves) == 10
     for played, label in zip(moves, labels, strict=True):
         assert f"plays {coordinate(int(next(iter(played))), SKIP)} (" in label
     assert "They play alike" in page_of_result(tmp_path, {**data, "differences": []}).text()
-    assert "computed where both are pure" in page_of_result(tmp_path, {**data, "differences": None}).text()
+    assert (
+        "computed where both are pure"
+        in page_of_result(tmp_path, {**data, "differences": None}).text()
+    )
 
 
 def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
@@ -221,7 +281,10 @@ def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
     [
         ('{"kind": "games", "format": 1}', "is no result"),
         ('{"kind": "sprt", "format": 1}', "missing required field"),
-        ('{"kind": "sweep", "format": 1, "source": "x", "table": [], "runs": []}', r"length >= 1 - at `\$.table`"),
+        (
+            '{"kind": "sweep", "format": 1, "source": "x", "table": [], "runs": []}',
+            r"length >= 1 - at `\$.table`",
+        ),
         (" " * (MAX_BYTES + 1), "at most"),
     ],
 )
@@ -231,7 +294,9 @@ def test_a_file_that_is_no_result_raises_an_error(tmp_path, content, message):
         write_page(tmp_path)
 
 
-@pytest.mark.parametrize("spec", ['"><script>alert(1)</script>', "</title><b>", "$\\frac{\u4e16\U0001f600\x07"])
+@pytest.mark.parametrize(
+    "spec", ['"><script>alert(1)</script>', "</title><b>", "$\\frac{\u4e16\U0001f600\x07"]
+)
 def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
     hostile = [
         sprt(a=spec, b=f"{spec}:2"),

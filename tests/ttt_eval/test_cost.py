@@ -13,7 +13,9 @@ def test_meter_adds_usage_to_the_current_phase():
     meter.end("idle")
     total = 0.0
     for _ in range(30):
-        total += float(np.linalg.norm(np.random.default_rng(0).random((300, 300)) @ np.ones((300, 300))))
+        total += float(
+            np.linalg.norm(np.random.default_rng(0).random((300, 300)) @ np.ones((300, 300)))
+        )
     block = np.ones(30_000_000)
     meter.end("busy")
     idle, busy = meter.phases["idle"], meter.phases["busy"]

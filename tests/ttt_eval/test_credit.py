@@ -26,7 +26,12 @@ def random_answer(text, rng):
 
 def play(number, skip, opponent, presentation):
     """Play one game with random answers; the seat, and what follows illegal answers, depend on its number."""
-    options = {"seat": number % 2, "illegal": ("ask", "random", "lose")[number % 3], "max_asks": 1, "seed": number}
+    options = {
+        "seat": number % 2,
+        "illegal": ("ask", "random", "lose")[number % 3],
+        "max_asks": 1,
+        "seed": number,
+    }
     text = TextGame(Game(skip_chance=skip), opponent=opponent, presentation=presentation, **options)
     rng = np.random.default_rng(number)
     while not text.over:
@@ -39,15 +44,25 @@ def sums(text, credit, seat):
     turns, changes = credit(text.turns, seat), {True: 0.0, False: 0.0}
     for turn, result in zip(text.turns, turns, strict=True):
         changes[turn.position.mover == seat] += result.change
-    return turns[0].value + sum(result.change + result.luck for result in turns), changes[True], changes[False]
+    return (
+        turns[0].value + sum(result.change + result.luck for result in turns),
+        changes[True],
+        changes[False],
+    )
 
 
 @pytest.mark.parametrize("count", [180, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_the_terms_add_up_to_the_result(count):
-    cases = [(skip, opponent, name) for skip in SKIPS for opponent in OPPONENTS for name in PRESENTATIONS]
+    cases = [
+        (skip, opponent, name) for skip in SKIPS for opponent in OPPONENTS for name in PRESENTATIONS
+    ]
     games = {skip: Game(skip_chance=skip) for skip in SKIPS}
     optimal = {skip: optimal_credit(game) for skip, game in games.items()}
-    against = {(skip, name): opponent_credit(game, name) for skip, game in games.items() for name in OPPONENTS}
+    against = {
+        (skip, name): opponent_credit(game, name)
+        for skip, game in games.items()
+        for name in OPPONENTS
+    }
     forfeits = 0
     for number in range(count):
         skip, opponent, presentation = cases[number % len(cases)]
@@ -58,7 +73,9 @@ def test_the_terms_add_up_to_the_result(count):
             assert total == pytest.approx(text.result(seat), abs=1e-12)
             assert own < 1e-12
             assert other > -1e-12 or credit is not optimal[skip]
-        assert sums(text, optimal[skip], 1 - seat)[0] == pytest.approx(text.result(1 - seat), abs=1e-12)
+        assert sums(text, optimal[skip], 1 - seat)[0] == pytest.approx(
+            text.result(1 - seat), abs=1e-12
+        )
     assert forfeits > count / 10
 
 
@@ -66,12 +83,16 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
     for number in range(30):
         text = play(number, 0.25, "random", "grid")
         solution = solve(text.game)
-        for turn, result in zip(text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True):
+        for turn, result in zip(
+            text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True
+        ):
             values = solution.action_values(Boards.from_positions([turn.position]))[0]
             sign = 1 if turn.position.mover == number % 2 else -1
             assert result.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
             if turn.action >= 0:
-                assert result.change == pytest.approx(sign * (values[turn.action] - np.nanmax(values)), abs=1e-12)
+                assert result.change == pytest.approx(
+                    sign * (values[turn.action] - np.nanmax(values)), abs=1e-12
+                )
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -79,7 +100,10 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
 def test_best_response_values_are_those_of_expectimax(seat, skip):
     game = Game(2, 3, 3, skip)
     policy = make_policy("win-or-block", game)
-    values, expected = BestResponseValues(game, policy, seat), values_of(game, "win-or-block", seat)[0]
+    values, expected = (
+        BestResponseValues(game, policy, seat),
+        values_of(game, "win-or-block", seat)[0],
+    )
     rng = np.random.default_rng(0)
     for seed in range(40):
         text = TextGame(game, opponent=policy, seat=seat, seed=seed)
@@ -87,7 +111,9 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
             text.step(str(rng.choice(text.legal_moves())))
         for turn in text.turns:
             cells, mover = turn.position
-            result = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
+            result = values.values(Boards.from_positions([turn.position]))[0] * (
+                1 if mover == seat else -1
+            )
             assert result == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
 
 
@@ -95,9 +121,14 @@ def test_unreached_positions_and_impure_opponents_are_named():
     game = Game()
     values = BestResponseValues(game, "win-or-block", 0)
     assert np.isnan(values.values(Boards.from_positions([from_text("ooo/.../... x")]))[0])
-    unreached = Turn(from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer")
+    unreached = Turn(
+        from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer"
+    )
     for message, call in (
-        ("is not reached against win-or-block", lambda: opponent_credit(game, "win-or-block")([unreached], 0)),
+        (
+            "is not reached against win-or-block",
+            lambda: opponent_credit(game, "win-or-block")([unreached], 0),
+        ),
         ("is not pure", lambda: TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")),
         ("^seat=2 ", lambda: BestResponseValues(game, "random", 2)),
         ("^advantage=1.0 needs opponent=", lambda: TurnReward(game, advantage=1.0)),
@@ -108,7 +139,9 @@ def test_unreached_positions_and_impure_opponents_are_named():
 
 def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
     game = Game(skip_chance=0.25)
-    reward = TurnReward(game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random")
+    reward = TurnReward(
+        game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random"
+    )
     optimal, against = optimal_credit(game), opponent_credit(game, "random")
     for number in range(12):
         text, seat = play(number, 0.25, "random", "grid"), number % 2
@@ -118,12 +151,19 @@ def test_rewards_are_weighted_sums_and_a_seat_is_described_by_its_turns():
         count = sum(map(len, problems))
         expected = 2 * text.result(seat) + 0.5 * regret + 0.25 * advantage - 0.1 * count
         assert reward(text.turns, seat) == pytest.approx(expected, abs=1e-12)
-        assert sum(reward([turn], seat) for turn in text.turns) == pytest.approx(expected, abs=1e-12)
+        assert sum(reward([turn], seat) for turn in text.turns) == pytest.approx(
+            expected, abs=1e-12
+        )
         turns, rewards, _ = describe_seat(text, seat, optimal, against)
         assert [(turn["action"], turn["problems"]) for turn in turns] == [
             (turn.action, kinds) for turn, kinds in zip(own, problems, strict=True)
         ]
-        parts = {"result": text.result(seat), "regret": regret, "illegal": -count, "advantage": advantage}
+        parts = {
+            "result": text.result(seat),
+            "regret": regret,
+            "illegal": -count,
+            "advantage": advantage,
+        }
         assert rewards == pytest.approx(parts, abs=1e-12)
         assert all("advantage" not in turn for turn in describe_seat(text, seat, optimal)[0])
     assert TurnReward(game)([], 0) == 0

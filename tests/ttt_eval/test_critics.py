@@ -38,14 +38,21 @@ def test_torch_modules_are_critics():
     import torch
 
     net, boards = torch.nn.Linear(12, 1), evaluate_policy(SMALL, "random", "random").boards
-    planes = np.concatenate([boards.own_first() == 1, boards.own_first() == 2], axis=1).astype(np.float32)
+    planes = np.concatenate([boards.own_first() == 1, boards.own_first() == 2], axis=1).astype(
+        np.float32
+    )
     values = as_value_function(net, SMALL, "flat")(boards)
     assert (values.shape, values.dtype, net.training) == (boards.mover.shape, np.float64, True)
     assert_allclose(values, net(torch.as_tensor(planes)).detach().numpy()[:, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    "critic", [3, lambda boards: np.zeros((len(boards.mover), 6)), lambda boards: np.full(len(boards.mover), np.inf)]
+    "critic",
+    [
+        3,
+        lambda boards: np.zeros((len(boards.mover), 6)),
+        lambda boards: np.full(len(boards.mover), np.inf),
+    ],
 )
 def test_what_is_no_critic_is_refused(critic):
     with pytest.raises((TypeError, ValueError)):

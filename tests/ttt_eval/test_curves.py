@@ -36,8 +36,20 @@ def curve(name, values, games=(1, 10, 100), **labels):
 
 def test_recorded_lines_are_exact(tmp_path):
     path = tmp_path / "curves" / "a"
-    first = record(path, GAME, "random", 0, opponent="win-or-block", learner="mine", seed=3, rate=0.5)
-    second = record(path, GAME, "win-or-block", 10, steps=25, opponent="win-or-block", learner="mine", seed=3, rate=0.5)
+    first = record(
+        path, GAME, "random", 0, opponent="win-or-block", learner="mine", seed=3, rate=0.5
+    )
+    second = record(
+        path,
+        GAME,
+        "win-or-block",
+        10,
+        steps=25,
+        opponent="win-or-block",
+        learner="mine",
+        seed=3,
+        rate=0.5,
+    )
     result = exact.match_outcome(GAME, "random", "win-or-block")
     assert first["exploitability"] == exact.exploitability(GAME, "random")
     assert (first["exact_win"], first["exact_draw"], first["exact_loss"]) == result
@@ -45,7 +57,13 @@ def test_recorded_lines_are_exact(tmp_path):
     assert first["cpu_s"] == 0 <= second["cpu_s"] < 1
     [read] = read_curves([path.parent])
     assert (read.rows, read.notes) == ([first, second], [])
-    labels = {"learner": "mine", "seed": 3, "rate": 0.5, "skip_chance": 0.25, "opponent": "win-or-block"}
+    labels = {
+        "learner": "mine",
+        "seed": 3,
+        "rate": 0.5,
+        "skip_chance": 0.25,
+        "opponent": "win-or-block",
+    }
     assert labels.items() <= read.labels.items()
 
 
@@ -84,7 +102,10 @@ def test_a_run_is_read_with_its_settings(tiny_run):
     run = tiny_run("q-learning")
     [curve] = read_curves([run])
     assert curve.notes == []
-    assert curve.labels["epsilon"] == json.loads((run / "config.json").read_text())["settings"]["epsilon"]
+    assert (
+        curve.labels["epsilon"]
+        == json.loads((run / "config.json").read_text())["settings"]["epsilon"]
+    )
     assert all(row["cpu_s"] >= 0 and row["steps"] >= row["games"] for row in curve.rows)
 
 
@@ -118,7 +139,10 @@ def test_groups_differ_in_settings_and_not_in_the_seed():
 
 def test_copies_different_games_and_missing_measurements_are_noted():
     [group] = group_curves([curve("a", (1, 1, 1)), curve("a again", (1, 1, 1))])
-    assert any("may not be independent" in note for note in summarize(group, "games", "exploitability").notes)
+    assert any(
+        "may not be independent" in note
+        for note in summarize(group, "games", "exploitability").notes
+    )
     groups = group_curves([curve("a", (1, 1, 1)), curve("b", (1, 1, 1), game="another")])
     _, notes = summarize_groups(groups, "games", "exploitability")
     assert notes[0] == f"the runs are of different games: {GAME}; another"
@@ -134,11 +158,15 @@ def test_copies_different_games_and_missing_measurements_are_noted():
 
 def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
     seeds = ((1, 0.5, 0.1), (1, 0.4, 0.2), (1, 0.8, 0.3))
-    groups = group_curves([curve(f"run {seed}", values, seed=seed) for seed, values in enumerate(seeds)])
+    groups = group_curves(
+        [curve(f"run {seed}", values, seed=seed) for seed, values in enumerate(seeds)]
+    )
     result = summarize(groups[0], "games", "exploitability")
     assert (result.x.tolist(), result.median.tolist()) == ([1, 10, 100], [1, 0.5, 0.2])
     assert (result.low.tolist(), result.high.tolist()) == ([1, 0.4, 0.1], [1, 0.8, 0.3])
-    summary = summarize(Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability")
+    summary = summarize(
+        Group("x", {"learner": "other, too"}, [curve("x", (1, 1, 1))]), "games", "exploitability"
+    )
     assert (summary.runs, summary.low, summary.high) == (1, None, None)
     write_summaries(tmp_path / "a.csv", [result, summary], "games", "exploitability")
     with (tmp_path / "a.csv").open(newline="") as file:
@@ -147,7 +175,10 @@ def test_summary_is_the_median_with_its_band_also_in_csv(tmp_path):
         ("mine", "100", "3"),
         ("other, too", "1", "1"),
     ]
-    assert [(float(row["exploitability"]), row["low"]) for row in rows[2:4]] == [(0.2, "0.1"), (1, "")]
+    assert [(float(row["exploitability"]), row["low"]) for row in rows[2:4]] == [
+        (0.2, "0.1"),
+        (1, ""),
+    ]
 
 
 @pytest.mark.parametrize("runs", [2, 3, 5, 6, 9, 20])
@@ -156,7 +187,9 @@ def test_the_band_is_the_range_of_few_runs_and_covers_the_median_of_many(runs):
     low, high = median_band(np.arange(runs, dtype=np.float64)[::-1, None])
     assert low[0] == runs - 1 - high[0]
     assert low[0] == 0 or runs > 5
-    tails = [2 * sum(math.comb(runs, k) for k in range(int(low[0]) + more)) / 2**runs for more in (1, 2)]
+    tails = [
+        2 * sum(math.comb(runs, k) for k in range(int(low[0]) + more)) / 2**runs for more in (1, 2)
+    ]
     assert (tails[0] <= 0.05) == (runs > 5)
     assert tails[1] > 0.05  # no narrower band would do
 
@@ -166,9 +199,14 @@ def test_different_marks_are_interpolated_where_all_have_measurements():
     group = Group("mine", {}, [curve("one", (1.0, 0.4, 0.0), games=(2, 8, 20)), other])
     result = summarize(group, "games", "exploitability")
     assert result.x.tolist() == [4, 8, 16]
-    first, second = np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0]), np.interp(result.x, [4, 16], [0.9, 0.1])
+    first, second = (
+        np.interp(result.x, [2, 8, 20], [1.0, 0.4, 0.0]),
+        np.interp(result.x, [4, 16], [0.9, 0.1]),
+    )
     assert np.allclose(result.median, (first + second) / 2)
     assert any("interpolated between them, from 4 to 16 games" in note for note in result.notes)
-    apart = Group("mine", {}, [curve("one", (1, 1), games=(1, 2)), curve("two", (1, 1), games=(3, 4), seed=1)])
+    apart = Group(
+        "mine", {}, [curve("one", (1, 1), games=(1, 2)), curve("two", (1, 1), games=(3, 4), seed=1)]
+    )
     with pytest.raises(ValueError, match="no range in common"):
         summarize(apart, "games", "exploitability")

@@ -10,7 +10,10 @@ from ttt_eval.exact.estimate import affordable, check_measurable
 
 @pytest.mark.parametrize("game", [Game(5, 5, 3), Game(19, 19, 5), Game(6, 6, 4, 0.25)], ids=str)
 def test_too_large_computation_is_rejected_before_it_starts(game):
-    for work in (lambda: best_response(game, "random", 0), lambda: outcome(game, "random", "random")):
+    for work in (
+        lambda: best_response(game, "random", 0),
+        lambda: outcome(game, "random", "random"),
+    ):
         with pytest.raises(MemoryError, match=r"sample (them|results) with"):
             work()
     with pytest.raises(MemoryError):
@@ -24,7 +27,9 @@ def test_memory_limit():
         outcome(game, "random", "optimal:epsilon=0.5", work=limits)
     with pytest.raises(MemoryError, match="GiB may be used"):
         evaluate_policy(game, "random", work=Work(memory=1 << 30))  # of which its rows take most
-    assert outcome(Game(), "random", "random", work=limits) == outcome(Game(), "random", "random")  # next to nothing
+    assert outcome(Game(), "random", "random", work=limits) == outcome(
+        Game(), "random", "random"
+    )  # next to nothing
 
 
 @pytest.mark.parametrize(
@@ -39,5 +44,7 @@ def test_memory_limit():
     ids=str,
 )
 def test_small_games_of_pure_policies_are_affordable(game, policy, expected, monkeypatch):
-    monkeypatch.setattr("time.perf_counter", lambda: pytest.fail("a clock decides, so that a busy machine differs"))
+    monkeypatch.setattr(
+        "time.perf_counter", lambda: pytest.fail("a clock decides, so that a busy machine differs")
+    )
     assert affordable(game, make_policy(policy, game)) is expected

@@ -42,7 +42,10 @@ from ttt_eval.exact.estimate import boards_by_stones
 
 pytestmark = pytest.mark.usefixtures("private_cache")
 GAMES = [T3, SKIP3, Game(1, 5, 3, 0.9), Game(3, 2, 1), Game(1, 1, 1), *SMALL_VARIANTS]
-LARGER = [replace(Game(3, 3, 2 + number % 2), **chosen) for number, chosen in enumerate(plain.COMBINATIONS)]
+LARGER = [
+    replace(Game(3, 3, 2 + number % 2), **chosen)
+    for number, chosen in enumerate(plain.COMBINATIONS)
+]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -64,7 +67,8 @@ def test_random_play_has_its_known_results(known_values):
 
 
 @pytest.mark.parametrize(
-    ("name", "a"), [("random vs random", "random"), ("optimal (uniform over optimal moves) vs random", "optimal")]
+    ("name", "a"),
+    [("random vs random", "random"), ("optimal (uniform over optimal moves) vs random", "optimal")],
 )
 def test_matches_against_random_have_their_known_results(known_values, name, a):
     facts = known_values["matches_3x3x3_softmax_w10_equation"][name]
@@ -94,12 +98,23 @@ def test_best_response_to_random_has_its_known_value(known_values, name, game):
 # ---------------------------------------------------------------------------------------------------------------------
 # Against plain Python
 
-SPECS = ["random", "win-or-block", "optimal", "optimal:epsilon=0.3", "first-empty", "drawn1", "drawn2"]
+SPECS = [
+    "random",
+    "win-or-block",
+    "optimal",
+    "optimal:epsilon=0.3",
+    "first-empty",
+    "drawn1",
+    "drawn2",
+]
 
 
 @pytest.mark.parametrize(
     "game",
-    [*GAMES, *(pytest.param(replace(game, skip_chance=0.25), marks=pytest.mark.slow) for game in LARGER)],
+    [
+        *GAMES,
+        *(pytest.param(replace(game, skip_chance=0.25), marks=pytest.mark.slow) for game in LARGER),
+    ],
     ids=str,
 )
 def test_results_are_those_of_plain_python(game):
@@ -108,7 +123,9 @@ def test_results_are_those_of_plain_python(game):
     specs = few if game.cells == 9 else (*few, "drawn2") if game.variants else SPECS
     for number, spec in enumerate(specs):
         assert_as_plain(game, spec, specs[number - 1])
-    assert perfect_value(game) == pytest.approx(plain.values_of(game)[0][bytes(game.cells), 0], abs=1e-12)
+    assert perfect_value(game) == pytest.approx(
+        plain.values_of(game)[0][bytes(game.cells), 0], abs=1e-12
+    )
     assert perfect_value(game, work=Work(chunk=3)) == perfect_value(game)
 
 
@@ -132,7 +149,10 @@ def test_results_of_random_policies_are_those_of_plain_python(shape, skip_chance
 def test_best_response_takes_the_maximum_among_nearly_equal_moves(skip_chance):
     """Perfect play mixes moves within 1e-9 of the best: the responder gains the difference."""
     game = Game(1, 4, 2, skip_chance)
-    gains = [best_response(game, "optimal", seat).value - (1, -1)[seat] * solve(game).value for seat in (0, 1)]
+    gains = [
+        best_response(game, "optimal", seat).value - (1, -1)[seat] * solve(game).value
+        for seat in (0, 1)
+    ]
     assert min(gains) >= -1e-15
     assert exploitability(game, "optimal") == pytest.approx(sum(gains) / 2, abs=1e-15)
 
@@ -147,7 +167,10 @@ class Responder(FirstEmpty):
         p = np.zeros(boards.cells.shape)
         for row, (cells, mover) in enumerate(zip(*boards, strict=True)):
             moves = self.of_moves[cells.tobytes(), int(mover)]
-            p[row, [action for action, value in moves.items() if value >= max(moves.values()) - 1e-9]] = 1
+            p[
+                row,
+                [action for action, value in moves.items() if value >= max(moves.values()) - 1e-9],
+            ] = 1
         return p / p.sum(axis=1, keepdims=True)
 
 
@@ -155,8 +178,15 @@ class Responder(FirstEmpty):
 def test_best_response_has_the_results_of_playing_it(game):
     for opponent in (Drawn(game, seed=3), make_policy("win-or-block", game)):
         first, second = Responder(game, opponent, 0), Responder(game, opponent, 1)
-        assert_allclose(outcome(game, first, opponent), best_response(game, opponent, 0), rtol=0, atol=1e-9)
-        assert_allclose(outcome(game, opponent, second)[::-1], best_response(game, opponent, 1), rtol=0, atol=1e-9)
+        assert_allclose(
+            outcome(game, first, opponent), best_response(game, opponent, 0), rtol=0, atol=1e-9
+        )
+        assert_allclose(
+            outcome(game, opponent, second)[::-1],
+            best_response(game, opponent, 1),
+            rtol=0,
+            atol=1e-9,
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -226,7 +256,17 @@ class Short(Faulty):
         return np.ones((len(boards.mover), 1))
 
 
-FAULTS = [*((0.5, 0, 0.5), (0.5, 0.4, 0), (0.7, 0.7, 0), (0, 0, 0), (1 + 1e-5, 0, 0), (1.5, -0.5, 0), (np.nan, 1, 0))]
+FAULTS = [
+    *(
+        (0.5, 0, 0.5),
+        (0.5, 0.4, 0),
+        (0.7, 0.7, 0),
+        (0, 0, 0),
+        (1 + 1e-5, 0, 0),
+        (1.5, -0.5, 0),
+        (np.nan, 1, 0),
+    )
+]
 
 
 @call
@@ -242,7 +282,9 @@ def test_float32_rounding_of_probabilities_is_accepted_and_no_other_seat():
             empty = (boards.cells == 0).astype(np.float32)
             return empty / empty.sum(axis=1, keepdims=True, dtype=np.float32)
 
-    assert_allclose(outcome(SKIP3, Net(), Net()), outcome(SKIP3, "random", "random"), rtol=0, atol=1e-6)
+    assert_allclose(
+        outcome(SKIP3, Net(), Net()), outcome(SKIP3, "random", "random"), rtol=0, atol=1e-6
+    )
     for seat in (2, -1, "first", None):
         with pytest.raises(ValueError, match="seat="):
             best_response(T3, "random", seat)
@@ -295,7 +337,9 @@ def test_known_values_of_perfect_play(game, expected, monkeypatch):
 def test_arrangements_of_stones_are_counted(game):
     cells = from_keys(np.arange(3**game.cells, dtype=np.uint64), game)
     behind = (cells == 1).sum(axis=1) - (cells == 2).sum(axis=1)
-    cells = cells[(cells == 0).any(axis=1) & ((game.skip_chance > 0) | (behind == 0) | (behind == 1))]
+    cells = cells[
+        (cells == 0).any(axis=1) & ((game.skip_chance > 0) | (behind == 0) | (behind == 1))
+    ]
     if game.gravity:
         board = cells.reshape(-1, game.rows, game.columns)
         cells = cells[((board[:, :-1] == 0) | (board[:, 1:] != 0)).all(axis=(1, 2))]

@@ -70,7 +70,9 @@ def played_games(draw):
     more = st.fixed_dictionaries(
         {"seed": st.none() | st.integers(0, 2**64 - 1), "episode": st.none() | st.integers(0, 100)}
     )
-    settings = st.dictionaries(st.text(max_size=5), st.integers(-(2**63), 2**63) | st.text(max_size=9), max_size=2)
+    settings = st.dictionaries(
+        st.text(max_size=5), st.integers(-(2**63), 2**63) | st.text(max_size=9), max_size=2
+    )
     more = {**draw(more), "opening": opening, "forfeit": forfeit, "settings": draw(settings)}
     return PlayedGame(game, (draw(name), draw(name)), tuple(moves), result, **more), position
 
@@ -80,7 +82,10 @@ def test_games_follow_the_rules_and_are_read_again(tmp_path_factory, cases):
     for played, end in cases:
         position = played.start()
         for (before, action, skipped), move in zip(played.positions(), played.moves, strict=True):
-            assert (before.cells.tolist(), before.mover) == (position.cells.tolist(), position.mover)
+            assert (before.cells.tolist(), before.mover) == (
+                position.cells.tolist(),
+                position.mover,
+            )
             assert Move(action, skipped) == move
             _, position, _ = chance_outcomes(played.game, before, action)[skipped]
         assert (played.end().cells.tolist(), played.end().mover) == (end.cells.tolist(), end.mover)
@@ -97,20 +102,36 @@ def test_games_follow_the_rules_and_are_read_again(tmp_path_factory, cases):
 def test_text_and_line_of_a_game(tmp_path):
     settings = {"asked": "twice"}
     played = PlayedGame(
-        SKIPPING, (HUMAN, "svd:rank=18"), moves_of("b2 a1+ b1 a3+ c2"), seed=7, episode=0, settings=settings
+        SKIPPING,
+        (HUMAN, "svd:rank=18"),
+        moves_of("b2 a1+ b1 a3+ c2"),
+        seed=7,
+        episode=0,
+        settings=settings,
     )
     won = replace(played, moves=moves_of("b2 a1+ b1 a3+ c2 c1"), result=1)
     assert to_notation(won) == GOLDEN
-    assert from_notation(to_notation(played) + GOLDEN.replace(" c2 c1", "\nC2\n\n  c1")) == [played, won]
+    assert from_notation(to_notation(played) + GOLDEN.replace(" c2 c1", "\nC2\n\n  c1")) == [
+        played,
+        won,
+    ]
     cells = sorted(range(361), key=lambda cell: cell * 150 % 361)
     full = PlayedGame(Game(19, 19, 19), ("a", "b"), tuple(map(Move, cells)), DRAW)
     assert max(map(len, to_notation(full).splitlines()[4:])) <= 80
     assert from_notation(to_notation(full)) == [full]
     append_games(tmp_path / "log", [played])
     game = {"format": 1, "rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}
-    record = {"game": game, "players": ["human", "svd:rank=18"], "moves": "b2 a1+ b1 a3+ c2", "result": None}
+    record = {
+        "game": game,
+        "players": ["human", "svd:rank=18"],
+        "moves": "b2 a1+ b1 a3+ c2",
+        "result": None,
+    }
     record |= {"seed": 7, "episode": 0, "settings": settings}
-    assert [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()] == [json.loads(HEAD), record]
+    assert [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()] == [
+        json.loads(HEAD),
+        record,
+    ]
 
 
 GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves": "b2 a1+ b1", "result": null}'
@@ -144,7 +165,11 @@ def test_hostile_files_are_rejected_by_file_and_line(old, new, tmp_path):
 def test_other_files_are_neither_read_nor_changed(content, tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text(content)
-    for call in (lambda: list(read_games(path)), lambda: append_games(path, []), lambda: new_games(path)):
+    for call in (
+        lambda: list(read_games(path)),
+        lambda: append_games(path, []),
+        lambda: new_games(path),
+    ):
         with pytest.raises(ValueError, match=r"log\.jsonl"):
             call()
     assert path.read_text() == content

@@ -15,7 +15,9 @@ STENCIL = ((-2, 1 / 12), (-1, -2 / 3), (1, 2 / 3), (2, -1 / 12))
 
 def random_table(game, opponent, seat):
     boards = evaluate_policy(game, "random", opponent, seat=seat).boards
-    return SoftmaxTable(PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape))
+    return SoftmaxTable(
+        PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape)
+    )
 
 
 def gradient_of(game, table, opponent=None, **options):
@@ -42,12 +44,20 @@ def test_finite_differences(game, count, seat):
     """Of the outcome by the other exact program, which has no values."""
 
     def value(table):
-        return outcome(game, table, "win-or-block").value if seat == 0 else -outcome(game, "win-or-block", table).value
+        return (
+            outcome(game, table, "win-or-block").value
+            if seat == 0
+            else -outcome(game, "win-or-block", table).value
+        )
 
     table = random_table(game, "win-or-block", seat)
     gradient = gradient_of(game, table, "win-or-block", seat=seat)
-    legal = np.argwhere(table.index.boards.legal(game) & (table.index.boards.legal(game).sum(axis=1) > 1)[:, None])
-    places = legal[np.random.default_rng(1).choice(len(legal), min(count, len(legal)), replace=False)]
+    legal = np.argwhere(
+        table.index.boards.legal(game) & (table.index.boards.legal(game).sum(axis=1) > 1)[:, None]
+    )
+    places = legal[
+        np.random.default_rng(1).choice(len(legal), min(count, len(legal)), replace=False)
+    ]
     exact = gradient[tuple(places.T)]
     differences = np.array([difference(value, table, tuple(place)) for place in places])
     assert_allclose(differences, exact, rtol=1e-6, atol=1e-6 * np.abs(gradient).max() * 1e-3)
@@ -61,7 +71,11 @@ def test_discount_and_seats(seat):
     for place in ((0, 0), (1, 2), (len(table.logits) - 3, 4)):
         if table.index.boards.legal(SMALL)[place]:
             expected = difference(
-                lambda policy: evaluate_policy(SMALL, policy, "random", seat=seat, discount=0.8).value, table, place
+                lambda policy: (
+                    evaluate_policy(SMALL, policy, "random", seat=seat, discount=0.8).value
+                ),
+                table,
+                place,
             )
             assert result[place] == pytest.approx(expected, rel=1e-6, abs=1e-12)
 

@@ -29,7 +29,9 @@ PROVENANCE = {"code": "this"}
 GAME = Game(skip_chance=0.25)
 RUNGS = ("random", "win-or-block", "optimal:epsilon=0.5", "optimal")
 EXACT = LadderPlan(GAME, RUNGS, 0, RUNGS)
-SAMPLED = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",))
+SAMPLED = LadderPlan(
+    GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",)
+)
 
 
 def cost(game, *specs):
@@ -60,15 +62,25 @@ def measured(tmp_path_factory):
         make_quick(patch)
         folder = tmp_path_factory.mktemp("ladders")
         plans = {"exact": EXACT, "sampled": SAMPLED}
-        return {name: measure_ladder(name, plan, folder / name, PROVENANCE) for name, plan in plans.items()}
+        return {
+            name: measure_ladder(name, plan, folder / name, PROVENANCE)
+            for name, plan in plans.items()
+        }
 
 
 def test_random_is_0_and_perfect_play_is_highest(measured):
     ladder = measured["exact"]
     first, *_, best = ladder.rungs
     assert ladder.exact
-    assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
-    assert (first["spec"], first["rating"], best["spec"], best["regret"]) == (ANCHOR, 0, "optimal", 0)
+    assert [rung["rating"] for rung in ladder.rungs] == sorted(
+        rung["rating"] for rung in ladder.rungs
+    )
+    assert (first["spec"], first["rating"], best["spec"], best["regret"]) == (
+        ANCHOR,
+        0,
+        "optimal",
+        0,
+    )
     assert best["exploitability"] < 1e-12 < first["exploitability"]
     assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
 
@@ -98,7 +110,9 @@ def test_result_file(measured, tmp_path):
     placement = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
     assert json.loads((tmp_path / RESULT).read_text()) == placement
     for result, spec in zip(placement["results"], ladder.specs, strict=True):
-        assert (result["win"], result["draw"], result["loss"]) == match_outcome(GAME, "optimal:epsilon=0.5", spec)
+        assert (result["win"], result["draw"], result["loss"]) == match_outcome(
+            GAME, "optimal:epsilon=0.5", spec
+        )
     assert 0 < len(placement["worst_positions"]) <= rate.MAX_WORST_POSITIONS
 
 
@@ -115,7 +129,11 @@ def test_pareto_front():
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_ladder_is_complete_and_in_order(name):
     ladder, plan = read_ladder(name), PLANS[name]
-    assert (ladder.game, ladder.data["games"], ladder.data["seed"]) == (plan.game, plan.games, plan.seed)
+    assert (ladder.game, ladder.data["games"], ladder.data["seed"]) == (
+        plan.game,
+        plan.games,
+        plan.seed,
+    )
     assert (ladder_name(ladder.game), sorted(ladder.specs)) == (name, sorted(plan.rungs))
     for result in ladder.data["results"]:
         assert result["win"] + result["draw"] + result["loss"] == pytest.approx(1)
@@ -148,7 +166,10 @@ def test_stored_results_are_reproduced(name, a, b):
     number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
     first, second = pairings[number]
     again = play_pairing(plan.game, first, second, plan.games, pairing_seed(plan.seed, number))
-    stored = {(ladder.specs[result["a"]], ladder.specs[result["b"]]): result for result in ladder.data["results"]}
+    stored = {
+        (ladder.specs[result["a"]], ladder.specs[result["b"]]): result
+        for result in ladder.data["results"]
+    }
     stored = stored[first, second]
     assert again["pentanomial"] == stored["pentanomial"]
     for key in ("win", "draw", "loss"):
@@ -161,9 +182,18 @@ def test_stored_results_are_reproduced(name, a, b):
         (r"mine\.json", lambda data: data["rungs"][0].update(rating=9.0)),  # not of its checksum
         (r"mine\.json", lambda data: (data["rungs"].pop(), data.pop("sha256"))),
         (r"mine\.json", lambda data: (data["results"][3].update(a=99), data.pop("sha256"))),
-        (r"mine\.json", lambda data: (data["rungs"][3]["cost"].update(own_bytes=[1]), data.pop("sha256"))),
-        (r"mine\.json.*rating", lambda data: (data["rungs"][3].update(rating=1e308), data.pop("sha256"))),
-        ("was read from a file", lambda data: (data["rungs"][3].update(spec="os:system"), data.pop("sha256"))),
+        (
+            r"mine\.json",
+            lambda data: (data["rungs"][3]["cost"].update(own_bytes=[1]), data.pop("sha256")),
+        ),
+        (
+            r"mine\.json.*rating",
+            lambda data: (data["rungs"][3].update(rating=1e308), data.pop("sha256")),
+        ),
+        (
+            "was read from a file",
+            lambda data: (data["rungs"][3].update(spec="os:system"), data.pop("sha256")),
+        ),
     ],
 )
 def test_damaged_files_are_rejected_and_run_no_code(message, change, tmp_path):
@@ -175,11 +205,16 @@ def test_damaged_files_are_rejected_and_run_no_code(message, change, tmp_path):
 
 
 def test_documentation_shows_a_stored_ladder():
-    assert to_markdown(read_ladder("3x3")) in (LADDER_FOLDER.parents[2] / "docs" / "matches.md").read_text()
+    assert (
+        to_markdown(read_ladder("3x3"))
+        in (LADDER_FOLDER.parents[2] / "docs" / "matches.md").read_text()
+    )
 
 
 def test_ladder_is_measured_by_the_tool_and_used(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ()))
+    monkeypatch.setitem(
+        PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 40, ())
+    )
     make_ladders.main(("tiny",), out=tmp_path)
     path = tmp_path / "tiny" / "tiny.json"
     assert (capsys.readouterr().out, read_ladder(path).data["games"]) == (f"written: {path}\n", 40)

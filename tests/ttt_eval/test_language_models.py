@@ -109,7 +109,12 @@ class Named(Policy):
                 legal = position.cells == 0
                 shares[row] = legal / legal.sum()
             else:
-                shares[row, MOVES[{"half-malformed": "random"}.get(self.model, self.model)](self.game, position)] = 1
+                shares[
+                    row,
+                    MOVES[{"half-malformed": "random"}.get(self.model, self.model)](
+                        self.game, position
+                    ),
+                ] = 1
         return shares
 
 
@@ -148,7 +153,9 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
 
     def value(position, winner):
         if winner is None:
-            return (1 - 2 * position.mover) * solve(SMALL).values(Boards.from_positions([position]))[0]
+            return (1 - 2 * position.mover) * solve(SMALL).values(
+                Boards.from_positions([position])
+            )[0]
         return 1 - 2 * winner if winner in (0, 1) else 0
 
     def mean(position, action):
@@ -158,9 +165,14 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation():
     for text in play("optimal", TextGameConfig(SMALL), "random", 8):
         credits = turn_credits(text.turns, text.seats[0], correction, values)
         for turn, credit in zip(text.turns, credits, strict=True):
-            drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
+            drawn = (
+                [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
+            )
             expected = np.mean([mean(turn.position, action) for action in drawn])
-            luck = value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
+            luck = (
+                value(turn.next_position, None if turn.outcome == NOT_OVER else turn.outcome.winner)
+                - expected
+            )
             assert credit.luck == pytest.approx((1 - 2 * text.seats[0]) * luck, abs=1e-12)
 
 
@@ -169,7 +181,9 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
     settings = TextGameConfig(game, illegal="random")
     result = evaluate_games("half-malformed", settings, "win-or-block", 8)
     texts = play("half-malformed", settings, "win-or-block", 8)
-    own = [turn for text in texts for turn in text.turns if turn.by == "answer"]  # no random moves in place of answers
+    own = [
+        turn for text in texts for turn in text.turns if turn.by == "answer"
+    ]  # no random moves in place of answers
     values = solve(game).action_values(Boards.from_positions([turn.position for turn in own]))
     losses = np.nanmax(values, axis=1) - values[np.arange(len(own)), [turn.action for turn in own]]
     assert result["moves"]["regret"] == pytest.approx(np.mean(losses))
@@ -180,7 +194,9 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves():
 
 
 @pytest.mark.parametrize(
-    ("illegal", "answers", "ends"), [("lose", 1, True), ("ask", 4, True), ("random", 1, False)], ids=str
+    ("illegal", "answers", "ends"),
+    [("lose", 1, True), ("ask", 4, True), ("random", 1, False)],
+    ids=str,
 )
 def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers, ends):
     settings = TextGameConfig(Game(2, 3, 3), illegal=illegal)
@@ -202,14 +218,23 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
 
 def test_samples_of_a_model_with_temperature_are_asked_separately():
     game = Game(2, 3, 3)
-    interview, texts = interview_of(game, "optimal", temperature=1.0), make_games(TextGameConfig(game), 6)
+    interview, texts = (
+        interview_of(game, "optimal", temperature=1.0),
+        make_games(TextGameConfig(game), 6),
+    )
     interview.hold(texts)
     assert len(interview.new) == sum(turn.by == "answer" for text in texts for turn in text.turns)
     messages = [{"role": "user", "content": ""}]
     assert Sampling("m", 1.0, seed=3).request(messages, 4)[1]["seed"] == 7
     assert "seed" not in Sampling("m").request(messages)[1]
     fields = {"max_tokens": None, "max_completion_tokens": 5, "temperature": 2}
-    body = {"model": "m", "messages": messages, "seed": 4, "max_completion_tokens": 5, "temperature": 2}
+    body = {
+        "model": "m",
+        "messages": messages,
+        "seed": 4,
+        "max_completion_tokens": 5,
+        "temperature": 2,
+    }
     assert Sampling("m", fields=fields).request(messages, 4)[1] == body
 
 
@@ -218,12 +243,17 @@ def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path, monk
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setitem(sys.modules, "httpx", None)  # which newer clients do not bring
     settings, faults = TextGameConfig(SMALL), [429, 500, 503, "close", "close", 502]
-    with serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url), open_answers(tmp_path / "answers") as answers:
+    with (
+        serve_stub(SMALL, faults=faults, delay_s=0.01) as (stub, url),
+        open_answers(tmp_path / "answers") as answers,
+    ):
         ask, games = make_ask(f"{url}/chat/completions", concurrency=3), make_games(settings, 8)
         interview = Interview(Sampling("random"), answers, ask)
         interview.hold(games)
     moves = [[turn.action for turn in text.turns] for text in games]
-    assert moves == [[turn.action for turn in text.turns] for text in play("random", settings, "random", 8)]
+    assert moves == [
+        [turn.action for turn in text.turns] for text in play("random", settings, "random", 8)
+    ]
     assert max(Counter(stub.answered).values()) == 1
     assert len(stub.answered) == len(interview.new) == stub.attempts - len(faults)
     assert 2 <= stub.most_at_once <= 3
@@ -240,7 +270,10 @@ def test_a_failure_that_stays_ends_the_work_without_the_key(fault, monkeypatch):
             dict(make_ask(url, 1)({key: body, "later": body}))
     assert stub.attempts == 1
     assert KEY[:10] not in str(end.value)
-    with serve_stub(SMALL, faults=[fault], delay_s=0.2) as (stub, url):  # the other answer is on its way, and kept
+    with serve_stub(SMALL, faults=[fault], delay_s=0.2) as (
+        stub,
+        url,
+    ):  # the other answer is on its way, and kept
         stub.answer, kept = lambda body: "", list[tuple]()
         with pytest.raises(ValueError, match=url):
             kept.extend(make_ask(url, 2)({key: body, "later": body}))
@@ -291,20 +324,34 @@ def test_replies_are_bounded_in_size_and_time(status, parts, header, message, mo
 
 
 @needs_client
-@pytest.mark.parametrize("key", [KEY, "sk-secret two", "sk-secret\nsk-two", "sk-secret\xe9"], ids=ascii)
+@pytest.mark.parametrize(
+    "key", [KEY, "sk-secret two", "sk-secret\nsk-two", "sk-secret\xe9"], ids=ascii
+)
 def test_an_address_or_a_key_that_is_none_is_refused_without_its_secret(key, monkeypatch):
     """And an address where nothing listens, before any request."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    odd = ["localhost", "ftp://localhost", "http://u:secret@localhost/v1", "http://localhost/?key=secret"]
+    odd = [
+        "localhost",
+        "ftp://localhost",
+        "http://u:secret@localhost/v1",
+        "http://localhost/?key=secret",
+    ]
     odd += ["http://localhost:x/v1", "http://[localhost"]
     for url in ("http://localhost:9/v1", *(odd if key == KEY else ())):
-        with pytest.raises(ValueError, match="localhost" if key == KEY else "OPENAI_API_KEY holds no key") as end:
+        with pytest.raises(
+            ValueError, match="localhost" if key == KEY else "OPENAI_API_KEY holds no key"
+        ) as end:
             make_ask(url, 8)
         assert "secret" not in str(end.value)
 
 
 def command(folder, *words):
-    options = ["--model=random", "--size=2x3", "--win-length=3", f"--answers={folder / 'answers.jsonl'}"]
+    options = [
+        "--model=random",
+        "--size=2x3",
+        "--win-length=3",
+        f"--answers={folder / 'answers.jsonl'}",
+    ]
     return ["llm", *options, f"--out={folder / 'out'}", *words]
 
 
@@ -312,11 +359,26 @@ def command(folder, *words):
 @pytest.mark.parametrize("sent", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
-    game, env = Game(2, 3, 3), {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": python_path(ROOT)}
+    game, env = (
+        Game(2, 3, 3),
+        {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": python_path(ROOT)},
+    )
     with serve_stub(game, delay_s=0.01) as (stub, url):
-        words = ["--endpoint", url, "--positions", "all", "--games", "6", "--concurrency", "3", "--no-report"]
+        words = [
+            "--endpoint",
+            url,
+            "--positions",
+            "all",
+            "--games",
+            "6",
+            "--concurrency",
+            "3",
+            "--no-report",
+        ]
         start = ["evaluate.py", *command(tmp_path, *words)]
-        process = subprocess.Popen([sys.executable, *start], cwd=ROOT, env=env, stdout=-3, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, *start], cwd=ROOT, env=env, stdout=-3, stderr=subprocess.PIPE
+        )
         while len(stub.answered) < 30 and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(getattr(signal, sent))
@@ -333,7 +395,9 @@ def assert_whole(result, game, games):
     """Assert that a result is that of asking the model directly."""
     settings = TextGameConfig(game, opponent="optimal")
     whole = evaluate_model(interview_of(game, "random"), settings, games=games, positions=True)
-    assert [result[name] for name in ("games", "positions")] == [whole[name] for name in ("games", "positions")]
+    assert [result[name] for name in ("games", "positions")] == [
+        whole[name] for name in ("games", "positions")
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -351,13 +415,22 @@ def test_prompts_of_a_file_are_answered_by_a_file(tmp_path, capsys):
         with file.open("a") as answers:
             for number, row in enumerate(rows_of(tmp_path / "out" / "prompts.jsonl")):
                 text = stub.answer(row["body"])
-                body = {"choices": [{"message": {"content": text}}], "usage": {"completion_tokens": 3}}
+                body = {
+                    "choices": [{"message": {"content": text}}],
+                    "usage": {"completion_tokens": 3},
+                }
                 answer = {"text": text} if number % 2 else {"response": {"body": body}}
                 answers.write(json.dumps({"custom_id": row["custom_id"], **answer}) + "\n")
     assert rounds == 1  # without temperature, all that games ask is a position
     assert_whole(result, game, games=4)
     assert result["usage"]["completion_tokens"] == 3 * ((result["usage"]["answers"] + 1) // 2)
-    for other in ("--temperature=1", "--max-tokens=9", "--seed=1", "--presentation=numbers", "--illegal=lose"):
+    for other in (
+        "--temperature=1",
+        "--max-tokens=9",
+        "--seed=1",
+        "--presentation=numbers",
+        "--illegal=lose",
+    ):
         assert "--overwrite replaces it" in error_of(capsys, evaluate.main, *words, other)
 
 
@@ -368,11 +441,27 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
         with pytest.raises(ValueError, match="another process is writing"), open_answers(path):
             pass
     line = path.read_bytes()
-    bad = [b"[" * 10**5, b"\xff\xfe", b"", b"9" * 5000, b"{}", b'{"custom_id": 3}', b'{"custom_id": "two", "text": 1}']
-    for body in ("null", "{}", '{"choices": []}', '{"choices": [3]}', '{"choices": [{"message": []}], "usage": 3}'):
+    bad = [
+        b"[" * 10**5,
+        b"\xff\xfe",
+        b"",
+        b"9" * 5000,
+        b"{}",
+        b'{"custom_id": 3}',
+        b'{"custom_id": "two", "text": 1}',
+    ]
+    for body in (
+        "null",
+        "{}",
+        '{"choices": []}',
+        '{"choices": [3]}',
+        '{"choices": [{"message": []}], "usage": 3}',
+    ):
         bad.append(f'{{"custom_id": "five", "response": {{"body": {body}}}}}'.encode())
     surrogate = b'{"custom_id": "two", "text": "\\ud800"}'
-    odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "completion_tokens": 1%s}' % (b"0" * 30)
+    odd = b'{"custom_id": "three", "text": "?", "prompt_tokens": -1, "completion_tokens": 1%s}' % (
+        b"0" * 30
+    )
     path.write_bytes(b"\n".join([*bad, surrogate, odd, line, line[: len(line) // 2]]))
     with open_answers(path) as answers:
         assert answers == {"one": good, "three": Answer("?")}
@@ -390,11 +479,15 @@ def test_stored_answers_of_any_content_are_no_danger(tmp_path):
 
 
 def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
-    result = json_of(capsys, *command(tmp_path, "--games=4", "--positions=all", "--dry-run", "--price", "1", "2"))
+    result = json_of(
+        capsys, *command(tmp_path, "--games=4", "--positions=all", "--dry-run", "--price", "1", "2")
+    )
     prompts = len(reachable_positions(Game(2, 3, 3)).mover) + 2 * 6
     assert (result["prompts"], result["completion_tokens"]) == (prompts, 1024 * prompts)
     assert result["cost"] == pytest.approx((result["prompt_tokens"] + 2 * 1024 * prompts) / 1e6)
-    evaluate.main(command(tmp_path, "--games=4", "--positions=all", "--dry-run", "--price", "1", "2"))
+    evaluate.main(
+        command(tmp_path, "--games=4", "--positions=all", "--dry-run", "--price", "1", "2")
+    )
     assert "cost at most, in the currency of --price" in " ".join(capsys.readouterr().out.split())
     assert 100 * prompts < result["prompt_tokens"] < 400 * prompts
     assert not list(tmp_path.iterdir())
@@ -404,7 +497,19 @@ def test_a_dry_run_says_how_much_there_is_to_ask(tmp_path, capsys):
 def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve_stub(Game(2, 3, 3)) as (_, url):
-        words = ["--endpoint", url, "--games", "4", "--positions", "all", "--illegal", "random", "--price", "1", "2"]
+        words = [
+            "--endpoint",
+            url,
+            "--games",
+            "4",
+            "--positions",
+            "all",
+            "--illegal",
+            "random",
+            "--price",
+            "1",
+            "2",
+        ]
         data = json_of(capsys, *command(tmp_path, *words))
         evaluate.main(command(tmp_path, *words))
     usage, positions = data["new"], data["positions"]
@@ -413,9 +518,18 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
     assert "answers 0" in printed
     assert "cost, in the currency of --price 0" in printed
     page = (tmp_path / "out" / "report.html").read_text()
-    for text in ("exploitability", "score against optimal", "lost most value", f"--answers {tmp_path}"):
+    for text in (
+        "exploitability",
+        "score against optimal",
+        "lost most value",
+        f"--answers {tmp_path}",
+    ):
         assert text in page
-    values = positions["exact"]["regret"], positions["moves"]["regret"], positions["moves"]["blunders"]
+    values = (
+        positions["exact"]["regret"],
+        positions["moves"]["regret"],
+        positions["moves"]["blunders"],
+    )
     assert values[0] != values[1]
     for name, value in zip(
         ("regret in self-play", "mean loss of a move", "moves that lose value"), values, strict=True
@@ -440,9 +554,13 @@ def test_the_data_set_has_exact_values_and_prompts_that_parse():
     for number, row in enumerate(rows):
         position = boards.position(number)
         assert row["prompt"] == present(game, position, "words")
-        cells = [parse_answer(f"<move>{name}</move>", presentation, position) for name in row["legal"]]
+        cells = [
+            parse_answer(f"<move>{name}</move>", presentation, position) for name in row["legal"]
+        ]
         assert cells == np.flatnonzero(position.cells == 0).tolist()
-        assert [row["values"][name] for name in row["legal"]] == pytest.approx(values[number, cells].tolist())
+        assert [row["values"][name] for name in row["legal"]] == pytest.approx(
+            values[number, cells].tolist()
+        )
         top = max(row["values"].values())
         assert row["best"] == [name for name, value in row["values"].items() if value >= top - 1e-9]
     assert 0.1 < np.mean([row["split"] == "held-out" for row in rows]) < 0.3
@@ -461,4 +579,11 @@ def test_no_symmetry_maps_a_train_position_to_a_held_out_one(game):
     every = dict(next(iter(classes)) for classes in splits.values())
     for settings, share in (({}, 0.2), ({"presentation": "numbers"}, 0.2), ({}, 0.0), ({}, 1.0)):
         chosen = {row["class"]: row["split"] for row in make_rows(game, held_out=share, **settings)}
-        assert chosen == {0.2: every, 0.0: dict.fromkeys(every, "train"), 1.0: dict.fromkeys(every, "held-out")}[share]
+        assert (
+            chosen
+            == {
+                0.2: every,
+                0.0: dict.fromkeys(every, "train"),
+                1.0: dict.fromkeys(every, "held-out"),
+            }[share]
+        )

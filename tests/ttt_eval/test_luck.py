@@ -22,7 +22,9 @@ from ttt_eval.matches.score import CorrectedPairs, Score
 from ttt_eval.matches.sprt import SPRT, RandomWalk, stopped_score
 
 OTHERS = ("random", "win-or-block", "optimal")
-PAIRINGS = [(a, b) for a, b in product((*OTHERS, "optimal:epsilon=0.3", "svd:rank=2"), OTHERS) if a != b]
+PAIRINGS = [
+    (a, b) for a, b in product((*OTHERS, "optimal:epsilon=0.3", "svd:rank=2"), OTHERS) if a != b
+]
 
 
 class Noise:
@@ -33,7 +35,8 @@ class Noise:
 
 
 @pytest.mark.parametrize(
-    ("pairings", "pairs"), [(PAIRINGS[::5], 4000), pytest.param(PAIRINGS, 500_000, marks=pytest.mark.slow)]
+    ("pairings", "pairs"),
+    [(PAIRINGS[::5], 4000), pytest.param(PAIRINGS, 500_000, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("skip", [0.1, 0.25, 0.5])
 def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
@@ -41,8 +44,12 @@ def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
     for number, (a, b) in enumerate(pairings):
         truth = exact.match_outcome(game, a, b)
         for values in (EXACT, Noise()):
-            mean, variance = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected.moments()
-            assert abs(mean - truth.win - truth.draw / 2) <= 4 * math.sqrt(variance / pairs) + 1e-12, (a, b, values)
+            mean, variance = play_pairs(
+                game, a, b, pairs, seed=number, luck_correction=values
+            ).corrected.moments()
+            assert (
+                abs(mean - truth.win - truth.draw / 2) <= 4 * math.sqrt(variance / pairs) + 1e-12
+            ), (a, b, values)
 
 
 class Guide(Policy):
@@ -86,9 +93,13 @@ def test_draws_of_a_pure_policy_that_remembers_are_not_taken_for_known():
     assert abs(mean - truth) <= 4 * math.sqrt(variance / 1000)
 
 
-@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
+@pytest.mark.parametrize(
+    "game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()]
+)
 def test_variance_is_smaller_by_exact_values(game):
-    score = play_pairs(game, "optimal:epsilon=0.05", "optimal:epsilon=0.1", 300, luck_correction=EXACT)
+    score = play_pairs(
+        game, "optimal:epsilon=0.05", "optimal:epsilon=0.1", 300, luck_correction=EXACT
+    )
     assert score.variance_reduction > 20
     assert abs(score.rate("score").mean - score.raw.rate("score").mean) < 0.05
 
@@ -118,14 +129,20 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
     for played in log:
         account = make_account(played, correction)
         early = make_account(replace(played, moves=played.moves[:2], result=None), correction)
-        assert early.start + early.luck + sum(early.changes) == pytest.approx(early.result, abs=1e-12)
+        assert early.start + early.luck + sum(early.changes) == pytest.approx(
+            early.result, abs=1e-12
+        )
         assert [move[1:] for move in early.moves] == [move[1:] for move in account.moves[:2]]
         total = account.start + account.luck + sum(account.changes) + account.forfeit
         assert total == pytest.approx(account.result, abs=1e-12)
         assert (len(account.moves), account.moves[-1].luck) == (len(played.moves), 0)
-        lost = make_account(replace(played, moves=played.moves[:2], result=Outcome(1), forfeit="time"), correction)
+        lost = make_account(
+            replace(played, moves=played.moves[:2], result=Outcome(1), forfeit="time"), correction
+        )
         assert lost.forfeit == pytest.approx(-1 - early.result, abs=1e-12)
-        assert lost.start + lost.luck + sum(lost.changes) + lost.forfeit == pytest.approx(-1, abs=1e-12)
+        assert lost.start + lost.luck + sum(lost.changes) + lost.forfeit == pytest.approx(
+            -1, abs=1e-12
+        )
         if spec != "noise":
             assert account.changes[0] < 1e-9 < account.changes[1] + 2e-9
     assert "in all" in describe_account(account, 1, ("you", "your moves", "its moves"))
@@ -162,8 +179,12 @@ def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks)
         at += rng.normal(drift * walk.step, math.sqrt(walk.step), len(at))
         lower += np.count_nonzero(at <= walk.low)
         at = at[(at > walk.low) & (at < walk.high)]
-    lower += np.count_nonzero(at + rng.normal(drift * walk.step, math.sqrt(walk.step), len(at)) <= end)
-    assert walk.coarser().probability_of_lower(drift, end) == pytest.approx(lower / games, abs=0.012)
+    lower += np.count_nonzero(
+        at + rng.normal(drift * walk.step, math.sqrt(walk.step), len(at)) <= end
+    )
+    assert walk.coarser().probability_of_lower(drift, end) == pytest.approx(
+        lower / games, abs=0.012
+    )
 
 
 def test_a_coarser_walk_has_nearly_the_same_probabilities():
@@ -180,7 +201,9 @@ def test_a_test_of_one_look_has_the_interval_of_a_sample():
     error = score.guarded_mean().standard_error
     result = stopped_score(SPRT(0, 40), score, 1)
     mean = score.moments()[0]
-    assert result == pytest.approx((mean, mean - 1.959964 * error, mean + 1.959964 * error), abs=1e-6)
+    assert result == pytest.approx(
+        (mean, mean - 1.959964 * error, mean + 1.959964 * error), abs=1e-6
+    )
     early = stopped_score(SPRT(0, 40), score, 4)  # nearer to the middle: an early stop exaggerates
     assert result.mean > early.mean
 
@@ -194,7 +217,9 @@ def discrete(points, chances):
             weights = chances * np.exp(by * (points - points.mean()))
             return weights / weights.sum()
 
-        return rng.choice(points, size, p=tilt(brentq(lambda by: tilt(by) @ points - mean, -60, 60)))
+        return rng.choice(
+            points, size, p=tilt(brentq(lambda by: tilt(by) @ points - mean, -60, 60))
+        )
 
     return sample
 
@@ -204,7 +229,9 @@ SHAPES = {
     "equal pairs": lambda mean, rng, size: np.full(size, mean),
     "correlated pairs": discrete([0, 0.5, 1], [0.3, 0.4, 0.3]),
     "small variance": lambda mean, rng, size: rng.normal(mean, 0.05, size),
-    "heavy tails": lambda mean, rng, size: mean + 0.05 * np.clip(rng.standard_t(2.5, size), -40, 40),
+    "heavy tails": lambda mean, rng, size: (
+        mean + 0.05 * np.clip(rng.standard_t(2.5, size), -40, 40)
+    ),
 }
 
 
@@ -223,14 +250,18 @@ def play(test, shape, elo, rng):
 def test_errors_of_sequential_tests_and_estimates_after_them(elo, shape, matches):
     """A false hypothesis is rarely accepted, intervals have their coverage, and half of the estimates are too high."""
     rng = np.random.default_rng(5 + elo)
-    accepted, means, estimates = zip(*(play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)), strict=True)
+    accepted, means, estimates = zip(
+        *(play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)), strict=True
+    )
     allowed, (middle, low, high) = 3 * math.sqrt(0.05 * 0.95 / matches), np.transpose(estimates)
     if elo != 20:
         true = "elo1" if elo else "elo0"
         assert np.mean(np.array(accepted) != true) <= 0.05 + allowed
     assert np.mean((low - 1e-9 <= means) & (means <= high + 1e-9)) >= 0.95 - allowed
     if shape != "equal pairs" and elo == 20:
-        assert np.mean(middle > means) == pytest.approx(0.5, abs=0.1 + 3 * math.sqrt(0.25 / matches))
+        assert np.mean(middle > means) == pytest.approx(
+            0.5, abs=0.1 + 3 * math.sqrt(0.25 / matches)
+        )
 
 
 def corrected(pairs):

@@ -23,7 +23,9 @@ GAME = Game(skip_chance=0.25)
 
 
 def settings(a="win-or-block", b="random", openings=None, **others):
-    return MatchSettings(GAME, (a, b), openings=openings and Openings.from_text(openings, GAME), **others)
+    return MatchSettings(
+        GAME, (a, b), openings=openings and Openings.from_text(openings, GAME), **others
+    )
 
 
 def total(blocks):
@@ -64,7 +66,9 @@ def test_stateless_policy_forfeits_some_games_and_plays_the_others():
             assert quits[-1]
             assert played.result == 1 - played.end().mover
     assert_array_equal(score.lengths.sum(axis=2), score.table)
-    assert_array_equal(total(play_blocks(settings(Quits(GAME), seed=3), 200, block=7)).pairs, score.pairs)
+    assert_array_equal(
+        total(play_blocks(settings(Quits(GAME), seed=3), 200, block=7)).pairs, score.pairs
+    )
 
 
 def test_match_aborts_if_a_policy_forfeits_all_games():
@@ -99,21 +103,31 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
         counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
         assert (played.seed, played.episode) == (3, number)
         assert played.players == (("win-or-block", "random"), ("random", "win-or-block"))[swapped]
-        assert (played.opening, played.settings) == (games[number - swapped].opening, {"openings": "random:2"})
+        assert (played.opening, played.settings) == (
+            games[number - swapped].opening,
+            {"openings": "random:2"},
+        )
     assert_array_equal(counted, once.table)
     score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
     assert_array_equal(score.pairs, once.pairs)
     openings = []
-    for options in ({"a": "table", "seed": 3}, {"seed": 4}):  # random moves do not move those of the openings
+    for options in (
+        {"a": "table", "seed": 3},
+        {"seed": 4},
+    ):  # random moves do not move those of the openings
         games_of = []
         total(play_blocks(settings(openings="random:2", **options), 40, log=games_of.extend))
-        openings.append([played.opening for played in games_of] == [played.opening for played in games[:80]])
+        openings.append(
+            [played.opening for played in games_of] == [played.opening for played in games[:80]]
+        )
     assert openings == [True, False]
 
 
 @pytest.mark.parametrize("b", ["random", "expectiminimax:depth=2,width=3"])
 def test_games_of_a_stateful_player_do_not_depend_on_workers(b, more_workers):
-    same_games_for([(None, 1), (None, more_workers)], 30, settings("mcts:simulations=20", b, "random:2"))
+    same_games_for(
+        [(None, 1), (None, more_workers)], 30, settings("mcts:simulations=20", b, "random:2")
+    )
 
 
 def test_blocks_are_small_enough_to_share_and_to_stop_early():
@@ -123,7 +137,9 @@ def test_blocks_are_small_enough_to_share_and_to_stop_early():
     assert next(play_blocks(settings("mcts:simulations=2"), 30)).games == 2 * match.MIN_BLOCK
 
 
-@pytest.mark.parametrize(("a", "pairs", "block"), [("random", 0, None), ("random", 3, 0), (Cheat(), 3, None)])
+@pytest.mark.parametrize(
+    ("a", "pairs", "block"), [("random", 0, None), ("random", 3, 0), (Cheat(), 3, None)]
+)
 def test_errors(a, pairs, block):
     with pytest.raises(ValueError, match="choose"):
         total(play_blocks(settings(a), pairs, block=block))
@@ -137,7 +153,9 @@ def test_score_sums_by_result_and_by_seat():
     assert score.rate("draws").mean == pytest.approx(53 / 116)
     assert score.rate("score").mean == pytest.approx((31 + 53 / 2) / 116)
     reversed_ = score.reversed()
-    assert reversed_.pairs[1, 2] == score.pairs[0, 1]  # won first, drawn second: for b drawn first, lost second
+    assert (
+        reversed_.pairs[1, 2] == score.pairs[0, 1]
+    )  # won first, drawn second: for b drawn first, lost second
     assert reversed_.table.tolist() == score.table[::-1, ::-1].tolist()
     assert_array_equal(reversed_.reversed().pairs, score.pairs)
 
@@ -166,7 +184,9 @@ def test_listed_openings_are_taken_in_turn_in_both_games_of_a_pair(tmp_path):
         games = []
         match = settings("random", openings=str(tmp_path / "three"))
         total(play_blocks(match, PAIRS_PER_SEED_BLOCK + 5, block=block, log=games.extend))
-        assert [played.opening for played in games] == [texts[n // 2 % 3] for n in range(2 * PAIRS_PER_SEED_BLOCK + 10)]
+        assert [played.opening for played in games] == [
+            texts[n // 2 % 3] for n in range(2 * PAIRS_PER_SEED_BLOCK + 10)
+        ]
 
 
 @pytest.mark.parametrize("openings", [None, "random:3"])
@@ -194,6 +214,10 @@ def test_match_has_its_exact_rates(tmp_path):
             (tmp_path / "one").write_text(text)
             cells, mover = from_text(text)
             exact = np.array(play_out(game, "random", "random", (cells.tobytes(), mover))[0])
-        score = play_pairs(game, "random", "random", 20_000, openings=text and str(tmp_path / "one"))
+        score = play_pairs(
+            game, "random", "random", 20_000, openings=text and str(tmp_path / "one")
+        )
         for counts, shares in zip(score.table, (exact, exact[::-1]), strict=True):
-            assert (abs(counts - shares * 20_000) <= 4 * (shares * (1 - shares) * 20_000) ** 0.5).all()
+            assert (
+                abs(counts - shares * 20_000) <= 4 * (shares * (1 - shares) * 20_000) ** 0.5
+            ).all()

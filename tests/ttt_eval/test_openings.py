@@ -19,7 +19,9 @@ def probabilities(game, plies):
     for _ in range(plies):
         following = Counter()
         for state, mass in now.items():
-            moves = [states for winner, states in plain.moves_of(game)[state].values() if winner is None]
+            moves = [
+                states for winner, states in plain.moves_of(game)[state].values() if winner is None
+            ]
             for states in moves:
                 for next_state, chance in chances(game, states):
                     following[next_state] += mass * chance / len(moves)
@@ -27,12 +29,19 @@ def probabilities(game, plies):
     return now
 
 
-@pytest.mark.parametrize(("game", "plies"), [(GAME, 2), (GAME, 4), (Game(), 3), (Game(2, 3, 3, 0.5), 3)])
+@pytest.mark.parametrize(
+    ("game", "plies"), [(GAME, 2), (GAME, 4), (Game(), 3), (Game(2, 3, 3, 0.5), 3)]
+)
 def test_random_openings_have_their_exact_probabilities(game, plies):
-    drawn = draw_openings(game, plies, np.random.default_rng(3).integers(0, 1 << 64, 40_000, np.uint64))
+    drawn = draw_openings(
+        game, plies, np.random.default_rng(3).integers(0, 1 << 64, 40_000, np.uint64)
+    )
     exact, counts = probabilities(game, plies), Counter(states_of(drawn))
     assert set(counts) <= set(exact)
-    square = sum((counts[state] - 40_000 * chance) ** 2 / (40_000 * chance) for state, chance in exact.items())
+    square = sum(
+        (counts[state] - 40_000 * chance) ** 2 / (40_000 * chance)
+        for state, chance in exact.items()
+    )
     free = len(exact) - 1
     assert abs(square - free) < 4 * (2 * free) ** 0.5
 
@@ -61,7 +70,9 @@ def test_files_give_their_distinct_positions(tmp_path):
     assert texts == ["x.o/.../..o x", ".../.o./... x"]
 
 
-@pytest.mark.parametrize("text", ["x.o/.../..o x\nx.o/.../..", "\nooo/xx./... x", "\n" + "." * 1000])
+@pytest.mark.parametrize(
+    "text", ["x.o/.../..o x\nx.o/.../..", "\nooo/xx./... x", "\n" + "." * 1000]
+)
 def test_invalid_files_are_rejected_by_file_and_line(text, tmp_path):
     (tmp_path / "some").write_text(text)
     with pytest.raises(ValueError, match="some, line 2: "):
@@ -69,7 +80,8 @@ def test_invalid_files_are_rejected_by_file_and_line(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "game"), [("random:x", GAME), ("all:9", GAME), ("/dev/zero", GAME), ("all:4", Game(19, 19, 5))]
+    ("text", "game"),
+    [("random:x", GAME), ("all:9", GAME), ("/dev/zero", GAME), ("all:4", Game(19, 19, 5))],
 )
 def test_invalid_openings_are_rejected(text, game):
     with pytest.raises(ValueError, match=text):

@@ -27,7 +27,10 @@ CASES = [
 def test_results_are_those_of_all_histories(game, misere):
     """Wins of a best response are those of some best response: two of the same value may win more and less often."""
     game = PhantomGame(dataclasses.replace(game.game, misere=misere), game.kind)
-    state, policies = phantoms.start(game), (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1))
+    state, policies = (
+        phantoms.start(game),
+        (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1)),
+    )
     expected = phantoms.play_out(game, state, policies)
     assert_allclose(outcome(game, *policies), expected, rtol=0, atol=1e-12)
     value = evaluate_policy(game, *policies, seat=0).seats[0].value
@@ -73,7 +76,9 @@ def test_gradient_is_that_of_finite_differences(hidden):
 
 def test_policies_that_break_the_rules_are_refused():
     game = PhantomGame(kind="classic")
-    with pytest.raises(ValueError, match=r"optimal does not support hidden stones.*reads the whole board"):
+    with pytest.raises(
+        ValueError, match=r"optimal does not support hidden stones.*reads the whole board"
+    ):
         exploitability(game, "optimal")
 
     @dataclasses.dataclass

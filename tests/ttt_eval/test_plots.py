@@ -16,16 +16,28 @@ CURVES = draw_curves(LINES, "games", "value lost", distances=True)
 
 
 def texts(draw):
-    return {"".join(text.itertext()) for text in ElementTree.fromstring(as_svg(draw, "one", "")).iter("text")}
+    return {
+        "".join(text.itertext())
+        for text in ElementTree.fromstring(as_svg(draw, "one", "")).iter("text")
+    }
 
 
 def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_the_text_s_colour():
     svg = as_svg(CURVES, "one", "a <picture> & one")
     root = ElementTree.fromstring(svg)
-    assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", "a <picture> & one")
+    assert (root.tag, root.get("role"), root.get("aria-label")) == (
+        "svg",
+        "img",
+        "a <picture> & one",
+    )
     assert root.get("width") is None
     colours = set(re.findall(r"#[0-9a-f]{6}\b", svg.lower()))
-    assert colours == {WIN.lower(), LOSS.lower(), "#b0b0b0", "#000000"}  # of the lines, the grid, and the axes
+    assert colours == {
+        WIN.lower(),
+        LOSS.lower(),
+        "#b0b0b0",
+        "#000000",
+    }  # of the lines, the grid, and the axes
     assert "http" not in svg
     assert not {"style", "metadata", "script", "image"} & {element.tag for element in root.iter()}
     assert svg == as_svg(CURVES, "one", "a <picture> & one")
@@ -36,7 +48,19 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
     [
         (
             CURVES,
-            {"0", "0.001", "0.01", "0.1", "1", "100", "1k", "10k", "games, logarithmic", "value lost", LINES[1].name},
+            {
+                "0",
+                "0.001",
+                "0.01",
+                "0.1",
+                "1",
+                "100",
+                "1k",
+                "10k",
+                "games, logarithmic",
+                "value lost",
+                LINES[1].name,
+            },
         ),
         (
             draw_curves([Line("LLR", [100, 2000], [-0.5, 3.0])], "games", "", distances=False),
@@ -50,7 +74,12 @@ def test_every_picture_has_its_labels(draw, words):
 
 @pytest.mark.parametrize(
     ("x", "marks"),
-    [([0, 10, 10_000], {"0", "10", "1k", "10k"}), ([300, 400], {"300", "400"}), ([7], {"0"}), ([0], {"0"})],
+    [
+        ([0, 10, 10_000], {"0", "10", "1k", "10k"}),
+        ([300, 400], {"300", "400"}),
+        ([7], {"0"}),
+        ([0], {"0"}),
+    ],
 )
 @pytest.mark.parametrize("log", [True, False])
 def test_games_may_be_none_few_or_alike(x, marks, log):
@@ -64,7 +93,9 @@ def test_games_may_be_none_few_or_alike(x, marks, log):
 @pytest.mark.parametrize("letters", [5, 60])
 def test_a_legend_of_many_names_leaves_room_for_the_axes(letters):
     lines = [Line(f"{number:02}" + "x" * letters, [0, 1], [0.0, 1.0]) for number in range(12)]
-    picture = ElementTree.fromstring(as_svg(draw_curves(lines, "score", "share", distances=False), "one", ""))
+    picture = ElementTree.fromstring(
+        as_svg(draw_curves(lines, "score", "share", distances=False), "one", "")
+    )
     heights = {text.text: float(text.get("y")) for text in picture.iter("text")}
     assert heights["0.25"] - heights["0.75"] > 50
 
@@ -75,9 +106,17 @@ def test_a_picture_of_a_study_is_the_same_files_each_time_with_dark_colours(tmp_
     assert (png.name, svg.name) == ("a.png", "a.svg")
     assert png.read_bytes()[:4] == b"\x89PNG"
     assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
-    style, *marks = [node for node in ElementTree.parse(svg).iter() if node.tag.endswith("}style") or node.get("style")]
+    style, *marks = [
+        node
+        for node in ElementTree.parse(svg).iter()
+        if node.tag.endswith("}style") or node.get("style")
+    ]
     rules = dict(re.findall(r'\[style\*="([^"]*)"\]\{([^}]*)!important\}', style.text))
-    used = {part for mark in marks for part in re.findall(r"(?:fill|stroke): #\w+", mark.get("style", ""))}
+    used = {
+        part
+        for mark in marks
+        for part in re.findall(r"(?:fill|stroke): #\w+", mark.get("style", ""))
+    }
     assert used - rules.keys() == {"stroke: #b0b0b0"}  # the grid is seen on both grounds
     assert all(part.partition(":")[0] == rule.partition(":")[0] for part, rule in rules.items())
 

@@ -52,7 +52,9 @@ class Dictionaries:
         )
 
     def v(self, state):
-        return sum(self.p[state[1]][state][action] * self.q(state, action) for action in self.moves[state])
+        return sum(
+            self.p[state[1]][state][action] * self.q(state, action) for action in self.moves[state]
+        )
 
     def visits(self):
         """{state: {number of earlier decisions: probability}}, and the expected return."""
@@ -79,10 +81,14 @@ def check_seat(evaluation, seat, expected, rows):
     assert len(set(states)) == len(states)
     assert set(states) == set(of_seat)
     weights = [of_seat[state] for state in states]
-    assert_allclose(evaluation.occupancy[rows], [sum(at.values()) for at in weights], rtol=0, atol=1e-12)
+    assert_allclose(
+        evaluation.occupancy[rows], [sum(at.values()) for at in weights], rtol=0, atol=1e-12
+    )
     discounted = [sum(mass * expected.discount**n for n, mass in at.items()) for at in weights]
     assert_allclose(evaluation.discounted_occupancy[rows], discounted, rtol=0, atol=1e-12)
-    assert_allclose(evaluation.values[rows], [expected.v(state) for state in states], rtol=0, atol=1e-12)
+    assert_allclose(
+        evaluation.values[rows], [expected.v(state) for state in states], rtol=0, atol=1e-12
+    )
     q = np.full((len(states), evaluation.game.cells), np.nan)
     for row, state in enumerate(states):
         for action in expected.moves[state]:
@@ -92,9 +98,13 @@ def check_seat(evaluation, seat, expected, rows):
     assert_allclose(evaluation.probabilities[rows], p, rtol=0, atol=1e-12)
     result = next(summary for summary in evaluation.seats if summary.seat == seat)
     assert math.isclose(result.value, total, abs_tol=1e-12)
-    lengths = [{s: sum(at.values()) for s, at in reached.items() if s[1] == mover} for mover in (0, 1)]
+    lengths = [
+        {s: sum(at.values()) for s, at in reached.items() if s[1] == mover} for mover in (0, 1)
+    ]
     assert math.isclose(result.expected_decisions, sum(lengths[seat].values()), abs_tol=1e-12)
-    assert math.isclose(result.expected_length, sum(sum(length.values()) for length in lengths), abs_tol=1e-12)
+    assert math.isclose(
+        result.expected_length, sum(sum(length.values()) for length in lengths), abs_tol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,12 @@ def test_results_are_those_of_dictionaries(game, pair, discount):
     assert_array_equal(result.stones, (result.boards.cells > 0).sum(axis=1))
     assert_array_equal(result.find(result.boards), np.arange(len(result.values)))
     for seat, players in ((0, (a, b or a)), (1, (b or a, a))):
-        assert_allclose(result.seats[seat].outcome, play_out(game, *players)[0][:: 1 - 2 * seat], rtol=0, atol=1e-12)
+        assert_allclose(
+            result.seats[seat].outcome,
+            play_out(game, *players)[0][:: 1 - 2 * seat],
+            rtol=0,
+            atol=1e-12,
+        )
         expected = Dictionaries(game, *players, seat, discount)
         check_seat(result, seat, expected, np.flatnonzero(result.boards.mover == seat))
 
@@ -129,18 +144,33 @@ def test_published_facts():
     # second moment per game of the score-function gradient, if exact advantages weigh the scores; with the squared norm
     # of a score of the uniform policy
     score = 1 - 1 / result.boards.legal(SKIP3).sum(axis=1, keepdims=True)
-    moment = (result.occupancy[:, None] * result.probabilities * np.nan_to_num(result.advantages) ** 2 * score).sum()
+    moment = (
+        result.occupancy[:, None]
+        * result.probabilities
+        * np.nan_to_num(result.advantages) ** 2
+        * score
+    ).sum()
     assert moment == pytest.approx(0.139, abs=5e-4)
 
 
 def test_merged_symmetries():
-    whole, merged = (evaluate_policy(SKIP3, "optimal", "random", merge_symmetries=merge) for merge in (False, True))
+    whole, merged = (
+        evaluate_policy(SKIP3, "optimal", "random", merge_symmetries=merge)
+        for merge in (False, True)
+    )
     assert len(merged.values) < len(whole.values) / 5
-    assert_allclose([row[2:] for row in merged.seats], [row[2:] for row in whole.seats], rtol=0, atol=1e-12)
+    assert_allclose(
+        [row[2:] for row in merged.seats], [row[2:] for row in whole.seats], rtol=0, atol=1e-12
+    )
     for seat in (0, 1):
-        a, b = ((result.values, result.occupancy, result.boards.mover == seat) for result in (whole, merged))
+        a, b = (
+            (result.values, result.occupancy, result.boards.mover == seat)
+            for result in (whole, merged)
+        )
         assert a[0][a[2]] @ a[1][a[2]] == pytest.approx(b[0][b[2]] @ b[1][b[2]], abs=1e-12)
-    assert_allclose(merged.action_values, whole.action_values[whole.find(merged.boards)], rtol=0, atol=1e-12)
+    assert_allclose(
+        merged.action_values, whole.action_values[whole.find(merged.boards)], rtol=0, atol=1e-12
+    )
     with pytest.raises(ValueError, match="cannot be looked up"):
         merged.find(merged.boards)
 

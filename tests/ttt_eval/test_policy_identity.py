@@ -18,12 +18,17 @@ from ttt_eval.policy_identity import policy_identity
 
 def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
     """It changes with a continued run, or an edited class."""
-    assert policy_identity("random") == policy_identity("expectiminimax:depth=3,leaf=(optimal)") == ""
+    assert (
+        policy_identity("random") == policy_identity("expectiminimax:depth=3,leaf=(optimal)") == ""
+    )
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.json").write_text("{}")
     (run / "checkpoint.npz").write_bytes(b"1")
-    identities = [policy_identity(f"run:{run}"), policy_identity(f"expectiminimax:leaf=(run:{run},w={'0' * 1000})")]
+    identities = [
+        policy_identity(f"run:{run}"),
+        policy_identity(f"expectiminimax:leaf=(run:{run},w={'0' * 1000})"),
+    ]
     assert identities[0] == identities[1] != ""
     (run / "metrics.jsonl").write_text("what happened")
     assert policy_identity(f"run:{run}") == identities[0]
@@ -38,8 +43,14 @@ def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
 
 def test_run_that_is_trained_on_is_made_anew(tmp_path):
     """In one process: its policy, and the luck correction by its values; until then each is made once."""
-    spec, boards = f"run:{tmp_path}", Boards.from_positions([from_text("oo./xx./... o", Game())])  # o wins
-    config, fields = QLearningConfig(), {"learner": "q-learning", "seed": 0, "opponent": "self", "games": 4000}
+    spec, boards = (
+        f"run:{tmp_path}",
+        Boards.from_positions([from_text("oo./xx./... o", Game())]),
+    )  # o wins
+    config, fields = (
+        QLearningConfig(),
+        {"learner": "q-learning", "seed": 0, "opponent": "self", "games": 4000},
+    )
     training, values = config.training(Game(), 4000, batch=16, seed=0, opponent="self"), []
     write_json(tmp_path / CONFIG, new_config(Game(), dataclasses.asdict(config), **fields))
     for games in (100, 4000):

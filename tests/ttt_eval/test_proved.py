@@ -68,12 +68,17 @@ def test_stored_set_is_complete(name):
 def test_stored_positions_are_proved_again(name, count, capsys):
     make_proved_positions.main((name,), again=True, sample=count)
     number = min(count, PLANS[name].count)
-    assert capsys.readouterr().out == f"{name}: {number:,} positions proved again, with the stored results\n"
+    assert (
+        capsys.readouterr().out
+        == f"{name}: {number:,} positions proved again, with the stored results\n"
+    )
 
 
 def test_wrong_result_is_found(small):
     row = small.proven[0]
-    wrong = row._replace(moves=row.moves.replace("l", "d") if "l" in row.moves else row.moves.replace("d", "l"))
+    wrong = row._replace(
+        moves=row.moves.replace("l", "d") if "l" in row.moves else row.moves.replace("d", "l")
+    )
     with pytest.raises(ValueError, match="the results of moves differ from those stored in"):
         prove_again(proved_positions.Positions(small.game, [*small.proven[1:3], wrong], small.data))
 
@@ -96,7 +101,9 @@ def test_sampled_moves_depend_on_the_seed_and_not_on_workers(small):
     assert shares.tolist() == keep_probabilities(small.game, spec, small, seed=1, jobs=2).tolist()
 
 
-@pytest.mark.parametrize("damage", [{"kind": "rungs"}, {"positions": [3]}, {"game": 7}, {"seed": 9}], ids=str)
+@pytest.mark.parametrize(
+    "damage", [{"kind": "rungs"}, {"positions": [3]}, {"game": 7}, {"seed": 9}], ids=str
+)
 def test_damaged_files_are_refused(small, tmp_path, damage):
     data = {**small.data, **damage}
     if "seed" not in damage:  # that one has the wrong checksum

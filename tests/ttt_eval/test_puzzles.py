@@ -16,7 +16,14 @@ from ttt_envs import Game
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.matches.games import Move, PlayedGame
-from ttt_eval.puzzles import class_keys, from_games, from_policy, obvious_moves, read_puzzles, write_puzzles
+from ttt_eval.puzzles import (
+    class_keys,
+    from_games,
+    from_policy,
+    obvious_moves,
+    read_puzzles,
+    write_puzzles,
+)
 
 SKIPS = Game(skip_chance=0.25)
 BUILT_IN = read_puzzles()
@@ -45,7 +52,11 @@ def test_built_in_puzzles_have_exact_values_and_obvious_moves_that_lose(game):
     for row, puzzle in enumerate(puzzles):
         np.testing.assert_array_equal(puzzle.values, values[row])
         assert (puzzle.tempting, puzzle.why) == (tuple(np.flatnonzero(obvious[row])), reasons[row])
-        assert puzzle.loss == np.nanmax(values[row]) - values[row][list(puzzle.tempting)].max() >= MIN_LOSS
+        assert (
+            puzzle.loss
+            == np.nanmax(values[row]) - values[row][list(puzzle.tempting)].max()
+            >= MIN_LOSS
+        )
 
 
 def test_replies_are_best_for_the_other_player():
@@ -62,13 +73,21 @@ def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
     keys = set()
     for puzzle in BUILT_IN:
         own = Boards.from_positions([puzzle.position]).own_first()[0]
-        keys.add((*dataclasses.astuple(puzzle.game)[:3], min(bytes(own[image]) for image in symmetries(puzzle.game))))
+        keys.add(
+            (
+                *dataclasses.astuple(puzzle.game)[:3],
+                min(bytes(own[image]) for image in symmetries(puzzle.game)),
+            )
+        )
     assert len(keys) == len(BUILT_IN) == sum(PUZZLES_PER_GAME.values()) == 100
     assert {puzzle.level for puzzle in BUILT_IN} == {1, 2, 3}
 
 
 def test_the_set_is_made_again_and_a_file_gives_it_back(tmp_path):
-    made = [puzzle.to_dict() for puzzle in obvious_puzzles(SKIPS, [0, list(PUZZLES_PER_GAME).index(SKIPS)])]
+    made = [
+        puzzle.to_dict()
+        for puzzle in obvious_puzzles(SKIPS, [0, list(PUZZLES_PER_GAME).index(SKIPS)])
+    ]
     assert all(puzzle.to_dict() in made for puzzle in BUILT_IN if puzzle.game == SKIPS)
     boards = Boards.from_positions([from_text(puzzle["position"], SKIPS) for puzzle in made])
     assert len(set(class_keys(SKIPS, boards))) == len(made)
@@ -89,11 +108,17 @@ def test_puzzles_of_a_policy_are_its_costliest_mistakes():
 
 
 def test_puzzles_of_games_are_the_moves_that_lose():
-    moves = tuple(Move(cell) for cell in (0, 1, 4, 2, 8))  # x answers the corner by an edge, and then does not block
+    moves = tuple(
+        Move(cell) for cell in (0, 1, 4, 2, 8)
+    )  # x answers the corner by an edge, and then does not block
     played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
-    mirrored = dataclasses.replace(played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves))
+    mirrored = dataclasses.replace(
+        played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves)
+    )
     results = list(from_games([played, played, mirrored]))
-    assert [(puzzle.tempting, puzzle.why, puzzle.loss) for puzzle in results] == [((1,), "optimal", 1.0)]
+    assert [(puzzle.tempting, puzzle.why, puzzle.loss) for puzzle in results] == [
+        ((1,), "optimal", 1.0)
+    ]
     assert list(from_games([played], "human")) == []
 
 
@@ -104,12 +129,22 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
         capsys.readouterr()
         puzzles = json_of(capsys, "puzzles", run, *words)["puzzles"]
         assert {Game.from_dict(puzzle["game"]) for puzzle in puzzles} == {game}
-    assert "play it on its own board" in error_of(capsys, evaluate.main, "puzzles", run, "--size", "3")
+    assert "play it on its own board" in error_of(
+        capsys, evaluate.main, "puzzles", run, "--size", "3"
+    )
 
 
 def test_the_command_lists_and_writes(tmp_path, capsys):
     file = tmp_path / "p.json"
-    words = ("puzzles", "win-or-block", "--skip-chance=0.25", "--opponent=random", "--count=2", "--out", str(file))
+    words = (
+        "puzzles",
+        "win-or-block",
+        "--skip-chance=0.25",
+        "--opponent=random",
+        "--count=2",
+        "--out",
+        str(file),
+    )
     assert "win-or-block" in text_of(capsys, *words)
     written = json.loads(file.read_text())
     assert [puzzle["why"] for puzzle in written["puzzles"]] == ["win-or-block"] * 2

@@ -29,7 +29,9 @@ PLAYERS = MatchSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 
 RUNS = list_runs(("chance-25",), 2)
 WORK = {
     "study": lambda folder, jobs=1: reproduce(Squares(), "squares", folder, CODE, jobs=jobs),
-    "test": lambda folder, jobs=1: run_sprt(EQUALS, SPRT(0, 20), folder, CODE, pairs=2000, jobs=jobs),
+    "test": lambda folder, jobs=1: run_sprt(
+        EQUALS, SPRT(0, 20), folder, CODE, pairs=2000, jobs=jobs
+    ),
     "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, pairs=70, jobs=jobs),
     "rating": lambda folder, jobs=1: rate_policy(
         "mcts:simulations=1", read_ladder("3x3"), CODE, games=20, seed=3, folder=folder, jobs=jobs
@@ -45,7 +47,11 @@ def quickly():
     """Run no processes for costs, and draw fewer samples for intervals."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ladder, "DRAWS", 100)
-        patch.setattr(ladder, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs))
+        patch.setattr(
+            ladder,
+            "measure_move_costs",
+            lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs),
+        )
         yield
 
 
@@ -57,9 +63,13 @@ def files(folder):
             content = path.read_bytes()
             if path.suffix == ".npz":
                 with np.load(path) as stored:
-                    content = {name: stored[name].tobytes() for name in stored if not name.endswith("/run")}
+                    content = {
+                        name: stored[name].tobytes() for name in stored if not name.endswith("/run")
+                    }
             if path.name == UNITS:
-                content = sorted(re.sub(rb'"cpu_s": [\d.e-]+|"sha256": "\w+"', b"", content).split(b"\n"))
+                content = sorted(
+                    re.sub(rb'"cpu_s": [\d.e-]+|"sha256": "\w+"', b"", content).split(b"\n")
+                )
             results[str(path.relative_to(folder))] = content
     return results
 
@@ -87,8 +97,13 @@ def test_workers_make_no_difference(name, whole, tmp_path, more_workers):
     WORK[name](tmp_path, more_workers)
     result, (expected, _) = files(tmp_path), whole(name)
     assert result.keys() == expected.keys()
-    for file, content in expected.items():  # a test that has ended may have blocks of games beyond its end
-        assert set(result[file]) >= set(content) if file.endswith(UNITS) else result[file] == content, file
+    for (
+        file,
+        content,
+    ) in expected.items():  # a test that has ended may have blocks of games beyond its end
+        assert (
+            set(result[file]) >= set(content) if file.endswith(UNITS) else result[file] == content
+        ), file
 
 
 @pytest.mark.parametrize("name", WORK)

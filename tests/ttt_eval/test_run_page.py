@@ -33,7 +33,14 @@ from ttt_eval.reports.runs import MAX_MARKS, rates, read_runs, runs_report, thin
 from ttt_eval.run_files import FIRST, REPORT, RunDirectory
 
 SKIP = Game(skip_chance=0.25)
-SECTIONS = ["Learning curves", "The first move", "A sample game", "Worst positions", "Cost", "Settings"]
+SECTIONS = [
+    "Learning curves",
+    "The first move",
+    "A sample game",
+    "Worst positions",
+    "Cost",
+    "Settings",
+]
 
 
 def train_run(folder, *options, games=600):
@@ -78,12 +85,19 @@ def write_runs(path, runs, *progress):
 
 def test_numbers_of_a_page_are_exact(run):
     policy = RunPolicy(SKIP, str(run))
-    measured, choice = strength(SKIP, policy, ["random", "optimal"]), first_choice(SKIP, policy, solution=solve(SKIP))
+    measured, choice = (
+        strength(SKIP, policy, ["random", "optimal"]),
+        first_choice(SKIP, policy, solution=solve(SKIP)),
+    )
     page = page_of(run, measured)
     assert [line[3:] for line in page.outline if line.startswith("h2")] == SECTIONS
     assert f"a best response gains {measured.exploitability:.4f} a game more" in page.text()
     cells = [float(cell) for cell in page.tables[0] if cell]
-    outcomes = [result for name, by_seat in measured.seats.items() for result in (measured.results[name], *by_seat)]
+    outcomes = [
+        result
+        for name, by_seat in measured.seats.items()
+        for result in (measured.results[name], *by_seat)
+    ]
     assert cells == pytest.approx(np.ravel(outcomes), abs=6e-5)
     for title, values in (
         ("Exact values", choice.exact), ("Its own values", choice.own), ("Move probabilities", choice.probabilities)
@@ -103,7 +117,9 @@ def test_numbers_of_a_page_are_exact(run):
 
 
 def test_curves_have_the_measured_numbers(run):
-    labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', write_run_page(run, None).read_text())
+    labels = re.findall(
+        r'<svg role="img" aria-label="([^"]*)"', write_run_page(run, None).read_text()
+    )
     rows = RunDirectory(run).read_metrics()
     first, *_, last = [row for row in rows if "exploitability" in row]
     ends = [f"exploitability from {first['exploitability']:.4g} to {last['exploitability']:.4g}"]
@@ -126,7 +142,9 @@ def test_perfect_play_has_its_sentence(run):
 
 
 def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
-    train_run(run, "--skip-chance", "0.25", "--opponent", "self", "--backup", "agent", games=100)  # usual elsewhere
+    train_run(
+        run, "--skip-chance", "0.25", "--opponent", "self", "--backup", "agent", games=100
+    )  # usual elsewhere
     page = html.unescape(write_run_page(run, None).read_text())
     words = shlex.split(re.search("python train.py --learner.*", page)[0])
     words[words.index("--out") + 1] = str(tmp_path / "again")
@@ -140,7 +158,10 @@ def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "game"),
     [
-        (("--size", "5x6", "--win-length", "4", "--opponent", "self", "--backup", "negamax"), Game(5, 6, 4)),
+        (
+            ("--size", "5x6", "--win-length", "4", "--opponent", "self", "--backup", "negamax"),
+            Game(5, 6, 4),
+        ),
         (("--size", "19", "--win-length", "5"), Game(19, 19, 5)),
         (("--size", "1x16", "--win-length", "3", "--seat", "second"), Game(1, 16, 3)),
         (("--phantom", "classic"), PhantomGame(kind="classic")),
@@ -158,7 +179,10 @@ def test_pages_of_other_games_name_what_is_left_out(tmp_path, options, game):
 
 
 def test_the_loss_of_a_net_is_drawn_by_steps_without_the_results_of_its_teacher(run):
-    rows = [{"games": 40, "iterations": n, "loss": 1 / (n + 1), "wins": 3, "draws": 0, "losses": 1} for n in range(5)]
+    rows = [
+        {"games": 40, "iterations": n, "loss": 1 / (n + 1), "wins": 3, "draws": 0, "losses": 1}
+        for n in range(5)
+    ]
     (run / METRICS).write_text("".join(json.dumps(row) + "\n" for row in rows))
     tags = str(page_of(run).tags)
     assert "Curves by steps of the optimizer, up to 4: loss from 1 to 0.2." in tags
@@ -175,7 +199,11 @@ def test_without_matplotlib_the_page_has_its_boards_and_names_the_package(run, m
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(METRICS, "Nothing was logged"), (COST, f"there is no {COST}"), (CHECKPOINT, "There is no checkpoint yet")],
+    [
+        (METRICS, "Nothing was logged"),
+        (COST, f"there is no {COST}"),
+        (CHECKPOINT, "There is no checkpoint yet"),
+    ],
 )
 def test_files_that_an_unfinished_run_lacks_are_left_out(run, name, message):
     (run / name).unlink()
@@ -203,14 +231,19 @@ def test_a_damaged_file_is_named_in_one_sentence(run, name, content, message):
 
 def test_numbers_of_several_runs_are_exact(runs, tmp_path):
     steps = []
-    page = read_page(write_runs(tmp_path / "page.html", runs, lambda done, total: steps.append((done, total))))
+    page = read_page(
+        write_runs(tmp_path / "page.html", runs, lambda done, total: steps.append((done, total)))
+    )
     assert steps == [(done, 6) for done in range(1, 7)]  # three runs, and three pairs
     policies = [RunPolicy(tiny.GAME, str(run)) for run in runs]
     _, _, table, matrix, settings = page.tables  # before them are those of settings over seeds
     values = [exact.exploitability(tiny.GAME, policy) for policy in policies]
     assert [float(value) for value in table[::7]] == pytest.approx(values, abs=1e-4)
     against_random = exact.match_outcome(tiny.GAME, policies[0], "random")
-    for cell, result in ((table[2], against_random), (matrix[1], exact.match_outcome(tiny.GAME, *policies[:2]))):
+    for cell, result in (
+        (table[2], against_random),
+        (matrix[1], exact.match_outcome(tiny.GAME, *policies[:2])),
+    ):
         assert float(cell[:6]) == pytest.approx(result.score, abs=1e-4)
         assert f"{result.win:.2f} / {result.draw:.2f} / {result.loss:.2f}" in cell
     assert [cell for cell in settings if cell in ("0.3", "0.6")] == ["0.3", "0.3", "0.6"]  # epsilon
@@ -219,7 +252,9 @@ def test_numbers_of_several_runs_are_exact(runs, tmp_path):
 def test_unfinished_runs_are_compared_and_noted(runs, tmp_path):
     begun, waiting = (shutil.copytree(runs[0], tmp_path / name) for name in ("begun", "waiting"))
     lines = (begun / METRICS).read_bytes().splitlines(keepends=True)
-    (begun / METRICS).write_bytes(b"".join(lines[:3]) + lines[3][:9])  # the last line is being written
+    (begun / METRICS).write_bytes(
+        b"".join(lines[:3]) + lines[3][:9]
+    )  # the last line is being written
     (waiting / CHECKPOINT).unlink()
     page = read_page(write_runs(tmp_path / "page.html", [begun, waiting, waiting])).text()
     assert "begun is unfinished" in page
@@ -233,7 +268,10 @@ def test_the_command_writes_a_page_with_links_to_those_of_the_runs(runs, tmp_pat
         (run / REPORT).write_text("")
     assert f"a page to look at: {path}" in text_of(capsys, "compare", *runs[:2], "--out", path)
     hrefs = read_page(path).attributes("href", "a")
-    assert all((path.parent / unquote(link)).samefile(run / REPORT) for link, run in zip(hrefs, runs[:2], strict=True))
+    assert all(
+        (path.parent / unquote(link)).samefile(run / REPORT)
+        for link, run in zip(hrefs, runs[:2], strict=True)
+    )
     assert all(re.fullmatch(r"[A-Za-z0-9%._/-]+", link) for link in hrefs)
     text_of(capsys, "compare", runs[0], "--out", path, "--overwrite")
     assert "It does not play perfectly" in read_page(path).text()
@@ -249,7 +287,15 @@ def curves(tmp_path_factory):
         for seed in range(5):
             for games in (0, 10, 40):
                 policy = f"optimal:epsilon={level + 0.02 * seed + 0.1 / (1 + games)}"
-                record(folder / f"{rule}-{seed}", tiny.GAME, policy, games, learner="mine", seed=seed, rule=rule)
+                record(
+                    folder / f"{rule}-{seed}",
+                    tiny.GAME,
+                    policy,
+                    games,
+                    learner="mine",
+                    seed=seed,
+                    rule=rule,
+                )
     return folder
 
 
@@ -264,7 +310,10 @@ def test_recorded_curves_are_measured_runs_without_policies(curves, tmp_path, ca
     assert "evaluate.py match" not in page.text()
     text_of(capsys, "compare", one, "--out", tmp_path / "one.html")
     assert f"good-1: exploitability {number(last[0])}" in read_page(tmp_path / "one.html").text()
-    for words in (("report", one), ("match", f"run:{one}", "random", "--size=2x3", "--win-length=2")):
+    for words in (
+        ("report", one),
+        ("match", f"run:{one}", "random", "--size=2x3", "--win-length=2"),
+    ):
         assert f"{one} is a recorded curve" in error_of(capsys, evaluate.main, *words)
     assert f"{one} is a recorded curve" in error_of(capsys, train.main, "--resume", one)
 
@@ -276,16 +325,23 @@ def test_settings_are_compared_over_their_seeds(curves, tmp_path, capsys):
     at_end, average = measure_groups(group_curves(read_curves([curves])))
     bad, good = at_end.values
     rows = {
-        rule: [RunDirectory(curves / f"{rule}-{seed}").read_metrics() for seed in range(5)] for rule in ("bad", "good")
+        rule: [RunDirectory(curves / f"{rule}-{seed}").read_metrics() for seed in range(5)]
+        for rule in ("bad", "good")
     }
     difference = at_end.difference(good, bad)
-    ends = {rule: np.array([run[-1]["exploitability"] for run in runs]) for rule, runs in rows.items()}
+    ends = {
+        rule: np.array([run[-1]["exploitability"] for run in runs]) for rule, runs in rows.items()
+    }
     assert difference.mean == pytest.approx(ends["good"].mean() - ends["bad"].mean())
     # Student's t of two samples with equal variances, at the level of two statements
     error = ((ends["good"].var(ddof=1) + ends["bad"].var(ddof=1)) / 5) ** 0.5
-    assert difference.high - difference.mean == pytest.approx(stdtrit(8, 1 - 0.025 / 2) * error, rel=0.1)
+    assert difference.high - difference.mean == pytest.approx(
+        stdtrit(8, 1 - 0.025 / 2) * error, rel=0.1
+    )
     assert (at_end.improvement(good, bad), at_end.improvement(bad, good)) == (1, 0)
-    first, second, third = ([row["exploitability"] for row in marks] for marks in zip(*rows["good"], strict=True))
+    first, second, third = (
+        [row["exploitability"] for row in marks] for marks in zip(*rows["good"], strict=True)
+    )
     areas = (np.add(first, second) / 2 * 10 + np.add(second, third) / 2 * 30) / 40
     assert average.values[good][:, 0] == pytest.approx(areas, rel=1e-3)
     assert format_interval(average.difference(bad, good)) in page.tables[1]
@@ -295,7 +351,9 @@ def test_settings_are_compared_over_their_seeds(curves, tmp_path, capsys):
 
 
 def test_more_runs_than_fit_a_page_are_compared_as_settings(curves, tmp_path):
-    copies = [shutil.copytree(curves / "bad-0", tmp_path / "runs" / f"again-{copy}") for copy in range(3)]
+    copies = [
+        shutil.copytree(curves / "bad-0", tmp_path / "runs" / f"again-{copy}") for copy in range(3)
+    ]
     page = read_page(write_runs(tmp_path / "page.html", [curves, *copies]))
     assert "13 runs side by side" in page.text()
     assert "The runs" not in page.outline
@@ -308,9 +366,16 @@ def test_more_runs_than_fit_a_page_are_compared_as_settings(curves, tmp_path):
 def test_commands_that_open_the_explorer():
     game = Game(3, 3, 3, 0.1234567, misere=True, torus=True)
     command = explorer_command(game, from_text("o../.x./... o", game))
-    assert shlex.split(command)[-1] == "skip=0.1234567&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
+    assert (
+        shlex.split(command)[-1]
+        == "skip=0.1234567&misere=true&torus=true&opening=o../.x./... o&o=you&x=you"
+    )
     start = Boards.start(game).position(0)
-    assert explorer_command(Game(16, 16, 5), start) == explorer_command(Game(skip_chance=0.75), start) == ""
+    assert (
+        explorer_command(Game(16, 16, 5), start)
+        == explorer_command(Game(skip_chance=0.75), start)
+        == ""
+    )
 
 
 def test_marks_are_thinned_evenly_on_the_log_axis_with_both_ends():
@@ -322,7 +387,10 @@ def test_marks_are_thinned_evenly_on_the_log_axis_with_both_ends():
 
 
 def test_rates_are_of_the_games_between_two_marks():
-    rows = [{"games": games, "wins": wins, "draws": 0, "losses": 0} for games, wins in ((10, 5), (10, 5), (30, 25))]
+    rows = [
+        {"games": games, "wins": wins, "draws": 0, "losses": 0}
+        for games, wins in ((10, 5), (10, 5), (30, 25))
+    ]
     assert [(row["games"], row["wins"]) for row in rates(rows)] == [(10, 0.5), (30, 1.0)]
 
 
@@ -338,5 +406,9 @@ def test_a_choice_lists_moves_by_probability():
 def test_pages_are_accessible_and_fit_at_any_width(trained, runs, tmp_path, browser, dark):
     measured = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
     large = train_run(tmp_path / "large", "--size", "19", "--win-length", "5", games=20)
-    pages = [write_run_page(trained, measured), write_run_page(large, None), write_runs(tmp_path / "page.html", runs)]
+    pages = [
+        write_run_page(trained, measured),
+        write_run_page(large, None),
+        write_runs(tmp_path / "page.html", runs),
+    ]
     check_in_browser(browser, pages, dark=dark)

@@ -27,8 +27,17 @@ def model_of(name, games=None):
 
     torch.set_num_threads(1)
     kind = {"dqn": DQN, "ppo": PPO, "maskable-ppo": MaskablePPO}[name]
-    settings = {"seed": 0, "device": "cpu", "policy_kwargs": {"net_arch": [16]}, "learning_rate": 1e-2}
-    own = {"learning_starts": 16} if name == "dqn" else {"n_steps": 32, "batch_size": 16, "n_epochs": 2}
+    settings = {
+        "seed": 0,
+        "device": "cpu",
+        "policy_kwargs": {"net_arch": [16]},
+        "learning_rate": 1e-2,
+    }
+    own = (
+        {"learning_starts": 16}
+        if name == "dqn"
+        else {"n_steps": 32, "batch_size": 16, "n_epochs": 2}
+    )
     return kind("MlpPolicy", env() if games is None else games, **settings, **own)
 
 
@@ -39,7 +48,9 @@ def callback(game, *arguments, **settings):
 
 
 def weights(model):
-    return np.concatenate([parameter.detach().numpy().ravel() for parameter in model.policy.parameters()])
+    return np.concatenate(
+        [parameter.detach().numpy().ravel() for parameter in model.policy.parameters()]
+    )
 
 
 def lines(folder):
@@ -82,7 +93,10 @@ def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
         for key, value in expected.items():
             assert_allclose(line[key], value, atol=1e-12)
             assert logged[steps][f"exact/{key}"] == line[key]
-    assert len({line["exploitability"] for line in written}) > 1 or len({line["regret"] for line in written}) > 1
+    assert (
+        len({line["exploitability"] for line in written}) > 1
+        or len({line["regret"] for line in written}) > 1
+    )
 
 
 def test_evaluations_count_the_steps_of_parallel_games(tmp_path, capsys):
@@ -94,7 +108,10 @@ def test_evaluations_count_the_steps_of_parallel_games(tmp_path, capsys):
     assert (first["timesteps"], last["timesteps"]) == (64, 128)  # neither after the first update
     expected = outcome(GAME, "random", as_policy(model_of("ppo"), GAME)).reversed()._asdict()
     assert_allclose([last[name] for name in expected], list(expected.values()), atol=1e-12)
-    assert f"Exact num_timesteps=128, exploitability={last['exploitability']:.4f}" in capsys.readouterr().out
+    assert (
+        f"Exact num_timesteps=128, exploitability={last['exploitability']:.4f}"
+        in capsys.readouterr().out
+    )
 
 
 def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
@@ -116,11 +133,15 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     assert lines(tmp_path)[:4] == before
     assert second.best_exploitability <= first.best_exploitability
     best = MaskablePPO.load(tmp_path / "best" / "best_model.zip")
-    assert_allclose(exploitability(GAME, as_policy(best, GAME)), second.best_exploitability, atol=1e-12)
+    assert_allclose(
+        exploitability(GAME, as_policy(best, GAME)), second.best_exploitability, atol=1e-12
+    )
 
     stopped = measuring(callback_after_eval=StopTrainingOnRewardThreshold(-2))
     assert model_of("maskable-ppo").learn(64, stopped).num_timesteps == 16
-    assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # a new training starts a new file anew
+    assert [line["timesteps"] for line in lines(tmp_path)] == [
+        16
+    ]  # a new training starts a new file anew
 
 
 def test_observations_are_normalised_as_in_training():
@@ -141,7 +162,9 @@ def test_observations_are_normalised_as_in_training():
             return model.policy.get_distribution(tensor).distribution.probs
 
     policy = as_policy(model, GAME, returns="probabilities")
-    expected = exploitability(GAME, as_policy(normalised_policy, GAME, returns="probabilities", batch=True))
+    expected = exploitability(
+        GAME, as_policy(normalised_policy, GAME, returns="probabilities", batch=True)
+    )
     assert_allclose(exploitability(GAME, policy), expected, atol=1e-6)
     games.norm_obs = False
     assert exploitability(GAME, policy) != pytest.approx(expected, abs=1e-6)
@@ -162,7 +185,9 @@ def test_invalid_settings_and_files_are_refused(tmp_path, game, settings, conten
     if content is not None:
         (tmp_path / "exact.jsonl").write_bytes(content)
     with pytest.raises(ValueError, match=r": choose|cannot be read|is not pure|DQN"):
-        model_of("dqn").learn(8, callback(game, **{"eval_freq": 1, "log_path": tmp_path, **settings}))
+        model_of("dqn").learn(
+            8, callback(game, **{"eval_freq": 1, "log_path": tmp_path, **settings})
+        )
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
@@ -173,5 +198,7 @@ def test_the_error_of_the_critic_is_logged(name, opponent, tmp_path):
     model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
     row, untrained = logged_in(model, tmp_path)[16], model_of(name)  # neither learns before step 17
     policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
-    expected = critic_error(GAME, policy, opponent, untrained, seat=0, discount=model.gamma).to_dict()
+    expected = critic_error(
+        GAME, policy, opponent, untrained, seat=0, discount=model.gamma
+    ).to_dict()
     assert {key: row[f"exact/{key}"] for key in expected} == pytest.approx(expected)

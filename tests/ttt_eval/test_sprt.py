@@ -20,7 +20,11 @@ PROVENANCE = {"code": "this"}
 
 def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
     match = MatchSettings(
-        GAME, (a, "random"), 3, openings and Openings.from_text(openings, GAME), luck_correction=EXACT
+        GAME,
+        (a, "random"),
+        3,
+        openings and Openings.from_text(openings, GAME),
+        luck_correction=EXACT,
     )
     return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
 
@@ -29,7 +33,9 @@ def test_result_is_that_of_the_pairs_in_order(tmp_path):
     result = run(tmp_path)  # between equal players, which takes some blocks
     total, path = Score.empty(GAME), []
     for score in play_blocks(
-        MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK
+        MatchSettings(GAME, ("random", "random"), 3, luck_correction=EXACT),
+        2 * PAIRS_PER_SEED_BLOCK,
+        block=BLOCK,
     ):
         total += score
         path.append((total.games // 2, TEST.decide(total).llr))
@@ -40,7 +46,9 @@ def test_result_is_that_of_the_pairs_in_order(tmp_path):
     np.testing.assert_array_equal(result.played.pairs, total.pairs)
     assert result.accepted == "elo0"
     assert result.llr_low >= result.path[-1][1] > result.llr_low - 3
-    assert result.score.mean > total.moments()[0] + 1e-3  # which an early stop at the lower bound makes too low
+    assert (
+        result.score.mean > total.moments()[0] + 1e-3
+    )  # which an early stop at the lower bound makes too low
 
 
 def test_clearly_better_player_is_accepted_early(tmp_path):
@@ -67,7 +75,11 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
 
 def test_openings_are_those_of_a_match(tmp_path):
     result = run(tmp_path, test=SPRT(0, 5), pairs=64, openings="all:2")
-    match = MatchSettings(GAME, ("random", "random"), 3, Openings.from_text("all:2", GAME), luck_correction=EXACT)
-    np.testing.assert_array_equal(result.played.pairs, next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64)).pairs)
+    match = MatchSettings(
+        GAME, ("random", "random"), 3, Openings.from_text("all:2", GAME), luck_correction=EXACT
+    )
+    np.testing.assert_array_equal(
+        result.played.pairs, next(play_blocks(match, PAIRS_PER_SEED_BLOCK, block=64)).pairs
+    )
     others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
     assert match.to_dict() != others.to_dict()

@@ -11,7 +11,11 @@ from ttt_eval import statistics
 
 def test_wilson_interval_has_its_published_values():
     # Newcombe (1998), Statistics in Medicine 17, table I, method 3: 81/263, 15/148, 0/20, 1/29
-    for wins, games, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)):
+    for wins, games, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+    ):
         interval = statistics.wilson(wins / games, games)
         assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
     assert statistics.wilson(0.5, 0) == (0.5, 0.0, 1.0)
@@ -24,8 +28,14 @@ def test_coverage_of_intervals_from_pairs_with_many_draws(draws, pairs):
     counts = rng.multinomial(pairs, chances, size=4000)
     means = counts @ points / pairs
     variances = (counts @ points**2 / pairs - means**2).clip(0) * pairs / (pairs - 1)
-    intervals = [statistics.interval_from_pairs(mean, var, pairs) for mean, var in zip(means, variances, strict=True)]
-    assert np.mean([low - 1e-12 <= chances @ points <= high + 1e-12 for _, low, high in intervals]) >= 0.94
+    intervals = [
+        statistics.interval_from_pairs(mean, var, pairs)
+        for mean, var in zip(means, variances, strict=True)
+    ]
+    assert (
+        np.mean([low - 1e-12 <= chances @ points <= high + 1e-12 for _, low, high in intervals])
+        >= 0.94
+    )
 
 
 def test_interval_from_seeds_is_student_s():
@@ -39,21 +49,37 @@ def test_interval_from_seeds_is_student_s():
 def test_interval_from_seeds_stays_within_bounds():
     assert statistics.interval_from_seeds([0.25]) == (0.25, -math.inf, math.inf)
     assert statistics.interval_from_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
-    assert statistics.interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t gives -0.42 to 1.42
+    assert statistics.interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (
+        0.5,
+        0,
+        1,
+    )  # Student's t gives -0.42 to 1.42
     # runs that agree do not show that all others would
-    assert statistics.interval_from_seeds([0, 0, 0], bounds=(0, 1)) == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))
-    assert statistics.interval_from_seeds([0.5, 0.5 + 1e-16], bounds=(0, 1)).low == pytest.approx(0.5 * 0.05**0.5)
+    assert statistics.interval_from_seeds([0, 0, 0], bounds=(0, 1)) == (
+        0,
+        0,
+        pytest.approx(1 - 0.05 ** (1 / 3)),
+    )
+    assert statistics.interval_from_seeds([0.5, 0.5 + 1e-16], bounds=(0, 1)).low == pytest.approx(
+        0.5 * 0.05**0.5
+    )
     assert statistics.interval_from_seeds([1, 1, 1], bounds=(0, math.inf)) == (1, 1, 1)
 
 
-@pytest.mark.parametrize(("runs", "coverage"), [(2, 0.95), (3, 0.95), (4, 0.95), (5, 0.93), (10, 0.87)])
+@pytest.mark.parametrize(
+    ("runs", "coverage"), [(2, 0.95), (3, 0.95), (4, 0.95), (5, 0.93), (10, 0.87)]
+)
 def test_exact_coverage_over_seeds_of_two_values(runs, coverage):
     intervals = [
-        statistics.interval_from_seeds([1.0] * ones + [0.0] * (runs - ones), bounds=(0, 1)) for ones in range(runs + 1)
+        statistics.interval_from_seeds([1.0] * ones + [0.0] * (runs - ones), bounds=(0, 1))
+        for ones in range(runs + 1)
     ]
     shares = np.linspace(0.01, 0.99, 99)[:, None]
     chances = binom.pmf(np.arange(runs + 1), runs, shares)
-    inside = [[low - 1e-12 <= share <= high + 1e-12 for _, low, high in intervals] for share in shares.ravel()]
+    inside = [
+        [low - 1e-12 <= share <= high + 1e-12 for _, low, high in intervals]
+        for share in shares.ravel()
+    ]
     assert (chances * inside).sum(axis=1).min() >= coverage
 
 

@@ -27,7 +27,10 @@ class Moody(FirstEmpty):
 def reach_probabilities(game, players):
     """Return {position as text: probability that a game reaches it}."""
     reached = play_out(game, *players)[1].items()
-    return {to_text(Position(np.frombuffer(cells, np.int8), mover), game): mass for (cells, mover), mass in reached}
+    return {
+        to_text(Position(np.frombuffer(cells, np.int8), mover), game): mass
+        for (cells, mover), mass in reached
+    }
 
 
 def loss_in(game, policy, text):
@@ -57,7 +60,9 @@ def test_worst_positions_are_those_of_plain_python(game, against):
         for text, mass in reach_probabilities(game, players).items():
             if against is None or from_text(text, game).mover == seat:
                 masses[text] = masses.get(text, 0.0) + mass / 2
-    costs = sorted((loss_in(game, policy, text) * mass for text, mass in masses.items()), reverse=True)
+    costs = sorted(
+        (loss_in(game, policy, text) * mass for text, mass in masses.items()), reverse=True
+    )
     result = worst_positions(game, policy, against, 4)
     assert result
     for mistake in result:
@@ -65,9 +70,13 @@ def test_worst_positions_are_those_of_plain_python(game, against):
         assert mistake.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
         assert mistake.likely == pytest.approx(masses[text], abs=1e-12)
         assert mistake.choice.played == [text.replace("/", "").index(".")]
-        assert mistake.choice.exact[mistake.choice.best] == pytest.approx(np.nanmax(mistake.choice.exact))
+        assert mistake.choice.exact[mistake.choice.best] == pytest.approx(
+            np.nanmax(mistake.choice.exact)
+        )
     assert result[0].cost == pytest.approx(costs[0])
-    assert [mistake.cost for mistake in result] == sorted((mistake.cost for mistake in result), reverse=True)
+    assert [mistake.cost for mistake in result] == sorted(
+        (mistake.cost for mistake in result), reverse=True
+    )
 
 
 def test_errors():
@@ -88,8 +97,15 @@ def test_differences_are_those_of_plain_python(game):
         for text, mass in reach_probabilities(game, players).items():
             weights[text] = weights.get(text, 0.0) + mass / 2
     positions = [Boards.from_positions([from_text(text, game)]) for text in weights]
-    apart = [np.abs(np.subtract(*(agent.probabilities(boards)[0] for agent in both))).sum() / 2 for boards in positions]
-    products = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
+    apart = [
+        np.abs(np.subtract(*(agent.probabilities(boards)[0] for agent in both))).sum() / 2
+        for boards in positions
+    ]
+    products = {
+        text: part * mass
+        for part, (text, mass) in zip(apart, weights.items(), strict=True)
+        if part > 0
+    }
     assert result[0].weight == pytest.approx(max(products.values()))
     for difference in result:
         text = to_text(difference.a.position, game)
@@ -97,10 +113,14 @@ def test_differences_are_those_of_plain_python(game):
         assert difference.weight == pytest.approx(products[text])
         data = difference.to_dict(game)
         values = solve(game).action_values(Boards.from_positions([difference.a.position]))[0]
-        assert data["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(data["a"])))])
+        assert data["loss_a"] == pytest.approx(
+            np.nanmax(values) - values[int(next(iter(data["a"])))]
+        )
         assert sum(data["b"].values()) == pytest.approx(1)
         assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
     assert (np.diff([difference.weight for difference in result]) <= 1e-12).all()
     apart = Boards.from_positions([from_text(text, game) for text in products])
     codes, _ = canonical_keys(apart.cells, symmetries(game))
-    assert len(result) == len({(*code, mover) for code, mover in zip(codes.tolist(), apart.mover, strict=True)})
+    assert len(result) == len(
+        {(*code, mover) for code, mover in zip(codes.tolist(), apart.mover, strict=True)}
+    )

@@ -28,17 +28,41 @@ def read(tmp_path, text):
 def test_file_describes_all_combinations(tmp_path):
     rows, seeds = read(tmp_path, WHOLE)
     assert (seeds, len(rows)) == ([0, 1], 8)
-    assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
-    assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
+    assert rows[0] == {
+        "games": 100,
+        "win-length": 3,
+        "epsilon": 0.1,
+        "layers": [8],
+        "learner": "q-learning",
+    }
+    assert rows[-1] == {
+        "games": 50,
+        "win-length": 3,
+        "epsilon": 0.3,
+        "layers": [8, 4],
+        "learner": "q-net",
+    }
     assert sweep.varied_options(rows) == ["games", "epsilon", "layers", "learner"]
     assert read(tmp_path, "") == ([{}], [0])
     # an agent has none of the settings of learners
-    assert read(tmp_path, "seeds = [7, 3]\nfixed.agent = 'x'\ngrid.games = [1, 2]") == ([{"agent": "x"}], [7, 3])
+    assert read(tmp_path, "seeds = [7, 3]\nfixed.agent = 'x'\ngrid.games = [1, 2]") == (
+        [{"agent": "x"}],
+        [7, 3],
+    )
 
 
 def test_setting_as_a_command_line():
     row = {"learner": "q-net", "layers": [8, 4], "self": True, "other": False, "epsilon": 0.1}
-    assert sweep.to_command_line(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
+    assert sweep.to_command_line(row) == [
+        "--learner",
+        "q-net",
+        "--layers",
+        "8",
+        "4",
+        "--self",
+        "--epsilon",
+        "0.1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +85,8 @@ def test_invalid_files_are_rejected(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("seed = 1", "did you mean 'seeds'"), ("epsilon = 0.1", "'fixed', 'grid', 'runs', 'seeds'")]
+    ("text", "hint"),
+    [("seed = 1", "did you mean 'seeds'"), ("epsilon = 0.1", "'fixed', 'grid', 'runs', 'seeds'")],
 )
 def test_an_unknown_part_has_a_hint_that_needs_no_checkout(text, hint, tmp_path):
     with pytest.raises(ValueError, match=hint) as problem:
@@ -72,15 +97,24 @@ def test_an_unknown_part_has_a_hint_that_needs_no_checkout(text, hint, tmp_path)
 def test_runs_are_aggregated_over_seeds(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     regrets = {(1, 0): 0.2, (0, 1): 0.3, (0, 0): 0.1}
-    runs = [sweep.RunResult(*key, {"regret": value}, "runs/{}-{}".format(*key)) for key, value in regrets.items()]
+    runs = [
+        sweep.RunResult(*key, {"regret": value}, "runs/{}-{}".format(*key))
+        for key, value in regrets.items()
+    ]
     table = sweep.tabulate_runs(rows, runs)
     assert table[0]["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))._asdict()
-    (agree,) = sweep.tabulate_runs(rows[:1], [sweep.RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
+    (agree,) = sweep.tabulate_runs(
+        rows[:1], [sweep.RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)]
+    )
     assert agree["exploitability"]["high"] == pytest.approx(1 - 0.05 ** (1 / 3))  # its maximum is 1
     sweep.write_sweep(tmp_path, "sweep.toml", {"code": "x"}, rows, runs)
     assert write_table(tmp_path) == [
         ["epsilon", "seeds", "regret"],
-        ["0.1", "1 0", "0.2000 (0.0000 to 1.4706)"],  # Student's t of two: 12.7062 deviations of the mean
+        [
+            "0.1",
+            "1 0",
+            "0.2000 (0.0000 to 1.4706)",
+        ],  # Student's t of two: 12.7062 deviations of the mean
         ["0.3", "0", "0.2000"],
     ]
     data = json.loads((tmp_path / "result.json").read_text())
@@ -92,7 +126,10 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "names"),
     [
-        ([{"learner": "q-learning"}, {"agent": "random"}, {}], ["q-learning", "random", "default settings"]),
+        (
+            [{"learner": "q-learning"}, {"agent": "random"}, {}],
+            ["q-learning", "random", "default settings"],
+        ),
         ([{"epsilon": 0.1}, {}], ["epsilon 0.1", "default settings"]),
         ([{"epsilon": 0.1}], ["the only setting"]),
     ],

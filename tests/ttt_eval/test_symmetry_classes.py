@@ -56,7 +56,10 @@ def numbers_of(game, policy, other):
     rows = regret_table(game, policy)
     return np.concatenate(
         [
-            *(outcome(game, *pair) for pair in ((policy, other), (other, policy), (policy, policy))),
+            *(
+                outcome(game, *pair)
+                for pair in ((policy, other), (other, policy), (policy, policy))
+            ),
             *(best_response(game, policy, seat) for seat in (0, 1)),
             *exploitation(game, policy)[:2],
             [exploitability(game, policy), regret(game, policy)],
@@ -84,7 +87,9 @@ def test_results_over_classes_on_4x4_with_skips():
         (0.6167921322851387, 0.34267521710630433, 0.04053265060855694),
         (0.45154687500982604, 0.4685006221160227, 0.07995250287415123),
     ]
-    assert_allclose(exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2], expected, rtol=0, atol=1e-12)
+    assert_allclose(
+        exploitation(Game(4, 4, 4, 0.25), "win-or-block")[:2], expected, rtol=0, atol=1e-12
+    )
 
 
 def test_only_declared_symmetries_are_used():
@@ -98,7 +103,10 @@ def test_only_declared_symmetries_are_used():
 def canonical_queries(game, states):
     """Return queries with symmetric positions mapped to one."""
     images = symmetries(game)
-    return [(min(np.frombuffer(cells, np.int8)[image].tobytes() for image in images), mover) for cells, mover in states]
+    return [
+        (min(np.frombuffer(cells, np.int8)[image].tobytes() for image in images), mover)
+        for cells, mover in states
+    ]
 
 
 @pytest.mark.parametrize("game", [T3, SIX], ids=str)
@@ -110,7 +118,9 @@ def test_one_position_of_each_class_is_queried(game):
         call(game, claiming)
         assert len(set(canonical_queries(game, claiming.queries))) == len(claiming.queries)
         assert len(claiming.queries) < len(plain_one.queries) / 2
-        assert set(claiming.queries) <= set(plain.moves_of(game))  # with the colours that games can reach
+        assert set(claiming.queries) <= set(
+            plain.moves_of(game)
+        )  # with the colours that games can reach
 
 
 def test_while_training_queries_each_position_once():
@@ -120,7 +130,9 @@ def test_while_training_queries_each_position_once():
         measure = training_callback(game, Drawn(game, seed=5), 10, games=40, start=15)
         result = measure(20, learner)  # the next multiple of 10
         assert len(set(learner.queries)) == len(learner.queries)
-        assert result["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)
+        assert result["exploitability"] == pytest.approx(
+            exploitability(game, learner.policy), abs=1e-12
+        )
         assert result["regret"] == pytest.approx(regret(game, learner.policy), abs=1e-12)
 
 
@@ -134,7 +146,9 @@ def test_cached_answers_are_those_of_the_policy(sides, memory, monkeypatch):
     caching = CachedPolicy(claiming, SIX)
     expected = policy.probabilities(boards)
     for rows in (np.arange(0, 300), np.arange(200, 500), np.arange(500)):
-        assert_allclose(caching.probabilities(boards.take(rows)), expected[rows], rtol=0, atol=1e-12)
+        assert_allclose(
+            caching.probabilities(boards.take(rows)), expected[rows], rtol=0, atol=1e-12
+        )
     before = len(claiming.queries)
     caching.probabilities(boards)
     assert (len(claiming.queries) == before) == (memory == 1 << 28)
@@ -144,7 +158,10 @@ def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):
     expected = exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))
     for memory in (0, 5000):
         monkeypatch.setattr("ttt_envs.graph.layers.KEPT_BYTES", memory)
-        assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected
+        assert (
+            exploitation(SIX, Averaged(SIX)),
+            exploitation(SIX, Claiming(Averaged(SIX))),
+        ) == expected
 
 
 def test_a_policy_that_was_made_once_is_that_of_the_trust_in_files(monkeypatch):

@@ -46,7 +46,9 @@ def test_games_are_those_of_a_match_without_clocks(openings):
     for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
         games, timed_games = [], []
         score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
-        timed = play_pairs(GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend, jobs=2)
+        timed = play_pairs(
+            GAME, a, b, 9, seed=4, openings=openings, clock=AMPLE, log=timed_games.extend, jobs=2
+        )
         assert_array_equal(timed.pairs, score.pairs)
         assert_array_equal(timed.lengths, score.lengths)
         for game, other in zip(games, timed_games, strict=True):
@@ -61,20 +63,28 @@ def test_player_without_time_left_loses(tmp_path):
     for game in games:
         loser = 1 - game.result
         assert game.forfeit == "time"
-        assert [position.mover for position, _, _ in game.positions()].count(loser) == 4  # 1 - .3 - .2 - .2 - .2 = .1
+        assert [position.mover for position, _, _ in game.positions()].count(
+            loser
+        ) == 4  # 1 - .3 - .2 - .2 - .2 = .1
         assert game.end().mover == loser
     assert first.least_left == pytest.approx(-0.1)
     assert len(first.seconds) == 8 * 5
     assert_array_equal(first.seconds.round(6), 0.3)
     append_games(tmp_path / "log.jsonl", games)
-    assert (list(read_games(tmp_path / "log.jsonl")), games[0].settings["clock"]) == (games, "1+0.1")
+    assert (list(read_games(tmp_path / "log.jsonl")), games[0].settings["clock"]) == (
+        games,
+        "1+0.1",
+    )
     assert games[0].settings["seconds"][0] == games[1].settings["seconds"][1] == [0.3] * 5
     both = score + Score.empty(GAME) + score
     assert (both.games, both.times[0].lost, len(both.times[0].seconds)) == (16, 16, 80)
 
 
 def test_a_move_in_all_of_the_time_is_in_time_and_increments_are_added_after_moves():
-    assert play("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))[0].times[0].lost == 0
+    assert (
+        play("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))[0].times[0].lost
+        == 0
+    )
     score, _ = play("1+0.5", Slow(0.5), Slow(0.75), Game(3, 5, 5), pairs=range(1))
     assert [times.lost for times in score.times] == [0, 2]
     assert [times.least_left for times in score.times] == pytest.approx([0.5, -0.25])
@@ -98,7 +108,10 @@ def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
 
 
 def test_sequential_test_with_a_clock(tmp_path):
-    match, test = MatchSettings(Game(), ("win-or-block", "random"), 1, clock=Clock(5, 0.1)), SPRT(0, 200)
+    match, test = (
+        MatchSettings(Game(), ("win-or-block", "random"), 1, clock=Clock(5, 0.1)),
+        SPRT(0, 200),
+    )
     result = run_sprt(match, test, tmp_path, {}, pairs=8)
     assert (result.games, result.raw["clock"]) == (16, "5+0.1")
 
@@ -127,7 +140,9 @@ def busy_machine():
     ids=str,
 )
 def test_timed_players_do_not_lose_on_time(spec, game, increment, pairs, busy_machine):
-    timed = play_pairs(game, spec, "timed", pairs, seed=3, openings="random:1", clock=Clock(2, increment))
+    timed = play_pairs(
+        game, spec, "timed", pairs, seed=3, openings="random:1", clock=Clock(2, increment)
+    )
     assert timed.games == 2 * pairs
     assert [times.lost for times in timed.times] == [0, 0]
     assert min(times.least_left for times in timed.times) > 0

@@ -41,10 +41,14 @@ def test_difference_of_two_players_is_that_of_their_score():
     pairs = [50, 100, 400, 300, 150]
     first, second = rate({(0, 1): pairs}, 2)
     counts = np.array(pairs) + PRIOR
-    assert first.mean - second.mean == pytest.approx(elo_from_score(counts @ np.arange(5) / 4 / counts.sum()), abs=1e-6)
+    assert first.mean - second.mean == pytest.approx(
+        elo_from_score(counts @ np.arange(5) / 4 / counts.sum()), abs=1e-6
+    )
     assert first.mean == pytest.approx(-second.mean)
     by_wilson = elo(Score.from_pentanomial([4 * count for count in pairs]))
-    by_sampling = bradley_terry({(0, 1): (np.array(pairs), 4.0)}, 2, anchor=1)  # each as good as four pairs
+    by_sampling = bradley_terry(
+        {(0, 1): (np.array(pairs), 4.0)}, 2, anchor=1
+    )  # each as good as four pairs
     assert by_sampling[1] == (0, 0, 0)
     assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
 
@@ -72,7 +76,9 @@ def test_ratings_do_not_depend_on_the_order_of_players_in_a_pairing():
 
 
 def test_perfect_score_has_a_finite_rating():
-    best, *others = rate({(0, 1): [0, 0, 0, 0, 100], (0, 2): [0, 0, 0, 0, 100], (1, 2): [20] * 5}, 3)
+    best, *others = rate(
+        {(0, 1): [0, 0, 0, 0, 100], (0, 2): [0, 0, 0, 0, 100], (1, 2): [20] * 5}, 3
+    )
     assert 800 < best.mean - others[0].mean < 1200
     assert best.low - max(other.high for other in others) > 300
     assert best.high < 3000
@@ -90,7 +96,9 @@ def test_rating_among_fixed_ratings():
         total = 0.0
         for opponent, pairs in own.items():
             smoothed = np.array(pairs) + PRIOR
-            total += smoothed @ np.arange(5) / 4 - smoothed.sum() * score_from_elo(rating - ratings[opponent])
+            total += smoothed @ np.arange(5) / 4 - smoothed.sum() * score_from_elo(
+                rating - ratings[opponent]
+            )
         return total
 
     assert placed.mean == pytest.approx(brentq(surplus, -1000, 1000), abs=0.01)
@@ -103,8 +111,12 @@ def test_coverage_of_intervals(tournaments):
     truth = np.array([150.0, 60.0, 0.0, -210.0])
     inside = np.zeros(4)
     for _ in range(tournaments):
-        result = rate(simulate_pairs(truth, 100, rng), 4, draws=SAMPLES, seed=int(rng.integers(2**32)))
-        inside += [rating.low <= true <= rating.high for rating, true in zip(result, truth, strict=True)]
+        result = rate(
+            simulate_pairs(truth, 100, rng), 4, draws=SAMPLES, seed=int(rng.integers(2**32))
+        )
+        inside += [
+            rating.low <= true <= rating.high for rating, true in zip(result, truth, strict=True)
+        ]
     # quantiles of so many samples are a little too narrow, as is a twentieth of them
     error = 4 * (0.95 * 0.05 / tournaments) ** 0.5
     np.testing.assert_allclose(inside / tournaments, 0.95, atol=error + 0.01)
@@ -133,7 +145,10 @@ def test_all_pairings_are_played_with_the_same_keys(done):
     for i, j in combinations(range(3), 2):
         score = scores[i, j]
         match = MatchSettings(GAME, (PLAYERS[i], PLAYERS[j]), 3)
-        parts = [play_block(Call(match), False, numbers)[0] for numbers in (range(BLOCK), range(BLOCK, 70))]
+        parts = [
+            play_block(Call(match), False, numbers)[0]
+            for numbers in (range(BLOCK), range(BLOCK, 70))
+        ]
         assert sum(score.pentanomial) == 70
         if "mcts" not in PLAYERS[j]:
             np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)

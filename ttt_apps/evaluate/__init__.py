@@ -19,21 +19,51 @@ Commands = Mapping[str, tuple[str, str]]
 
 COMMANDS: Commands = {
     "exact": ("ttt_apps.evaluate.exact:Exact", "Compute the exact result of A against B."),
-    "exploitability": ("ttt_apps.evaluate.exact:Exploitability", "Compute best responses to A, and its regret."),
-    "solve": ("ttt_apps.evaluate.solve:Solve", "Compute the exact values of a game, and of all moves in a position."),
-    "match": ("ttt_apps.evaluate.match:Match", "Play pairs of games: a match, a sequential test, or a tournament."),
-    "ladder": ("ttt_apps.evaluate.ladder:PlaceOnLadder", "Rate a policy against opponents of known strength."),
+    "exploitability": (
+        "ttt_apps.evaluate.exact:Exploitability",
+        "Compute best responses to A, and its regret.",
+    ),
+    "solve": (
+        "ttt_apps.evaluate.solve:Solve",
+        "Compute the exact values of a game, and of all moves in a position.",
+    ),
+    "match": (
+        "ttt_apps.evaluate.match:Match",
+        "Play pairs of games: a match, a sequential test, or a tournament.",
+    ),
+    "ladder": (
+        "ttt_apps.evaluate.ladder:PlaceOnLadder",
+        "Rate a policy against opponents of known strength.",
+    ),
     "games": ("ttt_apps.evaluate.games:Games", "Check, count, print or convert logs of games."),
     "report": ("ttt_apps.evaluate.runs:Report", "Regenerate the pages of finished runs."),
     "compare": ("ttt_apps.evaluate.runs:Compare", "Show runs side by side on a page."),
-    "plot": ("ttt_apps.evaluate.runs:Plot", "Draw learning curves over seeds, and write their numbers."),
-    "bench": ("ttt_apps.evaluate.bench:COMMANDS", "Run agents on the benchmark ttt-exact, and score submissions."),
-    "audit": ("ttt_apps.evaluate.audit:AuditEstimator", "Measure an advantage estimator against exact advantages."),
+    "plot": (
+        "ttt_apps.evaluate.runs:Plot",
+        "Draw learning curves over seeds, and write their numbers.",
+    ),
+    "bench": (
+        "ttt_apps.evaluate.bench:COMMANDS",
+        "Run agents on the benchmark ttt-exact, and score submissions.",
+    ),
+    "audit": (
+        "ttt_apps.evaluate.audit:AuditEstimator",
+        "Measure an advantage estimator against exact advantages.",
+    ),
     "llm": ("ttt_apps.evaluate.llm:Llm", "Evaluate a language model as a player."),
     "book": ("ttt_apps.evaluate.book:COMMANDS", "Build and show opening books."),
-    "database": ("ttt_apps.evaluate.database:COMMANDS", "Build, probe and verify endgame databases."),
-    "puzzles": ("ttt_apps.evaluate.puzzles:Puzzles", "List puzzles: positions where an obvious move loses value."),
-    "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "Reproduce a published table or figure."),
+    "database": (
+        "ttt_apps.evaluate.database:COMMANDS",
+        "Build, probe and verify endgame databases.",
+    ),
+    "puzzles": (
+        "ttt_apps.evaluate.puzzles:Puzzles",
+        "List puzzles: positions where an obvious move loses value.",
+    ),
+    "reproduce": (
+        "ttt_apps.evaluate.reproduce:Reproduce",
+        "Reproduce a published table or figure.",
+    ),
     "list": ("ttt_apps.evaluate.listing:List", "List policies, learners, tasks or studies."),
 }
 
@@ -41,14 +71,21 @@ COMMANDS: Commands = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command ``ttt-evaluate``."""
     run_command(
-        lambda: _run(command_words(arguments), COMMANDS, installed_names("evaluate.py"), "Measure policies. " + GLOBAL)
+        lambda: _run(
+            command_words(arguments),
+            COMMANDS,
+            installed_names("evaluate.py"),
+            "Measure policies. " + GLOBAL,
+        )
     )
 
 
 def _run(words: Sequence[str], commands: Commands, prog: str, about: str) -> None:
     """Run the command that the first word names; in a group of commands, the second word names it."""
     if words and not words[0].startswith("-") and words[0] not in commands:
-        raise Refusal(f"there is no command {words[0]!r} (see {prog} --help): {closest_names(words[0], commands)}")
+        raise Refusal(
+            f"there is no command {words[0]!r} (see {prog} --help): {closest_names(words[0], commands)}"
+        )
     if not words or words[0] not in commands:  # help: the parser needs no command's own options
         stubs: dict[str, Any] = {
             name: dataclasses.make_dataclass("Stub", [], namespace={"__doc__": what})

@@ -56,7 +56,11 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
     def run(self) -> None:
         """Audit and print."""
         game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
-        estimators = [make_estimator(key) for name in self.names for key in (ESTIMATORS if name == ALL else [name])]
+        estimators = [
+            make_estimator(key)
+            for name in self.names
+            for key in (ESTIMATORS if name == ALL else [name])
+        ]
         options = {name: getattr(self, name) for name in SETTINGS}
         episodes = None if self.enumerate else self.episodes
         settings = AuditSettings(**options, behaviour=self.behaviour or None, episodes=episodes)
@@ -81,7 +85,11 @@ class AuditEstimator(cli.TrustOptions, cli.JsonOptions, cli.GameOptions):
 def _tables(title: str, audits: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
     """Yield tables and sentences on audits of one policy, as JSON-ready data."""
     advantages = [
-        {"advantages": audit["name"], **audit["advantage"], "biased": _verdict(audit["biased_advantage"])}
+        {
+            "advantages": audit["name"],
+            **audit["advantage"],
+            "biased": _verdict(audit["biased_advantage"]),
+        }
         for audit in audits
     ]
     gradients = [

@@ -29,8 +29,14 @@ QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS, QUICK_SEEDS = 20_000, 2
 
 COMMANDS = {
-    "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
-    "score": ("ttt_apps.evaluate.bench:BenchScore", "Check and score submissions, from their tables alone."),
+    "run": (
+        "ttt_apps.evaluate.bench:BenchRun",
+        "Train an agent on the tasks, and write a submission.",
+    ),
+    "score": (
+        "ttt_apps.evaluate.bench:BenchScore",
+        "Check and score submissions, from their tables alone.",
+    ),
     "report": ("ttt_apps.evaluate.bench:BenchReport", "Compare submissions on a page."),
 }
 
@@ -75,7 +81,9 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
             Stopped: an interrupt; completed runs are stored.
         """
         if not self.agent:
-            cli.print_output(f"evaluate.py bench run --agent NAME trains one of {', '.join(AGENTS)}")
+            cli.print_output(
+                f"evaluate.py bench run --agent NAME trains one of {', '.join(AGENTS)}"
+            )
             return
         tasks = self.task or (QUICK_TASKS if self.quick else ())
         runs = list_runs(tasks, self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)))
@@ -86,7 +94,14 @@ class BenchRun(cli.OutputOptions, cli.WorkOptions):
         provenance = {**make_provenance(), "source": _source_hash(self.agent)}
         with cli.bar("runs", folder) as progress:
             run_benchmark(
-                self.agent, runs, submission, folder, provenance, every=self.every, jobs=workers, progress=progress
+                self.agent,
+                runs,
+                submission,
+                folder,
+                provenance,
+                every=self.every,
+                jobs=workers,
+                progress=progress,
             )
         cli.print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
 
@@ -151,7 +166,8 @@ class BenchScore(cli.JsonOptions, cli.OutputOptions):
         if self.out is not None:
             write_json(self.out, data)
         means: list[dict[str, Any]] = [
-            {"task": task.name} | {score.name: _mean_score(score, task.name) for score in scores} for task in TASKS
+            {"task": task.name} | {score.name: _mean_score(score, task.name) for score in scores}
+            for task in TASKS
         ]
         cli.show(
             data,
@@ -216,7 +232,9 @@ class BenchReport(cli.JsonOptions, cli.OutputOptions):
         self.check_new_file(self.out, self.markdown)
         submissions = list[SubmissionScores]()
         for path in self.submissions:
-            submissions += read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
+            submissions += (
+                read_scores(path) if path.suffix == ".json" else [_score(path, last=True)]
+            )
         comparison = compare_submissions(submissions, self.seed, self.task)
         command = pages.report_command(self.submissions, self.task, self.seed)
         page = pages.write_benchmark(self.out, comparison, command)

@@ -20,7 +20,10 @@ from ttt_eval.matches.books import book_from_games, book_from_search
 from ttt_eval.policy_identity import policy_identity
 
 COMMANDS = {
-    "build": ("ttt_apps.evaluate.book:BuildBook", "Build a book from logs of games, or by a search."),
+    "build": (
+        "ttt_apps.evaluate.book:BuildBook",
+        "Build a book from logs of games, or by a search.",
+    ),
     "show": ("ttt_apps.evaluate.book:ShowBook", "Print the moves of a book in a position."),
 }
 
@@ -29,7 +32,9 @@ COMMANDS = {
 class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOptions):
     """Build an opening book from the results of logged games, or from the values of a search."""
 
-    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ..."), cli.UNSAID] = ()
+    logs: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ..."), cli.UNSAID
+    ] = ()
     """files of games, as evaluate.py match --log writes them; the game is theirs"""
     plies: cli.Positive = 6
     """number of stones on a board from which on the book is empty"""
@@ -54,19 +59,29 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
             raise Refusal("a book is made of logs of games, or by a --search: name either")
         self.check_new_file(self.out)
         if self.search is None:
-            cli.check_no_effect(self, "with logs, whose game it is", *cli.GAME_FIELDS, "trust", "jobs", "cluster")
+            cli.check_no_effect(
+                self, "with logs, whose game it is", *cli.GAME_FIELDS, "trust", "jobs", "cluster"
+            )
             with cli.status("reading games"):
                 book = book_from_games(
-                    self.logs, plies=self.plies, minimum=self.minimum, player=self.player, tell=cli.warn
+                    self.logs,
+                    plies=self.plies,
+                    minimum=self.minimum,
+                    player=self.player,
+                    tell=cli.warn,
                 )
             if not len(book.cells):
-                raise Refusal(f"no move was made in {self.minimum:,} games: choose a smaller --minimum")
+                raise Refusal(
+                    f"no move was made in {self.minimum:,} games: choose a smaller --minimum"
+                )
             book.write(self.out)
         else:
             cli.check_no_effect(self, "with --search", "minimum", "player")
             book = self._search(self.search)
         made_of = self.search or f"{book.games:,} games"
-        cli.print_output(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
+        cli.print_output(
+            f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}"
+        )
         cli.print_status(f"written: {self.out}")
 
     def _search(self, search: str) -> Book:
@@ -75,7 +90,9 @@ class BuildBook(cli.TrustOptions, cli.OutputOptions, cli.WorkOptions, cli.GameOp
         provenance = {**make_provenance(), "player": policy_identity(search)}
         folder = self.out.with_name(f"{self.out.name}.searched")
         with cli.bar("searching", folder) as progress:
-            book = book_from_search(game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress)
+            book = book_from_search(
+                game, search, folder, provenance, plies=self.plies, jobs=workers, progress=progress
+            )
         book.write(self.out)
         shutil.rmtree(folder)
         return book
@@ -87,7 +104,9 @@ class ShowBook(cli.JsonOptions):
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
-    position: Annotated[cli.OptionalText, tyro.conf.Positional, tyro.conf.arg(metavar="[POSITION]")] = None
+    position: Annotated[
+        cli.OptionalText, tyro.conf.Positional, tyro.conf.arg(metavar="[POSITION]")
+    ] = None
     """rows from the top, then the mover, as in x.o/.../..o x; by default the empty board"""
 
     def run(self) -> None:
@@ -103,10 +122,17 @@ class ShowBook(cli.JsonOptions):
         if moves is not None:
             for index in np.argsort(-moves.scores, kind="stable").tolist():
                 row = {"moves": [coordinate(cell, game) for cell in moves.actions[index].tolist()]}
-                row |= dict(zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True))
+                row |= dict(
+                    zip(("wins", "draws", "losses"), moves.results[index].tolist(), strict=True)
+                )
                 rows.append({**row, "score": float(moves.scores[index])})
         text = to_text(position, game)
-        facts = {"game": game.to_dict(), "positions": len(book.positions), "plies": book.plies, "games": book.games}
+        facts = {
+            "game": game.to_dict(),
+            "positions": len(book.positions),
+            "plies": book.plies,
+            "games": book.games,
+        }
         cli.show(
             {**facts, "position": text, "moves": rows},
             f"{self.book}: {game}, {len(book.positions):,} positions with fewer than {book.plies} stones",

@@ -48,17 +48,28 @@ class Build(cli.ThreadOptions, cli.ExactOptions):
         game = self.game_for()
         needed = estimate(game, stones=self.stones)
         folder = cli.DATABASES / game.slug if self.folder is None else self.folder
-        free = shutil.disk_usage(next(filter(Path.exists, (folder, *folder.absolute().parents)))).free
+        free = shutil.disk_usage(
+            next(filter(Path.exists, (folder, *folder.absolute().parents)))
+        ).free
         cost = (
             f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
             f"{folder} ({free:,} free), {needed.memory:,} of memory meanwhile, {needed.seconds:,.0f} s on one core"
         )
         if self.dry_run:
-            cli.show({"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}, cost, json=self.json)
+            cli.show(
+                {"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds},
+                cost,
+                json=self.json,
+            )
             return
         cli.warn(cost)
         with cli.bar("building") as progress:
-            build(game, folder, stones=self.stones, work=Work(self.num_threads(), self.memory_bytes(), progress))
+            build(
+                game,
+                folder,
+                stones=self.stones,
+                work=Work(self.num_threads(), self.memory_bytes(), progress),
+            )
         facts = Folder.open(folder).facts()
         cli.show(facts, cli.facts_table(facts, title=f"{folder}, {game}"), json=self.json)
 
@@ -83,9 +94,14 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
         for stones in range(game.cells, store.stones - 1, -1):
             entries = range(numbering.size(stones))
             if store.read(stones, len(entries)) is None:
-                raise Refusal(f"{store.file(stones)} is missing or damaged: build again, which makes this file alone")
+                raise Refusal(
+                    f"{store.file(stones)} is missing or damaged: build again, which makes this file alone"
+                )
             starts = entries[::BLOCK_SIZE]
-            blocks += [(self.folder.absolute(), stones, entries[start : start + BLOCK_SIZE]) for start in starts]
+            blocks += [
+                (self.folder.absolute(), stones, entries[start : start + BLOCK_SIZE])
+                for start in starts
+            ]
         checked, largest, total = 0, 0.0, sum(len(entries) for _, _, entries in blocks)
         with cli.bar("entries") as progress:
             for number, (difference, wrong) in map_blocks(check_entries, blocks, workers):
@@ -99,7 +115,11 @@ class Verify(cli.JsonOptions, cli.WorkOptions):
                 checked, largest = checked + len(entries), max(largest, difference)
                 progress(checked, total)
         facts = {**store.facts(), "checked": checked, "largest_difference": largest}
-        cli.show(facts, cli.facts_table(facts, title=f"{self.folder}, {game}: no error was found"), json=self.json)
+        cli.show(
+            facts,
+            cli.facts_table(facts, title=f"{self.folder}, {game}: no error was found"),
+            json=self.json,
+        )
 
 
 @dataclass(frozen=True)
@@ -122,7 +142,12 @@ class Probe(cli.JsonOptions):
         position = parse_position(self.position, game)
         boards = Boards.from_positions([position])
         value, moves = float(table.values(boards)[0]), table.action_values(boards)[0]
-        data = {"game": game.to_dict(), "position": self.position, "value": value, "moves": values_json(game, moves)}
+        data = {
+            "game": game.to_dict(),
+            "position": self.position,
+            "value": value,
+            "moves": values_json(game, moves),
+        }
         data |= {"distance": None, "distances": None}
         parts = [f"{self.position!r}: value {value:.7g} for the mover; its moves have the values"]
         parts.append(values_text(game, position, moves, 6 if game.skip_chance else 0))

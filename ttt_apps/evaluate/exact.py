@@ -27,14 +27,23 @@ class Exact(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
     def run(self) -> None:
         """Compute and print."""
         game = self.any_game_for(self.a, self.b)
-        a, b = dynamic_programming.make_pure(self.a, game), dynamic_programming.make_pure(self.b, game)
+        a, b = (
+            dynamic_programming.make_pure(self.a, game),
+            dynamic_programming.make_pure(self.b, game),
+        )
         with cli.bar("moving first") as progress:
             first = dynamic_programming.outcome(game, a, b, work=self.work(progress))
         with cli.bar("moving second") as progress:
             second = dynamic_programming.outcome(game, b, a, work=self.work(progress)).reversed()
-        results = {"first": as_dict(first), "second": as_dict(second), "mean": as_dict(first.mean(second))}
+        results = {
+            "first": as_dict(first),
+            "second": as_dict(second),
+            "mean": as_dict(first.mean(second)),
+        }
         table = _outcomes_table(f"{self.a} against {self.b}, exactly, {game}", "moving", results)
-        cli.show({"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json)
+        cli.show(
+            {"game": game.to_dict(), "a": self.a, "b": self.b, **results}, table, json=self.json
+        )
 
 
 @dataclass(frozen=True)
@@ -64,20 +73,28 @@ class Exploitability(cli.TrustOptions, cli.PhantomOptions, cli.ExactOptions):
             "exploitability": best.exploitability,
             "best_response": responses,
             "game_value": best.game_value,
-            "gains": None if best.gains is None else dict(zip(("first", "second"), best.gains, strict=True)),
+            "gains": None
+            if best.gains is None
+            else dict(zip(("first", "second"), best.gains, strict=True)),
             "regret": regret,
             "regret_by_stones": losses,
         }
         facts = {
             "exploitability (NashConv / 2)": _format(best.exploitability),
             "gain of a responder beyond perfect play": data["gains"],
-            "regret, the value lost by an average move playing itself": None if regret is None else _format(regret),
+            "regret, the value lost by an average move playing itself": None
+            if regret is None
+            else _format(regret),
         }
         cli.show(
             data,
-            _outcomes_table(f"best responses to {self.a}, exactly, {game}", "the responder moves", responses),
+            _outcomes_table(
+                f"best responses to {self.a}, exactly, {game}", "the responder moves", responses
+            ),
             cli.facts_table(facts),
-            cli.rows_table([row for row in losses if row["loss"] > 0], title="regret by stones on the board"),
+            cli.rows_table(
+                [row for row in losses if row["loss"] > 0], title="regret by stones on the board"
+            ),
             json=self.json,
         )
 
@@ -93,5 +110,8 @@ def _format(number: float) -> str:
 
 
 def _outcomes_table(title: str, name: str, outcomes: Mapping[str, Mapping[str, float]]) -> Table:
-    rows = [{name: seat} | {key: _format(share) for key, share in row.items()} for seat, row in outcomes.items()]
+    rows = [
+        {name: seat} | {key: _format(share) for key, share in row.items()}
+        for seat, row in outcomes.items()
+    ]
     return cli.rows_table(rows, title=title)

@@ -67,9 +67,13 @@ class Games(cli.JsonOptions, cli.OutputOptions):
         played = find_game(self.file, number, "--explain", cli.warn)
         correction = make_correction(self.luck_correction or EXACT, played.game)
         if correction is None:
-            raise Refusal("--luck-correction off leaves no values to explain a game with: leave it out")
+            raise Refusal(
+                "--luck-correction off leaves no values to explain a game with: leave it out"
+            )
         if played.result is None:
-            raise Refusal(f"--explain {number} is an unfinished game, without a result: choose a finished one")
+            raise Refusal(
+                f"--explain {number} is an unfinished game, without a result: choose a finished one"
+            )
         account = make_account(played, correction)
         rows = [
             {
@@ -82,17 +86,26 @@ class Games(cli.JsonOptions, cli.OutputOptions):
             }
             for number, move in enumerate(account.moves, 1)
         ]
-        title = f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
+        title = (
+            f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
+        )
         skips = played.game.skip_chance > 0
         sentence = f"{describe_account(account, 0, ('o', 'its moves', 'those of x'), skips=skips).capitalize()}."
-        cli.show(account.to_dict(played), cli.rows_table(rows, title=title), sentence, json=self.json)
+        cli.show(
+            account.to_dict(played), cli.rows_table(rows, title=title), sentence, json=self.json
+        )
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
         self.check_new_file(path)
         if path.suffix == ".txt":
             texts = (to_notation(played).encode() for played in self._selected_games())
-            write_atomically(path, lambda file: file.writelines(b"\n" * (n > 0) + text for n, text in enumerate(texts)))
+            write_atomically(
+                path,
+                lambda file: file.writelines(
+                    b"\n" * (n > 0) + text for n, text in enumerate(texts)
+                ),
+            )
         else:
             write_games(path, self._selected_games())
         cli.print_status(f"written: {path}")
@@ -105,9 +118,13 @@ class Games(cli.JsonOptions, cli.OutputOptions):
             key = (played.game, *played.players)
             results = counts.setdefault(key, dict.fromkeys((*RESULTS, UNFINISHED), 0))
             results[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
-            correction = make_correction(self.luck_correction or default_correction(played.game), played.game)
+            correction = make_correction(
+                self.luck_correction or default_correction(played.game), played.game
+            )
             if correction is not None and played.result is not None:
-                scores.setdefault(key, []).append((1 + make_account(played, correction).corrected) / 2)
+                scores.setdefault(key, []).append(
+                    (1 + make_account(played, correction).corrected) / 2
+                )
         total = sum(sum(results.values()) for results in counts.values())
         data = [
             {"game": game.to_dict(), "players": [o, x], **results}

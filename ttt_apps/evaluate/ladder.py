@@ -62,7 +62,9 @@ class PlaceOnLadder(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.Ga
             }
             settings |= {"game": ladder.game.to_dict(), "ladder": {"sha256": ladder.data["sha256"]}}
             self.check_folder(
-                self.out, {**settings, "settings": {"seed": self.seed}}, {"settings": {"games": self.games}}
+                self.out,
+                {**settings, "settings": {"seed": self.seed}},
+                {"settings": {"games": self.games}},
             )
         with cli.bar("placing", self.out) as progress:
             result = ladders.rate_policy(
@@ -95,7 +97,9 @@ def rung_row(rung: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "reference policy": rung["spec"],
         "rating": f"{rung['rating']:.0f}",
-        "95%": "exact" if rung["low"] == rung["high"] else f"{rung['low']:.0f} to {rung['high']:.0f}",
+        "95%": "exact"
+        if rung["low"] == rung["high"]
+        else f"{rung['low']:.0f} to {rung['high']:.0f}",
         **{name: None if rung.get(name) is None else f"{rung[name]:.4f}" for name in LOSSES},
         "CPU, us a move": f"{1e6 * cost['cpu_s_per_move']:,.3g}",
         "memory, MiB": f"{cost['own_bytes'] / 2**20:,.0f}",
@@ -117,6 +121,8 @@ def _place_table(ladder: ladders.Ladder, result: Mapping[str, Any]) -> Table:
     ]
     cost = result["cost"] or {}
     placed = {"reference policy": f"> {result['policy']}", "rating": result["rating"]["mean"]}
-    rows.append({**placed, "CPU, s a move": cost.get("cpu_s_per_move"), "Pareto front": result["front"]})
+    rows.append(
+        {**placed, "CPU, s a move": cost.get("cpu_s_per_move"), "Pareto front": result["front"]}
+    )
     rows.sort(key=lambda row: -row["rating"])
     return cli.rows_table(rows, title=f"{result['policy']} against {_title(ladder)}")

@@ -30,13 +30,17 @@ ABOUT = {
 class List(cli.JsonOptions):
     """List policies or learners with their arguments and defaults, tasks of the benchmark, or studies."""
 
-    kind: Annotated[Literal["policies", "learners", "tasks", "studies"], tyro.conf.Positional] = tyro.MISSING
+    kind: Annotated[Literal["policies", "learners", "tasks", "studies"], tyro.conf.Positional] = (
+        tyro.MISSING
+    )
     """what to list"""
 
     def run(self) -> None:
         """Print the list."""
         facts = _facts(self.kind)
-        head = "description" + ", and arguments with their defaults" * any(fact["arguments"] for fact in facts.values())
+        head = "description" + ", and arguments with their defaults" * any(
+            fact["arguments"] for fact in facts.values()
+        )
         rows = [{"name": name, head: _text(fact)} for name, fact in facts.items()]
         cli.show(facts, cli.rows_table(rows), ABOUT[self.kind], json=self.json)
 
@@ -46,15 +50,23 @@ def _facts(kind: str) -> dict[str, dict[str, Any]]:
     if kind == "tasks":
         from ttt_eval.benchmark.tasks import TASKS
 
-        return {task.name: {"what": f"{task.measure}: {', '.join(task.axes)}", "arguments": {}} for task in TASKS}
+        return {
+            task.name: {"what": f"{task.measure}: {', '.join(task.axes)}", "arguments": {}}
+            for task in TASKS
+        }
     paths = {"policies": POLICIES, "learners": LEARNERS}.get(kind) or load_studies()
     objects = {name: load_object(path) for name, path in sorted(paths.items())}
     if kind == "studies":
-        return {name: {"what": f"{study.title}: {study.source}", "arguments": {}} for name, study in objects.items()}
+        return {
+            name: {"what": f"{study.title}: {study.source}", "arguments": {}}
+            for name, study in objects.items()
+        }
     facts = {name: _describe_factory(factory) for name, factory in objects.items()}
     if kind == "learners":
         for name, learner in objects.items():
-            facts[name]["self_play"] = {key.replace("_", "-"): value for key, value in learner.self_play.items()}
+            facts[name]["self_play"] = {
+                key.replace("_", "-"): value for key, value in learner.self_play.items()
+            }
     return facts
 
 
@@ -69,13 +81,19 @@ def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
         if name != "game"
     }
     summary = " ".join((inspect.getdoc(factory) or "").split("\n\n")[0].split())
-    return {"what": re.sub(r":\w+:`~?([^`]*)`", r"\1", summary).replace("`", ""), "arguments": arguments}
+    return {
+        "what": re.sub(r":\w+:`~?([^`]*)`", r"\1", summary).replace("`", ""),
+        "arguments": arguments,
+    }
 
 
 def _text(fact: Mapping[str, Any]) -> str:
     """Return a description, and on further lines the arguments and their defaults."""
     arguments = fact["arguments"].items()
-    defaults = {name: "(needed)" if argument["needed"] else argument["default"] for name, argument in arguments}
+    defaults = {
+        name: "(needed)" if argument["needed"] else argument["default"]
+        for name, argument in arguments
+    }
     lines = [fact["what"], _format_values(defaults)]
     if fact.get("self_play"):
         lines.append(f"self-play: {_format_values(fact['self_play'])}")

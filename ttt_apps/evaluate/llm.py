@@ -98,18 +98,30 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         check_range("--temperature", self.temperature, 0)
         sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         best = "optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block"
-        options: dict[str, Any] = {"presentation": self.presentation, "illegal": self.illegal, "seed": self.seed}
-        settings = TextGameConfig(game, opponent=make_policy(self.opponent or best, game), **options)
+        options: dict[str, Any] = {
+            "presentation": self.presentation,
+            "illegal": self.illegal,
+            "seed": self.seed,
+        }
+        settings = TextGameConfig(
+            game, opponent=make_policy(self.opponent or best, game), **options
+        )
         correction = check_correction(self.luck_correction, game)
         usage: dict[str, Any] = estimate_usage(sampling, settings, games, every)
         if self.dry_run:
             usage |= self._cost(usage)
-            cli.show(usage, _usage_table(usage, "estimates, at most for answers", "cost at most"), json=self.json)
+            cli.show(
+                usage,
+                _usage_table(usage, "estimates, at most for answers", "cost at most"),
+                json=self.json,
+            )
             return
         ask = make_ask(self.endpoint, self.concurrency, self.timeout) if self.endpoint else None
         name = folder_name([self.endpoint.partition("://")[2], self.model])
         path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
-        out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
+        out = self.out or Path(
+            "runs", "llm", folder_name([game.slug, self.model, self.presentation])
+        )
         names = ("model", "temperature", "max_tokens", "seed", "presentation", "illegal")
         same: dict[str, Any] = {
             "kind": "language-model",
@@ -122,17 +134,23 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         same |= {} if games else {"games": None}
         self.check_folder(out, same, {"games": {"games": games}} if games else {})
         if ask is not None:
-            cli.warn(f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run estimates tokens")
+            cli.warn(
+                f"up to {usage['prompts']:,} prompts, less those with stored answers: --dry-run estimates tokens"
+            )
         with open_answers(path) as answers, cli.bar("answers", path.parent) as progress:
             interview = Interview(sampling, answers, ask, progress)
-            result = evaluate_model(interview, settings, games=games, positions=every, luck_correction=correction)
+            result = evaluate_model(
+                interview, settings, games=games, positions=every, luck_correction=correction
+            )
         if result is None:
             self._write_prompts(interview, self.prompts or out / "prompts.jsonl", path)
             return
         result["new"] |= self._cost(result["new"])
         source = {"endpoint": self.endpoint or None, "answers": self.answers and str(self.answers)}
         write_json(out / RESULT, {**result, **source, "provenance": make_provenance()})
-        self.show_folder(out, *_tables(result), _usage_table(result["new"], "requested by this call", "cost"))
+        self.show_folder(
+            out, *_tables(result), _usage_table(result["new"], "requested by this call", "cost")
+        )
 
     def _cost(self, usage: Mapping[str, int]) -> dict[str, float]:
         """Return the ``cost`` of tokens, in the currency of the prices; nothing without prices."""
@@ -145,7 +163,9 @@ class Llm(cli.TrustOptions, cli.ReportOptions, cli.GameOptions):
         if not _is_prompts_of(file, self.model):
             self.check_new_file(file)
         target = {"method": "POST", "url": "/v1/chat/completions"}
-        requests = [{"custom_id": key, **target, "body": body} for key, body in interview.missing.items()]
+        requests = [
+            {"custom_id": key, **target, "body": body} for key, body in interview.missing.items()
+        ]
         write_rows(file, requests)
         cli.show({"prompts": len(requests), "file": str(file)}, json=self.json)
         cli.warn(
@@ -177,5 +197,9 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
         if part := result[name]:
             facts = {key: value for key, value in part.items() if key not in UNPRINTED_KEYS}
             facts |= _rename(part.get("exact") or {}, regret="regret in self-play")
-            facts |= _rename(part["moves"], regret="mean loss of a move", blunders="moves that lose value")
-            yield cli.facts_table(facts, title=f"{result['model']}, presentation {result['presentation']}: {name}")
+            facts |= _rename(
+                part["moves"], regret="mean loss of a move", blunders="moves that lose value"
+            )
+            yield cli.facts_table(
+                facts, title=f"{result['model']}, presentation {result['presentation']}: {name}"
+            )

@@ -31,7 +31,16 @@ from ttt_eval.matches.score import Score
 from ttt_eval.reports.matches import describe_decision
 from ttt_eval.result_store import RESULT
 
-FACTS = ("score", "wins", "draws", "losses", "raw_score", "variance_reduction", "equivalent_games", "pentanomial")
+FACTS = (
+    "score",
+    "wins",
+    "draws",
+    "losses",
+    "raw_score",
+    "variance_reduction",
+    "equivalent_games",
+    "pentanomial",
+)
 """Keys of a score that are printed."""
 
 
@@ -95,7 +104,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         if len(self.players) < 2:
             raise Refusal(f"match {self.players[0]} has one player: name two or more")
         if len(self.players) > 2:
-            cli.check_no_effect(self, "with three players or more", "sprt", "alpha", "beta", "clock", "log")
+            cli.check_no_effect(
+                self, "with three players or more", "sprt", "alpha", "beta", "clock", "log"
+            )
             self._play_tournament()
             return
         cli.check_no_effect(self, "with two players", "anchor")
@@ -120,15 +131,28 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
 
     def _folder(self, kind: str, game: Game) -> Path:
         """Return the folder of a test or tournament; the default name has the players and what determines the games."""
-        parts = changed_values(self, Match, ("seed", "openings", "luck_correction", "clock", "anchor"))
+        parts = changed_values(
+            self, Match, ("seed", "openings", "luck_correction", "clock", "anchor")
+        )
         return self.out or Path("runs", kind, folder_name([game.slug, *self.players, *parts]))
 
     def _play_match(self) -> None:
         pairs, match = (self.games or 1_000) // 2, self._settings()
         game, openings = match.game, match.openings
-        if openings is not None and openings.boards is not None and pairs < (number := len(openings.boards.mover)):
-            cli.warn(f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} plays all")
-        settings = {"format": 1, "kind": "match", **match.describe_pair(), "clock": self.clock or None}
+        if (
+            openings is not None
+            and openings.boards is not None
+            and pairs < (number := len(openings.boards.mover))
+        ):
+            cli.warn(
+                f"{pairs:,} pairs play the first of {number:,} openings; --games {2 * number} plays all"
+            )
+        settings = {
+            "format": 1,
+            "kind": "match",
+            **match.describe_pair(),
+            "clock": self.clock or None,
+        }
         if self.out is not None:
             self.check_folder(self.out, settings, {"games": 2 * pairs})
         if self.log is not None:
@@ -160,7 +184,13 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
             cli.show(data, *parts, json=self.json)
             return
         differences = differences_within(game, a, b)
-        stored = {**settings, **data, **score.to_record(), "differences": differences, "provenance": make_provenance()}
+        stored = {
+            **settings,
+            **data,
+            **score.to_record(),
+            "differences": differences,
+            "provenance": make_provenance(),
+        }
         write_json(self.out / RESULT, stored)
         self.show_folder(self.out, *parts)
 
@@ -169,7 +199,12 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         test, match = sprt.SPRT(elo0, elo1, self.alpha, self.beta), self._settings()
         game = match.game
         folder = self._folder("sprt", game)
-        settings = {"kind": "sprt", **match.describe_pair(), "clock": self.clock or None, "test": asdict(test)}
+        settings = {
+            "kind": "sprt",
+            **match.describe_pair(),
+            "clock": self.clock or None,
+            "test": asdict(test),
+        }
         self.check_folder(folder, settings, {"most_games": 2 * pairs})
         with cli.bar("playing", folder) as bar:
             result = sprt.run_sprt(
@@ -179,7 +214,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
                 make_provenance(),
                 pairs=pairs,
                 jobs=self.workers(),
-                progress=lambda played, decision: bar(2 * played, 2 * pairs, _describe_ratio(decision)),
+                progress=lambda played, decision: bar(
+                    2 * played, 2 * pairs, _describe_ratio(decision)
+                ),
             )
         _note_forfeits(result.played, *self.players)
         title = f"{' against '.join(self.players)}, {result.games:,} games of {game}"
@@ -193,7 +230,9 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         game = match.game
         folder = self._folder("tournament", game)
         settings = {"kind": "tournament", **match.to_dict(), "anchor": self.anchor}
-        players = [{"spec": spec, "identity": identity} for spec, identity in match.identities().items()]
+        players = [
+            {"spec": spec, "identity": identity} for spec, identity in match.identities().items()
+        ]
         self.check_folder(folder, settings, {"players": players, "games_per_pairing": 2 * pairs})
         with cli.bar("playing", folder) as progress:
             result = tournament.run_tournament(
@@ -212,7 +251,10 @@ class Match(cli.TrustOptions, cli.ReportOptions, cli.WorkOptions, cli.GameOption
         order = sorted(range(len(self.players)), key=lambda i: -result.players[i]["rating"].mean)
         rows = [
             {"player": f"{place} {self.players[i]}", "Elo": result.players[i]["rating"].to_dict()}
-            | {str(other): None if i == j else _format_score(scores[i, j]) for other, j in enumerate(order, 1)}
+            | {
+                str(other): None if i == j else _format_score(scores[i, j])
+                for other, j in enumerate(order, 1)
+            }
             for place, i in enumerate(order, 1)
         ]
         table = cli.rows_table(rows, title=f"{game}, {2 * pairs:,} games in each pairing")

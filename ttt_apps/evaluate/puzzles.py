@@ -67,7 +67,11 @@ class Puzzles(cli.TrustOptions, cli.JsonOptions, cli.OutputOptions, cli.GameOpti
             game = self.game_for(self.policy)
             with cli.status(f"the games of {self.policy}"):
                 puzzles = from_policy(game, self.policy, self.count, self.opponent or None)
-            return puzzles, self._command(self.policy, *game_options(game)), f"puzzles of {self.policy}, {game}"
+            return (
+                puzzles,
+                self._command(self.policy, *game_options(game)),
+                f"puzzles of {self.policy}, {game}",
+            )
         if self.log is None:
             return read_puzzles(), "evaluate.py puzzles", "puzzles"
         with cli.status("the games of the log"):

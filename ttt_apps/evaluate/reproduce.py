@@ -44,12 +44,16 @@ class Reproduce(cli.JsonOptions, cli.OutputOptions, cli.WorkOptions):
         path = find_named("study", self.name, load_studies())
         check_pictures()
         study = load_object(path)()
-        folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
+        folder = self.out or Path(
+            "runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}"
+        )
         self.check_folder(folder, {"study": self.name, "quick": self.quick}, {})
         # compiled at once: the cost of moves and learning is that of machine code
         with compile_at_once(), cli.bar(self.name, folder) as progress:
             work = {"quick": self.quick, "jobs": self.workers(), "progress": progress}
-            report, paths = load_object("studies.frame:reproduce")(study, self.name, folder, make_provenance(), **work)
+            report, paths = load_object("studies.frame:reproduce")(
+                study, self.name, folder, make_provenance(), **work
+            )
         if self.json:
             print(next(path for path in paths if path.suffix == ".json").read_text("utf-8"), end="")
             return

@@ -11,7 +11,15 @@ import tyro
 from ttt_apps import cli
 from ttt_apps.runs import report_run
 from ttt_envs.core.checks import check_range
-from ttt_eval.curves import COLUMNS, Summary, XAxis, group_curves, read_curves, summarize_groups, write_summaries
+from ttt_eval.curves import (
+    COLUMNS,
+    Summary,
+    XAxis,
+    group_curves,
+    read_curves,
+    summarize_groups,
+    write_summaries,
+)
 from ttt_eval.metrics import YAxis
 from ttt_eval.reports.page import write_report
 from ttt_eval.reports.parts import draw_summaries
@@ -125,7 +133,11 @@ class Plot(cli.JsonOptions, cli.OutputOptions):
             write_summaries(self.csv, summaries, self.x, self.y)
         groups_data = [_group_data(group, self.x, self.y) for group in summaries]
         rows = [
-            {key: part[-1] if isinstance(part, list) else part for key, part in group.items() if key not in OTHERS}
+            {
+                key: part[-1] if isinstance(part, list) else part
+                for key, part in group.items()
+                if key not in OTHERS
+            }
             for group in groups_data
         ]
         table = cli.rows_table(rows, title="medians at the last common log point")

@@ -47,9 +47,16 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             ValueError: the game cannot be solved, or an option is of another way.
         """
         game = self.game_for()
-        is_proved = not is_searched(game) and not is_layered(game) and not game.variants and game.skip_chance == 0
+        is_proved = (
+            not is_searched(game)
+            and not is_layered(game)
+            and not game.variants
+            and game.skip_chance == 0
+        )
         if is_proved:
-            cli.check_no_effect(self, f"on {game}, which is solved by a proof", "position", "threads")
+            cli.check_no_effect(
+                self, f"on {game}, which is solved by a proof", "position", "threads"
+            )
             self._prove(game)
             return
         cli.check_no_effect(self, f"on {game}, which is solved without a proof", "nodes")
@@ -68,7 +75,11 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             cli.facts_table(values, title=f"{game}, by {method}"),
             f"values of the moves in {to_text(position, game)!r} for the mover; * best",
             values_text(game, position, moves, best=best),
-            *(cli.facts_table(part, title=f"\n{name}") for name, part in others.items() if part is not None),
+            *(
+                cli.facts_table(part, title=f"\n{name}")
+                for name, part in others.items()
+                if part is not None
+            ),
             json=self.json,
         )
 
@@ -88,7 +99,11 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
             solution = solve(game, work=Work(self.num_threads(), self.memory_bytes(), progress))
         boards = Boards.from_positions([position])
         distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
-        values = {"value": solution.value, "value_to_mover": float(solution.values(boards)[0]), "distance": distance}
+        values = {
+            "value": solution.value,
+            "value_to_mover": float(solution.values(boards)[0]),
+            "distance": distance,
+        }
         counts = None
         if game.cells <= MAX_COUNTED_CELLS:
             with cli.status("counting"):
@@ -99,14 +114,20 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
         """Solve a position of Connect Four by a search."""
         with cli.bar("searching") as bar:
             solver = Solver(
-                game, progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"), **self._table_limit()
+                game,
+                progress=lambda nodes: bar(nodes, None, f"{nodes:,} positions"),
+                **self._table_limit(),
             )
             scores = {cell: bound.low for cell, bound in solver.scores(position).items()}
         highest = max(scores.values())
         value, moves = float(np.sign(highest)), np.full(game.cells, np.nan)
         moves[list(scores)] = np.sign(list(scores.values()))
         distance = solver.distance(highest, int((position.cells != 0).sum()))
-        values = {"value": value if self.position is None else None, "value_to_mover": value, "distance": distance}
+        values = {
+            "value": value if self.position is None else None,
+            "value_to_mover": value,
+            "distance": distance,
+        }
         by_column = {COLUMNS[cell % game.columns]: score for cell, score in scores.items()}
         return values, moves, {"counts": None, "scores": by_column}
 
@@ -121,7 +142,13 @@ class Solve(cli.ThreadOptions, cli.ExactOptions):
                 **self._table_limit(),
             )
         value = {0: 1.0, DRAW: 0.0, None: None}[proof.winner]
-        data = {"game": game.to_dict(), "position": None, "method": "proof", "value": value, "move": proof.move}
+        data = {
+            "game": game.to_dict(),
+            "position": None,
+            "method": "proof",
+            "value": value,
+            "move": proof.move,
+        }
         data |= {"nodes": proof.nodes, "seconds": proof.seconds}
         result = "undecided: allow more with --nodes"
         if proof.winner == 0 and proof.move is not None:

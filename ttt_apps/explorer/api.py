@@ -52,7 +52,11 @@ class ExplorerApi:
     def warm(self) -> None:
         """Compile by handling typical first requests: panels and a reply."""
         kinds = "exact", "random", "compressed", "mcts", "search", "prove"
-        body = {"game": {}, "position": ".../.../... o", "panels": [{"kind": kind} for kind in kinds]}
+        body = {
+            "game": {},
+            "position": ".../.../... o",
+            "panels": [{"kind": kind} for kind in kinds],
+        }
         list(self.values(ValuesRequest.model_validate(body)))
         self.move(MoveRequest(game=Game(), seed=0, policy="optimal"))
 
@@ -91,7 +95,9 @@ class ExplorerApi:
             "exact": state,
             "refused": refused_panels(game, has_values=state != "none"),
             "unplayable": {
-                name: f"a board of at most {cells} cells" for name, cells in limits.items() if game.cells > cells
+                name: f"a board of at most {cells} cells"
+                for name, cells in limits.items()
+                if game.cells > cells
             },
             "opponent": SEARCHING,
         }
@@ -143,10 +149,14 @@ class ExplorerApi:
     def _run_puzzles(self, name: str) -> list[Puzzle]:
         game = self.root.run(name).read_game()
         if not isinstance(game, Game):
-            raise Refusal(f"the run {name} learned {game}, which is not played here: choose another run")
+            raise Refusal(
+                f"the run {name} learned {game}, which is not played here: choose another run"
+            )
         policies.check_table(game, "practice with the mistakes of a run")
         policy, lock = self._panels.policy(policy_name(name), game)
         with lock:
             if not policy.pure or not affordable(game, policy):
-                raise Refusal(f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it")
+                raise Refusal(
+                    f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it"
+                )
             return [dataclasses.replace(puzzle, why=name) for puzzle in from_policy(game, policy)]

@@ -78,7 +78,9 @@ def make_app(api: ExplorerApi, port: int) -> Guard:
 
     for kind in (RequestValidationError, HTTPException, *REFUSALS, Exception):
         app.add_exception_handler(kind, refuse)
-    ends = {f":{port}"} | ({""} if port == 80 else set())  # browsers leave out the port of the scheme
+    ends = {f":{port}"} | (
+        {""} if port == 80 else set()
+    )  # browsers leave out the port of the scheme
     return Guard(app, hosts={host + end for host in ("127.0.0.1", "localhost") for end in ends})
 
 
@@ -132,12 +134,21 @@ def _refusal(method: str, headers: Headers, allowed: Container[str]) -> Response
     """
     hosts = [host.lower() for host in headers.getlist("host")]
     if len(hosts) != 1 or hosts[0] not in allowed:
-        return _error(421, "the Host of the request is not this page's: open the address that was printed")
+        return _error(
+            421, "the Host of the request is not this page's: open the address that was printed"
+        )
     is_foreign = method != "GET" and headers.get("sec-fetch-site", "same-origin") != "same-origin"
-    if is_foreign or {origin.lower() for origin in headers.getlist("origin")} - {f"http://{hosts[0]}"}:
-        return _error(403, "the request comes from another site's page: open this page's own address")
+    if is_foreign or {origin.lower() for origin in headers.getlist("origin")} - {
+        f"http://{hosts[0]}"
+    }:
+        return _error(
+            403, "the request comes from another site's page: open this page's own address"
+        )
     if "transfer-encoding" in headers or int(headers.get("content-length", 0)) > MAX_BYTES:
-        return _error(413, f"the request is too long, or does not tell its length: send at most {MAX_BYTES:,} bytes")
+        return _error(
+            413,
+            f"the request is too long, or does not tell its length: send at most {MAX_BYTES:,} bytes",
+        )
     return None
 
 

@@ -63,7 +63,9 @@ class Web(GameOptions):
         from ttt_eval.reports.formats import LINK_CHARACTERS, check_limits, explorer_link
 
         if any(importlib.util.find_spec(name) is None for name in PACKAGES):
-            raise Refusal(f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}")
+            raise Refusal(
+                f"a page in the browser needs {' and '.join(PACKAGES)}: {install_command('explorer')}"
+            )
         if self.open:
             check_no_effect(self, "with --open, whose game it is", *GAME_FIELDS)
         link = self.open or explorer_link(check_limits(self.game_for()))
@@ -79,11 +81,19 @@ class Web(GameOptions):
             port = bound.getsockname()[1]
             # moves on the board are interpreted meanwhile
             threading.Thread(target=api.warm, name="warm", daemon=True).start()
-            address = f"http://{HOST}:{port}/" + f"#{quote(link, safe=LINK_CHARACTERS)}" * bool(link)
+            address = f"http://{HOST}:{port}/" + f"#{quote(link, safe=LINK_CHARACTERS)}" * bool(
+                link
+            )
             print_output(f"The explorer is at {address} (Ctrl-C ends it)")
             sys.stdout.flush()  # a reading program waits for this line
-            has_display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
-            if has_display and not self.no_browser:  # else a text browser would open, in this terminal
+            has_display = (
+                sys.platform != "linux"
+                or "DISPLAY" in os.environ
+                or "WAYLAND_DISPLAY" in os.environ
+            )
+            if (
+                has_display and not self.no_browser
+            ):  # else a text browser would open, in this terminal
                 webbrowser.open(address)
             server = make_server(make_app(api, port))
             with suppress(KeyboardInterrupt):  # the usual way to end it
@@ -97,10 +107,16 @@ def listening(port: int) -> socket.socket:
         OSError: the port is taken.
     """
     try:
-        bound = socket.create_server((HOST, port), backlog=128)  # from here on early clients wait, and are not refused
+        bound = socket.create_server(
+            (HOST, port), backlog=128
+        )  # from here on early clients wait, and are not refused
     except OSError as problem:
-        raise OSError(f"{HOST}:{port} cannot be served ({problem.strerror}): choose another --port") from None
-    return socket.socket(fileno=bound.detach())  # names its protocol, else asyncio delays every response by 40 ms
+        raise OSError(
+            f"{HOST}:{port} cannot be served ({problem.strerror}): choose another --port"
+        ) from None
+    return socket.socket(
+        fileno=bound.detach()
+    )  # names its protocol, else asyncio delays every response by 40 ms
 
 
 def main(words: Sequence[str]) -> None:

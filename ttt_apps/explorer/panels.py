@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from baselines.compression import Decomposition, decomposition, default_rank, largest_rank, make_grouping
+from baselines.compression import (
+    Decomposition,
+    decomposition,
+    default_rank,
+    largest_rank,
+    make_grouping,
+)
 from baselines.connect_four import Solver, is_solvable
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
@@ -21,7 +27,13 @@ from ttt_apps.cli import installed_names
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS, check_spec, check_table, max_depth
 from ttt_apps.explorer.root import Root
 from ttt_apps.explorer.schemas import PanelRequest
-from ttt_apps.explorer.solutions import SEARCH_BYTES, LRUCache, Solutions, first_stones, why_no_values
+from ttt_apps.explorer.solutions import (
+    SEARCH_BYTES,
+    LRUCache,
+    Solutions,
+    first_stones,
+    why_no_values,
+)
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import Refusal
@@ -84,7 +96,9 @@ def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
     return {kind: why for kind, why in reasons.items() if why is not None}
 
 
-def panel_json(values: Float64Array, notes: list[str], word: str = "value", **more: Any) -> dict[str, Any]:
+def panel_json(
+    values: Float64Array, notes: list[str], word: str = "value", **more: Any
+) -> dict[str, Any]:
     """Return the numbers of the moves, None where there is none.
 
     Args:
@@ -110,7 +124,9 @@ class Panels:
         self._policies = LRUCache(MAX_POLICIES)
         self._solvers = LRUCache(MAX_SOLVERS)
 
-    def answer(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def answer(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         """Return one panel, or of one that cannot be computed the ``error``, a sentence.
 
         Raises:
@@ -122,16 +138,26 @@ class Panels:
         except Exception as problem:  # the other panels go on
             return {"error": to_sentence(problem)}
 
-    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _exact_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         solution = self._solutions.get(game)
         first, stones = first_stones(solution), int(np.count_nonzero(boards.cells))
         if stones + 1 < first:
-            raise Refusal(f"the database has the positions from {first - 1} stones on, and this has {stones}")
+            raise Refusal(
+                f"the database has the positions from {first - 1} stones on, and this has {stones}"
+            )
         values = solution.action_values(boards)[0]
-        best = f"{np.nanmax(values) + 0.0:+.3f}".replace("-", "\N{MINUS SIGN}")  # as wide as the plus
-        return panel_json(values, [f"The value of best play is {best} for the mover."], tie=solution.tie)
+        best = f"{np.nanmax(values) + 0.0:+.3f}".replace(
+            "-", "\N{MINUS SIGN}"
+        )  # as wide as the plus
+        return panel_json(
+            values, [f"The value of best play is {best} for the mover."], tie=solution.tie
+        )
 
-    def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _prove_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         condition = why_not_proved(game)
         if condition is not None:
             raise Refusal(f"there are no proofs for {game}: choose {condition}")
@@ -141,22 +167,32 @@ class Panels:
             results = self._connect_four_results(game, position, nodes, check)
         else:
             results = Prover(game, nodes=nodes).results(position, shares=True, progress=check)
-        values = np.where((results == TAKEN) | (results == UNDECIDED), np.nan, results.astype(np.float64))
+        values = np.where(
+            (results == TAKEN) | (results == UNDECIDED), np.nan, results.astype(np.float64)
+        )
         undecided = int(np.count_nonzero(results == UNDECIDED))
         moves = int(np.count_nonzero(boards.legal(game)))
         is_decided = undecided == 0 or bool((values == 1).any())
         result = ("loses", "draws", "wins")[int(np.nanmax(values)) + 1] if is_decided else None
-        notes = [f"With perfect play the mover {result}." if is_decided else "The result is not decided."]
+        notes = [
+            f"With perfect play the mover {result}." if is_decided else "The result is not decided."
+        ]
         if undecided:
-            notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
+            notes.append(
+                f"{undecided} of {moves} moves are not decided within {nodes:,} positions."
+            )
         return panel_json(values, notes, "result")
 
-    def _connect_four_results(self, game: Game, position: Position, nodes: int, check: Check) -> Int8Array:
+    def _connect_four_results(
+        self, game: Game, position: Position, nodes: int, check: Check
+    ) -> Int8Array:
         """Return the results of moves for the mover, int8[cells], as :meth:`Prover.results` does.
 
         The results of earlier positions remain in the solver's table, so that later ones are found sooner.
         """
-        solver, lock = self._solvers.get(game, lambda: (Solver(game, memory=SEARCH_BYTES), threading.Lock()))
+        solver, lock = self._solvers.get(
+            game, lambda: (Solver(game, memory=SEARCH_BYTES), threading.Lock())
+        )
         with lock:
             check(0)
             solver.progress = check
@@ -166,50 +202,79 @@ class Panels:
             results[cell] = UNDECIDED if bound.value is None else bound.value
         return results
 
-    def _random_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _random_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         check_table(game, "the table of random play")
-        table = self._tables.get((game, "random"), lambda: Table(game, source_values(game, "random")))
-        return panel_json(Softmax(table).action_values(boards)[0], ["The values if both play at random."])
+        table = self._tables.get(
+            (game, "random"), lambda: Table(game, source_values(game, "random"))
+        )
+        return panel_json(
+            Softmax(table).action_values(boards)[0], ["The values if both play at random."]
+        )
 
-    def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _compressed_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         check_table(game, "a compressed table")
         grouping = make_grouping(game, request.method)
         largest = largest_rank(request.method, grouping)
-        rank = min(largest, default_rank(request.method, grouping) if request.rank is None else request.rank)
-        whole: Decomposition = self._tables.get((game, request.method), lambda: decomposition(game, request.method))
-        table = self._tables.get((game, request.method, rank), lambda: whole.at(min(rank, whole.largest)))
+        rank = min(
+            largest,
+            default_rank(request.method, grouping) if request.rank is None else request.rank,
+        )
+        whole: Decomposition = self._tables.get(
+            (game, request.method), lambda: decomposition(game, request.method)
+        )
+        table = self._tables.get(
+            (game, request.method, rank), lambda: whole.at(min(rank, whole.largest))
+        )
         size = f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table"
         notes = [f"{size}; relative error {table.relative_error:.3f}."]
         ranks = {"rank": table.rank, "largest_rank": min(largest, whole.largest)}
         return panel_json(Softmax(table).action_values(boards)[0], notes, **ranks)
 
-    def _run_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _run_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         policy, lock = self.policy(policy_name(request.run or ""), game)
         with lock:
             if policy.action_values is None:
-                return self._shares(game, policy, boards, "It has no values: these are its move probabilities.")
+                return self._shares(
+                    game, policy, boards, "It has no values: these are its move probabilities."
+                )
             values = policy.action_values(boards)[0]
         learned = self._root.run(request.run or "").read_game()
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
         return panel_json(values, ["Its learned values of the moves.", *other])
 
-    def _search_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _search_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         depth = min(request.depth, max_depth(game))
         search = Expectiminimax(game, depth).search(boards, np.zeros(1, np.uint64), every_move=True)
         while not search.run(depth, SLICE):
             nodes = int(search.nodes[0])
             check(nodes)
             if nodes >= MAX_NODES:
-                raise Refusal(f"{depth} plies take more than {MAX_NODES:,} positions here: look ahead fewer")
+                raise Refusal(
+                    f"{depth} plies take more than {MAX_NODES:,} positions here: look ahead fewer"
+                )
         notes = [f"{int(search.nodes[0]):,} positions looked at.", HORIZON]
         return panel_json(search.move_values[0], notes, "score", largest_depth=max_depth(game))
 
-    def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _mcts_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
         visits = np.where(boards.legal(game)[0], search.visits[0], np.nan)
-        return panel_json(visits, ["The visits of the moves."], "visits", value=float(search.values[0]))
+        return panel_json(
+            visits, ["The visits of the moves."], "visits", value=float(search.values[0])
+        )
 
-    def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest, check: Check) -> dict[str, Any]:
+    def _policy_panel(
+        self, game: Game, boards: Boards, request: PanelRequest, check: Check
+    ) -> dict[str, Any]:
         policy, lock = self.policy(request.policy or "", game)
         with lock:
             return self._shares(game, policy, boards, "Its move probabilities.")
@@ -217,21 +282,31 @@ class Panels:
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
         solution = self._solutions.get(game) if game.cells <= MAX_TABLE_CELLS else None
         choice = choice_in(policy, boards, solution=solution)
-        notes = [note] if policy.pure else [note, "It is randomised: this is one sample of its probabilities."]
+        notes = (
+            [note]
+            if policy.pure
+            else [note, "It is randomised: this is one sample of its probabilities."]
+        )
         if choice.loss is not None:
             notes.append(f"On average it loses {choice.loss:.3f} of the value here.")
-        return panel_json(np.where(boards.legal(game)[0], choice.probabilities, np.nan), notes, "probability")
+        return panel_json(
+            np.where(boards.legal(game)[0], choice.probabilities, np.nan), notes, "probability"
+        )
 
     def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
         """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
         checked = check_spec(spec, game, self._root)
         folder = run_folder(checked)
-        files = () if folder is None else (RunDirectory(folder).config, RunDirectory(folder).checkpoint)
+        files = (
+            () if folder is None else (RunDirectory(folder).config, RunDirectory(folder).checkpoint)
+        )
         changed = tuple(path.stat().st_mtime_ns for path in files if path.exists())
 
         def make() -> tuple[Policy, threading.Lock]:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a different training game is reported in the panel
+                warnings.simplefilter(
+                    "ignore"
+                )  # a different training game is reported in the panel
                 return make_policy(checked, game), threading.Lock()
 
         entry: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)

@@ -51,7 +51,9 @@ def settings_of(name: str) -> dict[str, Setting]:
     settings = {}
     for key in [key for key in parameters if key in NUMBERS]:
         (low, high, about), kind = NUMBERS[key], parameters[key].annotation
-        settings[key] = Setting(parameters[key].default, low, high, int in (kind, *get_args(kind)), about)
+        settings[key] = Setting(
+            parameters[key].default, low, high, int in (kind, *get_args(kind)), about
+        )
     return settings
 
 
@@ -63,7 +65,9 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     """
     name, unkeyed, given = parse_spec(spec)
     if name not in OFFERED_POLICIES:
-        raise Refusal(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}")
+        raise Refusal(
+            f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED_POLICIES)}"
+        )
     if name in TABLE_POLICIES:
         check_table(game, name, max_cells(name))
     settings = settings_of(name)

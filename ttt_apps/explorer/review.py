@@ -29,7 +29,9 @@ def review_game(played: PlayedGame, solution: Solution) -> dict[str, Any]:
     account = make_account(played, LuckCorrection(played.game, solution))
     values, plies = [account.start], []
     if account.moves:
-        is_best = solution.optimal_actions(Boards.from_positions([move.position for move in account.moves]))
+        is_best = solution.optimal_actions(
+            Boards.from_positions([move.position for move in account.moves])
+        )
         for move, cells in zip(account.moves, is_best, strict=True):
             loss = 0.0 if move.loss <= solution.tie else move.loss
             plies.append({"loss": loss, "luck": move.luck, "best": np.flatnonzero(cells).tolist()})
@@ -52,4 +54,6 @@ def to_played_game(request: LineRequest) -> PlayedGame:
         cells[cell] = mover + 1
         mover = mover if skipped else 1 - mover
     result = winner(game, cells)
-    return PlayedGame(game, ("o", "x"), moves, None if result is None else Outcome(result), opening=opening)
+    return PlayedGame(
+        game, ("o", "x"), moves, None if result is None else Outcome(result), opening=opening
+    )

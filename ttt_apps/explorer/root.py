@@ -38,8 +38,14 @@ class Root:
         """Return the names of the runs, which are their paths below the root."""
         if self.folder is None:
             return []
-        paths = [path.parent for depth in range(MAX_DEPTH + 1) for path in self.folder.glob("*/" * depth + CONFIG)]
-        names = sorted(path.relative_to(self.folder).as_posix() for path in paths if self._is_inside(path))
+        paths = [
+            path.parent
+            for depth in range(MAX_DEPTH + 1)
+            for path in self.folder.glob("*/" * depth + CONFIG)
+        ]
+        names = sorted(
+            path.relative_to(self.folder).as_posix() for path in paths if self._is_inside(path)
+        )
         return names[:MAX_RUNS]
 
     def games(self) -> dict[str, Game | None]:
@@ -66,6 +72,10 @@ class Root:
         """
         names = self.runs()
         if self.folder is None or name not in names:
-            way = closest_names(name[:60], names) if names else "start the explorer with --runs FOLDER"
+            way = (
+                closest_names(name[:60], names)
+                if names
+                else "start the explorer with --runs FOLDER"
+            )
             raise Refusal(f"there is no run {name[:60]!a}: {way}")
         return RunDirectory(self.folder / name)

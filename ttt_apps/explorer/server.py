@@ -45,6 +45,11 @@ class PunctualProtocol(H11Protocol):
 def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return the server of an application."""
     config = uvicorn.Config(
-        app, http=PunctualProtocol, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=3
+        app,
+        http=PunctualProtocol,
+        log_level="critical",
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=3,
     )
     return uvicorn.Server(config)

@@ -13,8 +13,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from baselines.connect_four import is_solvable
-from baselines.exact import MAX_SOLVER_CELLS, LayeredSolution, SearchedSolution, Solution, open_layers, solve
-from baselines.exact.layers import MAX_CELLS_LAST_LAYERS, MAX_LAYERED_CELLS, bound_colourings, is_finished
+from baselines.exact import (
+    MAX_SOLVER_CELLS,
+    LayeredSolution,
+    SearchedSolution,
+    Solution,
+    open_layers,
+    solve,
+)
+from baselines.exact.layers import (
+    MAX_CELLS_LAST_LAYERS,
+    MAX_LAYERED_CELLS,
+    bound_colourings,
+    is_finished,
+)
 from baselines.exact.solve import is_stored
 from ttt_apps.explorer.policies import MAX_TABLE_CELLS
 from ttt_envs.core.checks import Refusal
@@ -96,7 +108,11 @@ class Solutions:
     def _make(self, game: Game) -> Solution:
         if game.cells <= _max_cells_in_memory(game):
             is_search = is_solvable(game) and game.cells > MAX_TABLE_CELLS
-            return SearchedSolution(game, memory=SEARCH_BYTES) if is_search else solve(game, cache=False)
+            return (
+                SearchedSolution(game, memory=SEARCH_BYTES)
+                if is_search
+                else solve(game, cache=False)
+            )
         if _may_have_table(game) and is_stored(game):
             return solve(game)
         folder = self._database(game)
@@ -104,8 +120,12 @@ class Solutions:
             return open_layers(game, folder)
         if _may_have_table(game):
             advice = command("evaluate.py", "solve", *game_options(game))
-            raise Refusal(f"no table of {game} is stored: run this once, which says what it takes: {advice}")
-        raise Refusal(f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search")
+            raise Refusal(
+                f"no table of {game} is stored: run this once, which says what it takes: {advice}"
+            )
+        raise Refusal(
+            f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search"
+        )
 
     def _database(self, game: Game) -> Path | None:
         if self._databases is None or game.cells > MAX_CELLS_LAST_LAYERS:

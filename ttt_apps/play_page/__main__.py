@@ -25,10 +25,17 @@ def build_page(numbers: Mapping[str, Any]) -> str:
     The same data give the same text.
     """
     text = _read("explorer/assets/index.html")
-    styles = [_read(f"explorer/assets/{name}") for name in re.findall(r'<link rel="stylesheet" href="/(.*)">\n', text)]
-    scripts = [_read(f"explorer/assets/{name}") for name in re.findall(r'<script src="/(.*)" defer>', text)]
+    styles = [
+        _read(f"explorer/assets/{name}")
+        for name in re.findall(r'<link rel="stylesheet" href="/(.*)">\n', text)
+    ]
+    scripts = [
+        _read(f"explorer/assets/{name}") for name in re.findall(r'<script src="/(.*)" defer>', text)
+    ]
     scripts += [_read(f"play_page/assets/{name}") for name in OWN_SCRIPTS]
-    head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{TITLE}</title>\n'
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{TITLE}</title>\n'
+    )
     head += '<link rel="icon" href="data:,">\n<style>\n' + "\n".join(styles) + "\n</style>\n</head>"
     data = f'<script type="application/json" id="numbers">{json.dumps(numbers, separators=(",", ":"))}</script>'
     end = f"{data}\n<script>\n" + "\n".join(scripts) + "\n</script>"

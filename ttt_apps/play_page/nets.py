@@ -22,7 +22,18 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 HIDDEN = 64
-TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")
+TRAINING = (
+    "--learner",
+    "q-net",
+    "--opponent",
+    "self",
+    "--hidden",
+    str(HIDDEN),
+    "--games",
+    "10000",
+    "--seed",
+    "0",
+)
 """Arguments of train.py without the skip chance: few games, so that the nets still make mistakes."""
 WEIGHTS = tuple(layer_shapes((18, HIDDEN, 9)))
 """Names of the arrays of a net: float32 [18, 64], [64], [64, 9] and [9]."""
@@ -74,7 +85,14 @@ def train_nets(games: list[Game]) -> None:
     with TemporaryDirectory() as folder:
         for game in games:
             run = Path(folder) / game.slug
-            words = [*training_command(game), "--out", str(run), "--exact-every", "0", "--no-report"]
+            words = [
+                *training_command(game),
+                "--out",
+                str(run),
+                "--exact-every",
+                "0",
+                "--no-report",
+            ]
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
             weights |= {f"{game.slug}.{name}": learned[f"net.{name}"] for name in WEIGHTS}

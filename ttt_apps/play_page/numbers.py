@@ -58,10 +58,17 @@ def _game_numbers(game: Game) -> dict[str, Any]:
             ranks.setdefault(name, []).append(round(number, DIGITS))
     return {
         "skip": game.skip_chance,
-        "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK)) for factors in parts.at(MAX_RANK).factors],
+        "svd": [
+            _encode(factors.arrays[0].reshape(-1, MAX_RANK))
+            for factors in parts.at(MAX_RANK).factors
+        ],
         "net": _encode(np.concatenate([array.ravel() for array in load_weights(game).values()])),
         "training": " ".join(("train.py", *training_command(game))),
-        "strength": {name: measure_strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
+        "strength": {
+            name: measure_strength(game, make_opponent(game, name))
+            for name in OPPONENTS
+            if name != "svd"
+        },
         "ranks": ranks,
     }
 
@@ -70,7 +77,9 @@ def measure_strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
     strength = {"exploitability": exploitability(game, policy), **result._asdict()}
-    return {name: round(number, DIGITS) + 0.0 for name, number in strength.items()}  # no minus before a 0
+    return {
+        name: round(number, DIGITS) + 0.0 for name, number in strength.items()
+    }  # no minus before a 0
 
 
 def _encode(array: np.ndarray[Any, Any]) -> str:

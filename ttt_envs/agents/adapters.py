@@ -56,7 +56,11 @@ class CallableAgent(Policy):
             TypeError, ValueError: the function's output has the wrong type, shape or values.
         """
         output, legal = self._call(boards)
-        shares = np.eye(legal.shape[1])[output] if self.returns == "actions" else self._to_shares(output, legal)
+        shares = (
+            np.eye(legal.shape[1])[output]
+            if self.returns == "actions"
+            else self._to_shares(output, legal)
+        )
         return spread_over_cells(self.game, boards.cells, shares)
 
     def illegal_mass(self, boards: Boards) -> Float64Array:
@@ -79,10 +83,17 @@ class CallableAgent(Policy):
         if not count:
             return np.zeros((0, *shape), np.int64), legal
         if self.batch:
-            output = _to_array(self.function(observations, mask), self.name, self.returns, (count, *shape))
+            output = _to_array(
+                self.function(observations, mask), self.name, self.returns, (count, *shape)
+            )
         else:
-            rows = ((map_parts(operator.itemgetter(b), observations), mask[b].copy()) for b in range(count))
-            output = np.stack([_to_array(self.function(*row), self.name, self.returns, shape) for row in rows])
+            rows = (
+                (map_parts(operator.itemgetter(b), observations), mask[b].copy())
+                for b in range(count)
+            )
+            output = np.stack(
+                [_to_array(self.function(*row), self.name, self.returns, shape) for row in rows]
+            )
         if not is_action:
             return output.astype(np.float64), legal
         wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
@@ -101,11 +112,21 @@ class CallableAgent(Policy):
             numbers = np.where(allowed, numbers, -np.inf)
             best = numbers.max(axis=1, keepdims=True)
             best = np.where(np.isfinite(best), best, np.nan)
-            weights = np.exp(numbers - best) if self.returns == "logits" else np.where(numbers == best, 1.0, 0.0)
+            weights = (
+                np.exp(numbers - best)
+                if self.returns == "logits"
+                else np.where(numbers == best, 1.0, 0.0)
+            )
         total = weights.sum(axis=1, keepdims=True)
         if not ((weights >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
-            rule = "0 or more, with a sum above 0" if self.returns == "probabilities" else "finite, or -inf for some"
-            raise Refusal(f"{self.name} returned {self.returns} that are invalid for legal actions: return {rule}")
+            rule = (
+                "0 or more, with a sum above 0"
+                if self.returns == "probabilities"
+                else "finite, or -inf for some"
+            )
+            raise Refusal(
+                f"{self.name} returned {self.returns} that are invalid for legal actions: return {rule}"
+            )
         return np.asarray(weights / total)
 
 
@@ -151,11 +172,15 @@ def as_policy(
     """
     check_choice("returns", returns, get_args(Returns))
     if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
-        raise TypeRefusal("as_policy takes the function first and the game second: write as_policy(function, game)")
+        raise TypeRefusal(
+            "as_policy takes the function first and the game second: write as_policy(function, game)"
+        )
     if hasattr(function, "probabilities"):
         return to_policy(function)
     name = _name(function)
-    builder = _make_observation_builder(function, name, game, observation, dtype, observe_skip_chance)
+    builder = _make_observation_builder(
+        function, name, game, observation, dtype, observe_skip_chance
+    )
     call = _adapt_net(function, name, "actions" if returns in ("actions", "values") else "logits")
     if call is None:
         if not callable(function):
@@ -198,7 +223,9 @@ def as_value_function(
     """
     name, function = _name(critic), getattr(critic, "values", critic)
     if function is critic and (net := _adapt_net(critic, name, "states")) is not None:
-        builder = _make_observation_builder(critic, name, game, observation, dtype, observe_skip_chance)
+        builder = _make_observation_builder(
+            critic, name, game, observation, dtype, observe_skip_chance
+        )
         function = partial(_observe_and_call, net, builder)
     if not callable(function):
         raise TypeRefusal(
@@ -216,7 +243,9 @@ def _values_of_boards(name: str, function: Callable[[Boards], Any], boards: Boar
     return _to_array(function(boards), name, "values", (len(boards.mover),)).astype(np.float64)
 
 
-def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def _to_array(
+    output: Any, name: str, returns: Returns, shape: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
     """Convert an output to an array of a shape, which may have an axis of 1 behind it.
 
     Torch tensors may need to be detached, moved and converted for numpy.
@@ -234,15 +263,27 @@ def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) 
     except (TypeError, ValueError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind not in ("iu" if returns == "actions" else "biuf"):
-        kind, thing = "integers" if returns == "actions" else "numbers", f"{type(output).__name__} of {array.dtype}"
-        raise TypeRefusal(f"{name} returned a {thing}, no {returns}: return {kind}, or set returns=")
+        kind, thing = (
+            "integers" if returns == "actions" else "numbers",
+            f"{type(output).__name__} of {array.dtype}",
+        )
+        raise TypeRefusal(
+            f"{name} returned a {thing}, no {returns}: return {kind}, or set returns="
+        )
     if array.shape not in (shape, (*shape, 1)):
-        raise Refusal(f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns= or batch=")
+        raise Refusal(
+            f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns= or batch="
+        )
     return array.reshape(shape)
 
 
 def _make_observation_builder(
-    function: Any, name: str, game: AnyGame, observation: Observation | None, dtype: DType, shows_skip: bool | None
+    function: Any,
+    name: str,
+    game: AnyGame,
+    observation: Observation | None,
+    dtype: DType,
+    shows_skip: bool | None,
 ) -> ObservationBuilder:
     """Return the observations of a function; by default those that a model was trained with.
 
@@ -254,10 +295,14 @@ def _make_observation_builder(
     actions = getattr(getattr(function, "action_space", None), "n", num_actions(game))
     kinds = get_args(Observation) if observation is None else (observation,)
     choices = (False, True) if shows_skip is None else (shows_skip,)
-    builders = [ObservationBuilder(game, kind, "float32", choice) for kind in kinds for choice in choices]
+    builders = [
+        ObservationBuilder(game, kind, "float32", choice) for kind in kinds for choice in choices
+    ]
     shape_of = operator.attrgetter("shape")
     shape = map_parts(shape_of, space)
-    fitting = [builder for builder in builders if map_parts(shape_of, builder.observation_space) == shape]
+    fitting = [
+        builder for builder in builders if map_parts(shape_of, builder.observation_space) == shape
+    ]
     if len(fitting) != 1 or actions != num_actions(game):
         raise Refusal(
             f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds "
@@ -270,7 +315,9 @@ def _make_observation_builder(
 # Adapters to functions of (observations, masks)
 
 
-def _adapt_net(net: Any, name: str, returns: Literal["actions", "logits", "states"]) -> Function | None:
+def _adapt_net(
+    net: Any, name: str, returns: Literal["actions", "logits", "states"]
+) -> Function | None:
     """Return the adapter of a net, a model of Stable-Baselines3 or one with ``predict``, None for anything else."""
     if (policy := _sb3_policy(net, name)) is not None:
         if returns == "logits" and not hasattr(policy, "get_distribution"):
@@ -278,7 +325,9 @@ def _adapt_net(net: Any, name: str, returns: Literal["actions", "logits", "state
         return partial(_call_sb3, net, policy, returns)
     owner = getattr(net, "__self__", net)
     if _is_a(owner, "torch.nn", "Module"):
-        return partial(_call_torch, net, owner, _takes_mask(getattr(net, "forward", net), name, star=False))
+        return partial(
+            _call_torch, net, owner, _takes_mask(getattr(net, "forward", net), name, star=False)
+        )
     if any(_is_a(net, package, "Model") for package in ("keras", "tf_keras")):
         return lambda observations, masks: net(observations, training=False)
     if returns != "states" and not callable(net) and hasattr(net, "predict"):
@@ -296,10 +345,16 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # compiled functions may have no signature
         return star
-    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    required = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
     places = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)][:2]
     if not places or len(required) > 2 or any(p not in places for p in required):
-        raise TypeRefusal(f"{name} cannot be called: give a function of (observation, mask) or of (observation)")
+        raise TypeRefusal(
+            f"{name} cannot be called: give a function of (observation, mask) or of (observation)"
+        )
     last = places[-1]
     if last.kind is last.VAR_POSITIONAL:
         return star
@@ -308,11 +363,15 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
 
 def _call_predict(predict: Any, observations: Any, masks: Int8Array) -> Any:
     """Call the method of a model that is named ``predict``, without exploration where that is an argument."""
-    keywords = {"deterministic": True} if "deterministic" in inspect.signature(predict).parameters else {}
+    keywords = (
+        {"deterministic": True} if "deterministic" in inspect.signature(predict).parameters else {}
+    )
     return predict(observations, **keywords)
 
 
-def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any, masks: Int8Array) -> Any:
+def _call_torch(
+    function: Any, module: Any, takes_mask: bool, observations: Any, masks: Int8Array
+) -> Any:
     """Call a torch module, or a method of one."""
     import torch
 
@@ -320,7 +379,9 @@ def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any,
     like = next((weight for weight in weights if weight.is_floating_point()), torch.zeros(0))
 
     def tensor(array: Any) -> Any:
-        return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
+        return torch.as_tensor(
+            array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None
+        )
 
     with _in_eval_mode(module):
         return function(map_parts(tensor, observations), *[tensor(masks == 1)] * takes_mask)
@@ -335,7 +396,11 @@ def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: I
         tensors = policy.obs_to_tensor(observations)[0]
         if hasattr(policy, "q_net"):
             q = policy.q_net(tensors)
-            return q.masked_fill(q.new_tensor(masks) == 0, -np.inf).max(dim=1).values if returns == "states" else q
+            return (
+                q.masked_fill(q.new_tensor(masks) == 0, -np.inf).max(dim=1).values
+                if returns == "states"
+                else q
+            )
         if returns == "states":
             return policy.predict_values(tensors)
         return policy.get_distribution(tensors).distribution.logits
@@ -353,7 +418,9 @@ def _sb3_policy(model: Any, name: str) -> Any:
     if not is_sb3 or not (hasattr(policy, "q_net_target") or hasattr(policy, "get_distribution")):
         return None
     if hasattr(policy, "lstm_actor"):
-        raise Refusal(f"{name} has a memory: its moves depend on more than the board, so it is no policy")
+        raise Refusal(
+            f"{name} has a memory: its moves depend on more than the board, so it is no policy"
+        )
     return policy
 
 

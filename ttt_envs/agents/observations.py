@@ -35,15 +35,23 @@ class ObservationBuilder:
     """
 
     def __init__(
-        self, game: AnyGame, observation: Observation, dtype: DType, observe_skip_chance: bool = False
+        self,
+        game: AnyGame,
+        observation: Observation,
+        dtype: DType,
+        observe_skip_chance: bool = False,
     ) -> None:
         check_choice("observation", observation, get_args(Observation))
         check_choice("dtype", dtype, get_args(DType))
         self.game, self.kind, self.dtype = game, observation, np.dtype(dtype)
         self.observe_skip_chance = observe_skip_chance
-        self._appends = observe_skip_chance and observation != "dict"  # to the stones, as further numbers
+        self._appends = (
+            observe_skip_chance and observation != "dict"
+        )  # to the stones, as further numbers
         if self._appends and dtype == "int8":
-            raise Refusal("observe_skip_chance is no whole number: write dtype='float32' or observation='dict'")
+            raise Refusal(
+                "observe_skip_chance is no whole number: write dtype='float32' or observation='dict'"
+            )
         board, num_planes = (game.rows, game.columns), 2 + self._appends
         shapes = {"flat": (2 * game.cells + self._appends,), "channels": (num_planes, *board)}
         self.action_space = spaces.Discrete(num_actions(game))
@@ -51,16 +59,24 @@ class ObservationBuilder:
         self.observation_space: spaces.Space[Any] = stones
         if observation == "dict":
             mask = spaces.Box(0, 1, (num_actions(game),), np.int8)
-            skip_chance = {"skip_chance": spaces.Box(0, 1, (1,), np.float32)} if observe_skip_chance else {}
-            self.observation_space = spaces.Dict({"observation": stones, "action_mask": mask, **skip_chance})
+            skip_chance = (
+                {"skip_chance": spaces.Box(0, 1, (1,), np.float32)} if observe_skip_chance else {}
+            )
+            self.observation_space = spaces.Dict(
+                {"observation": stones, "action_mask": mask, **skip_chance}
+            )
 
-    def build(self, planes: Int8Array, mask: Int8Array, skip_chances: Float64Array | None = None) -> Any:
+    def build(
+        self, planes: Int8Array, mask: Int8Array, skip_chances: Float64Array | None = None
+    ) -> Any:
         """Return the batched observation; it shares no memory with ``mask``.
 
         ``skip_chances`` are float64[B], by default those of the game; they are used with ``observe_skip_chance`` only.
         """
         count, rows, columns = len(planes), self.game.rows, self.game.columns
-        stones: np.ndarray[Any, Any] = planes if self.dtype == np.int8 else planes.astype(self.dtype)
+        stones: np.ndarray[Any, Any] = (
+            planes if self.dtype == np.int8 else planes.astype(self.dtype)
+        )
         if self.observe_skip_chance:
             values = np.full(count, self.game.skip_chance) if skip_chances is None else skip_chances
             chances = values.astype(np.float32).reshape(count, 1)
@@ -68,7 +84,9 @@ class ObservationBuilder:
             stones = stones.reshape(count, 2 * rows * columns)
             return np.concatenate([stones, chances], axis=1) if self._appends else stones
         if self._appends:
-            stones = np.concatenate([stones, np.broadcast_to(chances[:, :, None], (count, 1, rows * columns))], axis=1)
+            stones = np.concatenate(
+                [stones, np.broadcast_to(chances[:, :, None], (count, 1, rows * columns))], axis=1
+            )
         stones = stones.reshape(count, stones.shape[1], rows, columns)
         if self.kind == "channels":
             return stones

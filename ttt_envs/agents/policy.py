@@ -105,7 +105,9 @@ def check_game(name: str, kind: Any, game: AnyGame) -> None:
         kind: the class, or any other factory with some of the attributes of one.
         game: the game.
     """
-    undeclared = "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
+    undeclared = (
+        "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
+    )
     reasons = {**dict.fromkeys((*VARIANTS, HIDING), undeclared), **getattr(kind, "refusals", {})}
     supported = (*getattr(kind, "variants", ()), *[HIDING] * getattr(kind, "plays_hidden", False))
     check_variants(name, game, supported, reasons=reasons)
@@ -134,7 +136,9 @@ def to_policy(policy: Any) -> Policy:
         return policy
     if hasattr(policy, "pure") and hasattr(policy, "probabilities"):
         return PolicyWrapper(policy)
-    raise TypeRefusal(f"{policy} is no policy, it needs pure and probabilities: or use as_policy(function, game)")
+    raise TypeRefusal(
+        f"{policy} is no policy, it needs pure and probabilities: or use as_policy(function, game)"
+    )
 
 
 @runtime_checkable
@@ -189,7 +193,11 @@ class Player:
         """Start new games in ``slots`` int64[B]."""
 
     def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+        self,
+        boards: Boards,
+        slots: Int64Array,
+        rng: np.random.Generator,
+        time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``, with ``time_left`` float64[B] seconds on the clocks.
 
@@ -293,15 +301,21 @@ class EpisodeStreams(NamedTuple):
             ValueError: ``size`` is not B.
         """
         if size != len(self.plies):
-            raise Refusal(f"act must draw one uniform number per position: {len(self.plies)}, not {size}")
+            raise Refusal(
+                f"act must draw one uniform number per position: {len(self.plies)}, not {size}"
+            )
         return uniforms(self.episode_keys, STREAM_OPPONENT, self.plies)
 
     def __getattr__(self, name: str) -> Any:
-        rule = "act takes one rng.random(len(boards.mover)), and what needs more must say pure=False"
+        rule = (
+            "act takes one rng.random(len(boards.mover)), and what needs more must say pure=False"
+        )
         raise AttributeError(f"a policy with pure=True asked its rng for {name!r}: {rule}")
 
 
-def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, plies: Int64Array) -> Int64Array:
+def act_in_episodes(
+    policy: Policy, boards: Boards, episode_keys: UInt64Array, plies: Int64Array
+) -> Int64Array:
     """Like :meth:`Policy.act`, with random numbers of each row's own episode, so that rows do not depend on each other.
 
     Args:
@@ -315,12 +329,18 @@ def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, p
     """
     if policy.pure:
         try:
-            actions = policy.act(boards, cast(np.random.Generator, EpisodeStreams(episode_keys, plies)))
+            actions = policy.act(
+                boards, cast(np.random.Generator, EpisodeStreams(episode_keys, plies))
+            )
         except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
-            raise Refusal(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
+            raise Refusal(
+                f"{policy} is pure and gave up a game, {problem}: say pure = False"
+            ) from None
     else:
         actions = np.empty(len(plies), np.int64)
-        for b in range(len(plies)):  # a separate generator per row: draws must not depend on the batch
+        for b in range(
+            len(plies)
+        ):  # a separate generator per row: draws must not depend on the batch
             rng = np.random.default_rng([int(episode_keys[b]), STREAM_OPPONENT, int(plies[b])])
             try:
                 actions[b] = policy.act(boards.take(np.array([b])), rng)[0]

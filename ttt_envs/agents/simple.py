@@ -35,12 +35,16 @@ class Random(Named):
     def act(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
-        _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.parameters, out)
+        _random_moves(
+            np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.parameters, out
+        )
         return out
 
 
 @kernel
-def _random_moves(cells: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
+def _random_moves(
+    cells: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array
+) -> None:
     for b in range(len(out)):
         out[b] = nth_legal_cell(cells[b], u[b], parameters)
 
@@ -62,7 +66,9 @@ class WinOrBlock(Named):
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
         lines = np.empty((2, *boards.cells.shape), np.int8)
-        _mark_completing(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, lines)
+        _mark_completing(
+            np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, lines
+        )
         candidates = legal = boards.legal(self.game)
         own, other = lines != 0
         for cells in (legal & ~own,) if self.game.misere else (other, own):
@@ -74,12 +80,20 @@ class WinOrBlock(Named):
         if self.game.cells > MAX_CELLS_IN_BITS:
             return super().act(boards, rng)
         out = np.empty(len(boards.mover), np.int64)
-        _win_or_block(np.ascontiguousarray(boards.cells), boards.mover, rng.random(len(out)), self.game.parameters, out)
+        _win_or_block(
+            np.ascontiguousarray(boards.cells),
+            boards.mover,
+            rng.random(len(out)),
+            self.game.parameters,
+            out,
+        )
         return out
 
 
 @kernel
-def _mark_completing(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
+def _mark_completing(
+    cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array
+) -> None:
     """Write to ``out`` int8[2, B, rows * columns] which moves complete a line of the mover, and of the other player."""
     for b in range(len(mover)):
         for turn in range(2):
@@ -87,7 +101,9 @@ def _mark_completing(cells: Int8Array, mover: Int8Array, parameters: Parameters,
 
 
 @kernel
-def _win_or_block(cells: Int8Array, mover: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
+def _win_or_block(
+    cells: Int8Array, mover: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array
+) -> None:
     """Sample moves int64[B] with uniform numbers, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     for b in range(len(out)):
         own, other = bits_by_player(cells[b], int64(mover[b]))

@@ -53,10 +53,18 @@ POLICIES: dict[str, str] = {
 """built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``; what each policy
 declares are attributes of its class"""
 
-_OTHER_NAMES = {"negamax": "expectiminimax", "perfect": "optimal", "solver": "optimal", "uniform": "random"}
+_OTHER_NAMES = {
+    "negamax": "expectiminimax",
+    "perfect": "optimal",
+    "solver": "optimal",
+    "uniform": "random",
+}
 """other common names -> built-in names that are spelled otherwise"""
 
-_NO_POLICIES = {"self": "it is an opponent in training and environments", "human": "in play.py, it is you"}
+_NO_POLICIES = {
+    "self": "it is an opponent in training and environments",
+    "human": "in play.py, it is you",
+}
 
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
@@ -119,7 +127,9 @@ def parse_spec(spec: str) -> Spec:
     if not isinstance(spec, str):
         raise TypeRefusal(f"{spec!r} is no spec string: {GRAMMAR}")
     if len(spec) > MAX_SPEC_LENGTH:  # before expressions search it
-        raise Refusal(f"{truncate(repr(spec))} is no policy: it has more than {MAX_SPEC_LENGTH} characters")
+        raise Refusal(
+            f"{truncate(repr(spec))} is no policy: it has more than {MAX_SPEC_LENGTH} characters"
+        )
     name, colon, text = spec.partition(":")
     head, next_colon, tail = text.partition(":")
     if colon and ("." in name or (name and name not in POLICIES and head.isidentifier())):
@@ -128,10 +138,12 @@ def parse_spec(spec: str) -> Spec:
     pairs = [match.groups() for match in map(_KEY_AND_VALUE.fullmatch, arguments) if match]
     keys = [key for key, _ in pairs]
     problems = {
-        "it has several lines": bool(spec) and spec.splitlines() != [spec],  # messages about a spec quote its parts
+        "it has several lines": bool(spec)
+        and spec.splitlines() != [spec],  # messages about a spec quote its parts
         "its name is missing": not re.fullmatch(r"[^()]+", name) or name != name.strip(),
         "its parentheses do not match, or are too deep": _ARGUMENT.sub("", text).strip(",") != "",
-        "it has an empty argument": ",".join(arguments) != text or not len(pairs) == len(arguments) >= bool(colon),
+        "it has an empty argument": ",".join(arguments) != text
+        or not len(pairs) == len(arguments) >= bool(colon),
         "only its first argument may omit the key": None in keys[1:],
         "it gives a key twice": len(set(keys)) < len(keys),
     }
@@ -152,7 +164,9 @@ def load_object(path: str) -> Any:
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
     if not package:
-        raise Refusal(f"{path!r} names no module: write package.module:name, without a dot before it")
+        raise Refusal(
+            f"{path!r} names no module: write package.module:name, without a dot before it"
+        )
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as problem:
@@ -166,8 +180,16 @@ def load_object(path: str) -> Any:
     return getattr(module, name)
 
 
-_KINDS = {types.NoneType: "none", bool: "true or false", int: "a whole number of 64 bits", float: "a number"}
-_WORDS: dict[Any, dict[str, Any]] = {types.NoneType: {"none": None}, bool: {"true": True, "false": False}}
+_KINDS = {
+    types.NoneType: "none",
+    bool: "true or false",
+    int: "a whole number of 64 bits",
+    float: "a number",
+}
+_WORDS: dict[Any, dict[str, Any]] = {
+    types.NoneType: {"none": None},
+    bool: {"true": True, "false": False},
+}
 
 
 def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
@@ -179,7 +201,9 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     is_union, rules = get_origin(kind) in (types.UnionType, Union), list[str]()  # as in int | None
     for arm in sorted(get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
         is_literal = get_origin(arm) is Literal
-        words: dict[str, Any] = {word: word for word in get_args(arm)} if is_literal else _WORDS.get(arm, {})
+        words: dict[str, Any] = (
+            {word: word for word in get_args(arm)} if is_literal else _WORDS.get(arm, {})
+        )
         if (word := value if is_literal else value.lower()) in words:
             return words[word]
         if not is_literal and arm not in _KINDS:
@@ -213,8 +237,14 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     kind = _resolve(parsed)
     try:
         return _build(parsed, kind, game)
-    except (TypeError, AttributeError, NameError) as problem:  # it is no class of policies, or does not fit the game
-        raise Refusal(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
+    except (
+        TypeError,
+        AttributeError,
+        NameError,
+    ) as problem:  # it is no class of policies, or does not fit the game
+        raise Refusal(
+            f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}"
+        ) from problem
 
 
 def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
@@ -225,7 +255,9 @@ def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
     """
     policy = make_policy(spec, game)
     if policy.action_values is None:
-        raise Refusal(f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH")
+        raise Refusal(
+            f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH"
+        )
     return cast("Values", policy)
 
 
@@ -238,23 +270,43 @@ def _resolve(spec: Spec) -> Any:
     module = spec.name.partition(":")[0]
     untrusted = isinstance(spec.name, FromFile) and not trusted()
     if untrusted and ":" in spec.name:
-        raise Refusal(_distrust(spec.name, "which may name built-in policies only, because others can run code"))
+        raise Refusal(
+            _distrust(
+                spec.name, "which may name built-in policies only, because others can run code"
+            )
+        )
     if untrusted and spec.keyed.get("trust", "false").lower() != "false":
-        raise Refusal(_distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted"))
+        raise Refusal(
+            _distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted")
+        )
     if spec.name in POLICIES:
         kind = load_object(POLICIES[spec.name])
         if untrusted and kind.runs_program:
             raise Refusal(_distrust(spec.name, "which may not name what runs a program"))
         return kind
-    path = f"{spec.name}:{spec.unkeyed}" if len(spec.name) == 1 and spec.unkeyed else spec.name  # drive or not
+    path = (
+        f"{spec.name}:{spec.unkeyed}" if len(spec.name) == 1 and spec.unkeyed else spec.name
+    )  # drive or not
     if {"/", "\\"} & set(path) or os.path.isdir(path):
         raise Refusal(f"there is no policy {path!r}: the learner of a run is written 'run:{path}'")
     # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
-    if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
+    if ":" in spec.name and (
+        "." in module or module in sys.modules or importlib.util.find_spec(module) is not None
+    ):
         return load_object(spec.name)
-    missing = f"there is no policy and no module {module!r}" if ":" in spec.name else f"there is no policy {module!r}"
-    names = [*POLICIES, module.replace(" ", ":", 1)] if module.partition(" ")[0] in POLICIES else POLICIES
-    raise Refusal(f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}")
+    missing = (
+        f"there is no policy and no module {module!r}"
+        if ":" in spec.name
+        else f"there is no policy {module!r}"
+    )
+    names = (
+        [*POLICIES, module.replace(" ", ":", 1)]
+        if module.partition(" ")[0] in POLICIES
+        else POLICIES
+    )
+    raise Refusal(
+        f"{missing}: {_NO_POLICIES.get(module) or closest_names(_OTHER_NAMES.get(module, module), names)}"
+    )
 
 
 def _distrust(value: str, rule: str) -> str:
@@ -278,11 +330,16 @@ def bind_arguments(spec: Spec, function: Any, first: Any) -> inspect.BoundArgume
     with name_place(spec.name, (ValueError,)):  # a class of another language has no signature
         signature = inspect.signature(function, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
+    if parameters and parameters[0].annotation in (
+        Game,
+        "Game",
+    ):  # plays views as boards of the visible game
         first = visible(first)
     keyed = {key.replace("-", "_"): value for key, value in spec.keyed.items()}
     try:
-        arguments = inspect.Signature(parameters).bind(first, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed)
+        arguments = inspect.Signature(parameters).bind(
+            first, *[spec.unkeyed] * (spec.unkeyed is not None), **keyed
+        )
     except TypeError as problem:
         keys = [p.name.replace("_", "-") for p in parameters[1:]]
         unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys]
@@ -316,6 +373,8 @@ class Named(Policy):
         for field in dataclasses.fields(self)[1:]:  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
             if field.init and value != field.default:
-                text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+                text = (
+                    str(value).lower() if value is None or isinstance(value, bool) else str(value)
+                )
                 changed.append(f"{field.name.replace('_', '-')}={wrap(text)}")
         return f"{self.name}:{','.join(changed)}" if changed else self.name

@@ -82,7 +82,9 @@ def max_cache_bytes() -> int:
     """
     text = os.environ.get(CACHE_BYTES_VARIABLE, str(DEFAULT_MAX_BYTES))
     if not text.isdecimal():
-        raise Refusal(f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write {DEFAULT_MAX_BYTES}")
+        raise Refusal(
+            f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write {DEFAULT_MAX_BYTES}"
+        )
     return int(text)
 
 
@@ -98,7 +100,9 @@ def make_room(entry: Path, size: int) -> bool:
     if room < 0:
         return False
     try:
-        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # others could plant other values
+        entry.parent.mkdir(
+            mode=0o700, parents=True, exist_ok=True
+        )  # others could plant other values
         others = set(entry.parent.glob(_ENTRIES)) - {entry}
         for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True):
             room -= sum(file.stat().st_size for file in (path, *path.glob("*")))

@@ -10,7 +10,14 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
-DATA_PROBLEMS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+DATA_PROBLEMS = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
 """Exceptions that reading data of another shape raises."""
 MAX_PROBLEM = 400
 """Maximum number of characters of a message about a file, and of a position that a message quotes."""
@@ -38,7 +45,9 @@ def is_whole(value: object) -> bool:
 def check_whole(name: str, value: object, example: int) -> None:
     """Raise TypeError unless ``value`` is a whole number; ``example`` is one for the message."""
     if not is_whole(value):
-        raise TypeRefusal(f"{name}={value!r} is not a whole number: write for example {name}={example}")
+        raise TypeRefusal(
+            f"{name}={value!r} is not a whole number: write for example {name}={example}"
+        )
 
 
 def check_range(
@@ -61,7 +70,9 @@ def check_range(
         hint: follows the range in the message.
         above: whether ``low`` itself is too small.
     """
-    if value is None or (low <= value <= high and value < math.inf and not (above and value == low)):
+    if value is None or (
+        low <= value <= high and value < math.inf and not (above and value == low)
+    ):
         return
     choices = f"{low:,} or more"
     if above:
@@ -92,7 +103,11 @@ def name_place(name: str, problems: tuple[type[Exception], ...] = DATA_PROBLEMS)
     try:
         yield
     except problems as problem:
-        why = f"it has no {problem}" if isinstance(problem, KeyError) else str(problem).partition("\n")[0]
+        why = (
+            f"it has no {problem}"
+            if isinstance(problem, KeyError)
+            else str(problem).partition("\n")[0]
+        )
         raise Refusal(f"{name}: {truncate(why or type(problem).__name__, MAX_PROBLEM)}") from None
 
 

@@ -46,7 +46,9 @@ def write_atomically(path: Path, write: Any) -> None:
     unfinished = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("x+b") as file:  # a file from tempfile would be readable by its owner only
+        with unfinished.open(
+            "x+b"
+        ) as file:  # a file from tempfile would be readable by its owner only
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -86,7 +88,9 @@ def make_subfolder(folder: Path, name: str) -> Path:
             path.mkdir()
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             kind = "a link" if path.is_symlink() else "no folder"
-            raise Refusal(f"{path} is {kind}, and files are written to folders within {folder} only: move it away")
+            raise Refusal(
+                f"{path} is {kind}, and files are written to folders within {folder} only: move it away"
+            )
     return path
 
 
@@ -119,7 +123,9 @@ def locked(folder: Path) -> Iterator[None]:
         descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT)
     try:
         if not lock(descriptor, wait=False):
-            raise FolderLockedError(f"another process is writing in {folder}: wait, or choose another folder")
+            raise FolderLockedError(
+                f"another process is writing in {folder}: wait, or choose another folder"
+            )
         yield
     finally:
         os.close(descriptor)
@@ -177,7 +183,9 @@ def open_to_write(path: Path) -> BufferedRandom:
         OSError: the file cannot be opened, or later not be written; the error names ``path``.
         ValueError: the path is a link, a device, a pipe or a folder.
     """
-    return BufferedRandom(_NamedFile(path, _open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize)))
+    return BufferedRandom(
+        _NamedFile(path, _open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize))
+    )
 
 
 def rewrite(path: Path, size: int = 0) -> None:
@@ -214,7 +222,9 @@ def _open_regular_file(path: Path, flags: int, max_bytes: int) -> int:
             kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
             raise Refusal(f"{path} is {kind}, not a regular file: name a regular file")
         if status.st_size > max_bytes:
-            raise Refusal(f"{path} has {status.st_size:,} bytes, and at most {max_bytes:,} are read")
+            raise Refusal(
+                f"{path} has {status.st_size:,} bytes, and at most {max_bytes:,} are read"
+            )
     # what has replaced it since is no link and blocks nobody
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
@@ -246,7 +256,9 @@ def parse_json(text: bytes | str, max_length: int = MAX_FILE_BYTES) -> Any:
         ValueError: the text is too long, or no JSON that Python can read.
     """
     if len(text) > max_length:
-        raise Refusal(f"it has more than {max_length:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
+        raise Refusal(
+            f"it has more than {max_length:,} {'bytes' if isinstance(text, bytes) else 'characters'}"
+        )
     try:
         return msgspec.json.decode(text)
     except RecursionError:

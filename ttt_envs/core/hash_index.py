@@ -64,7 +64,14 @@ class KeyIndex:
         if needed > capacity:
             self.keys = extend_rows(self.keys[: self.size], max(needed, 2 * capacity, 64))
             self._slots = np.full(1 << (2 * len(self.keys) - 1).bit_length(), -1)
-            _look_up(self.keys[: self.size], self.keys, self._slots, 0, True, np.empty(self.size, np.int64))
+            _look_up(
+                self.keys[: self.size],
+                self.keys,
+                self._slots,
+                0,
+                True,
+                np.empty(self.size, np.int64),
+            )
         out = np.empty(len(keys), np.int64)
         self.size = _look_up(keys, self.keys, self._slots, self.size, True, out)
         return out
@@ -85,7 +92,12 @@ def distinct_rows(keys: UInt64Array) -> tuple[Int64Array, Int64Array]:
 
 @kernel(nogil=True)
 def _look_up(
-    keys: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, inserts: bool, out: Int64Array
+    keys: UInt64Array,
+    row_keys: UInt64Array,
+    slots: Int64Array,
+    size: int,
+    inserts: bool,
+    out: Int64Array,
 ) -> int:
     """Write the rows of keys uint64[B, words] to ``out``, and return the number of rows; unknown keys are inserted."""
     for b in range(len(keys)):

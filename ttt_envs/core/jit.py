@@ -74,8 +74,12 @@ int8 = cast(Callable[[Any], int], np.int8)
 @overload
 def kernel(function: Function) -> Function: ...
 @overload
-def kernel(*, interpreted: bool = True, allocates: bool = False, **options: Any) -> Callable[[Function], Function]: ...
-def kernel(function: Any = None, *, interpreted: bool = True, allocates: bool = False, **options: Any) -> Any:
+def kernel(
+    *, interpreted: bool = True, allocates: bool = False, **options: Any
+) -> Callable[[Function], Function]: ...
+def kernel(
+    function: Any = None, *, interpreted: bool = True, allocates: bool = False, **options: Any
+) -> Any:
     """Decorate a kernel for Python callers.
 
     Args:
@@ -127,7 +131,9 @@ def compile_at_once() -> AbstractContextManager[None]:
 class Kernel:
     """The placeholder of a kernel, which interprets calls, or compiles the kernel and is replaced by its dispatcher."""
 
-    def __init__(self, function: types.FunctionType, interpreted: bool, options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: types.FunctionType, interpreted: bool, options: dict[str, Any]
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.interpreted = interpreted and CAN_INTERPRET
@@ -154,7 +160,10 @@ class Kernel:
     def _pays_to_interpret(self, args: tuple[Any, ...]) -> bool:
         if not self.interpreted or self._is_cached or os.environ.get(INTERPRET, "1") == "0":
             return False
-        return self._interpreted_s < MAX_INTERPRETED_S and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
+        return (
+            self._interpreted_s < MAX_INTERPRETED_S
+            and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
+        )
 
     @functools.cached_property
     def _is_cached(self) -> bool:
@@ -178,7 +187,9 @@ class Kernel:
                 users_folder = numba.config.CACHE_DIR
                 numba.config.CACHE_DIR = str(folder or "")
                 try:
-                    self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
+                    self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(
+                        self.py_func
+                    )
                 finally:
                     numba.config.CACHE_DIR = users_folder
                 if "forceinline" in self.targetoptions:
@@ -189,7 +200,9 @@ class Kernel:
     def _call_template(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Return what numba calls in another kernel: code is compiled once for all constants, and inlined for each."""
         types_without_values = tuple(map(importlib.import_module("numba").types.unliteral, args))
-        return type(self._dispatcher).get_call_template(self._dispatcher, types_without_values, keywords)
+        return type(self._dispatcher).get_call_template(
+            self._dispatcher, types_without_values, keywords
+        )
 
     def _compile(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Return the dispatcher with machine code for arguments of these types, after it has replaced this object.
@@ -222,7 +235,10 @@ class Kernel:
         gc.disable()  # compiling makes millions of objects, and little garbage
         try:
             self.dispatcher.compile(signature)
-        except (EOFError, UnpicklingError):  # a crash has cut off a file: numba would raise in every process
+        except (
+            EOFError,
+            UnpicklingError,
+        ):  # a crash has cut off a file: numba would raise in every process
             for folder in filter(None, map(package_folder, {*PACKAGES, self._package})):
                 shutil.rmtree(folder, ignore_errors=True)
             self.dispatcher.compile(signature)
@@ -248,7 +264,9 @@ _namespaces: dict[str, dict[str, Any]] = {}
 
 def count_elements(args: tuple[Any, ...]) -> int:
     """Count the elements of all arrays among the arguments, including arrays in tuples."""
-    return sum(count_elements(arg) if isinstance(arg, tuple) else getattr(arg, "size", 0) for arg in args)
+    return sum(
+        count_elements(arg) if isinstance(arg, tuple) else getattr(arg, "size", 0) for arg in args
+    )
 
 
 def interpret(source: types.FunctionType, args: tuple[Any, ...]) -> Any:
@@ -274,7 +292,9 @@ def _interpreted(source: types.FunctionType) -> types.FunctionType:
             namespace = _namespaces.setdefault(source.__module__, {})
             code, name = source.__code__, source.__name__
             # stored before the namespace is filled: calls may be cyclic
-            _functions[source] = types.FunctionType(code, namespace, name, source.__defaults__, source.__closure__)
+            _functions[source] = types.FunctionType(
+                code, namespace, name, source.__defaults__, source.__closure__
+            )
             if not namespace:
                 namespace.update(vars(sys.modules[source.__module__]))
                 for name, value in list(namespace.items()):
@@ -292,7 +312,11 @@ def kernel_folder() -> Path:
 
     It is ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; else in the user's cache folder.
     """
-    root = ROOT / ".cache" if (ROOT / "setup.cfg").is_file() else platformdirs.user_cache_path("ttt_envs")
+    root = (
+        ROOT / ".cache"
+        if (ROOT / "setup.cfg").is_file()
+        else platformdirs.user_cache_path("ttt_envs")
+    )
     return Path(os.environ.get("NUMBA_CACHE_DIR") or root / "numba")
 
 
@@ -314,7 +338,9 @@ def package_folder(package: str) -> Path | None:
     name = package if package in PACKAGES else PACKAGES[-1]
     if is_edited(sources):
         return None
-    digest = hashlib.sha256(b"".join([__version__.encode(), *(source.read_bytes() for source in sources)]))
+    digest = hashlib.sha256(
+        b"".join([__version__.encode(), *(source.read_bytes() for source in sources)])
+    )
     folder = kernel_folder() / f"{name}-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,11 @@ def find_conflict() -> str | None:
     """Return a sentence on the first package that is not this project's, with the remedy; None if all are."""
     for package in PACKAGES:
         spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
-        place = own if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        place = (
+            own
+            if spec is None
+            else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        )
         if Path(place).resolve() != own or b"__ttt_envs__ = True" not in own.read_bytes():
             return f"{place} is not our {package}: run from another folder, or install ttt_envs in its own environment"
     return None
@@ -41,7 +45,9 @@ def install_command(extra: str) -> str:
     return f'pip install "ttt_envs[{extra}]"'
 
 
-_set_values: dict[str, list[str]] = {}  # by variable: its value before all contexts, and those of the open contexts
+_set_values: dict[
+    str, list[str]
+] = {}  # by variable: its value before all contexts, and those of the open contexts
 _lock = threading.Lock()
 
 

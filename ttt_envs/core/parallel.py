@@ -47,7 +47,9 @@ installed on each of them, in the same version"""
 def check_jobs(jobs: Jobs) -> None:
     """Raise ValueError for an invalid number of processes."""
     if isinstance(jobs, int) and not (jobs == -1 or 1 <= jobs <= MAX_JOBS):
-        raise Refusal(f"jobs={jobs} is no number of processes: choose 1 to {MAX_JOBS}, or -1 for one per core")
+        raise Refusal(
+            f"jobs={jobs} is no number of processes: choose 1 to {MAX_JOBS}, or -1 for one per core"
+        )
 
 
 def map_blocks(
@@ -122,12 +124,20 @@ def _on_cores(
         except BrokenProcessPool:
             deaths += 1
             if deaths == MAX_ATTEMPTS:
-                raise Refusal("workers died, killed or out of memory: choose fewer jobs, or more memory") from None
-        except PicklingError as problem:  # its cause is a traceback as text, whose last line says why
-            raise Refusal(_NOT_PICKLABLE % str(problem.__cause__).strip('"\n ').rpartition("\n")[2]) from None
+                raise Refusal(
+                    "workers died, killed or out of memory: choose fewer jobs, or more memory"
+                ) from None
+        except (
+            PicklingError
+        ) as problem:  # its cause is a traceback as text, whose last line says why
+            raise Refusal(
+                _NOT_PICKLABLE % str(problem.__cause__).strip('"\n ').rpartition("\n")[2]
+            ) from None
 
 
-def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
+def _run(
+    parent: int, workers: int, function: Callable[..., Result], number: int, block: Block
+) -> tuple[int, Result]:
     """Run a block in a worker of a process, or, if that is 0, of Ray."""
     if parent != os.getpid():
         _prepare_worker(parent, workers)
@@ -151,7 +161,9 @@ def _start_workers(jobs: int) -> None:
 
     def start() -> None:
         if hasattr(signal, "pthread_sigmask"):
-            with environment_variables({"PYTHONWARNINGS": "ignore"}):  # of what an interrupt leaves behind
+            with environment_variables(
+                {"PYTHONWARNINGS": "ignore"}
+            ):  # of what an interrupt leaves behind
                 resource_tracker.ensure_running()  # these would lift the block
                 loky_resource_tracker.ensure_running()
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -181,7 +193,9 @@ def connect(address: str) -> Any:
         if not ray.is_initialized():
             host, _, port = address.rpartition(":")
             if host and "://" not in host:
-                socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would retry for minutes
+                socket.create_connection(
+                    (host, int(port)), timeout=10
+                ).close()  # Ray itself would retry for minutes
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         raise Refusal(

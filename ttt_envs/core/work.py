@@ -40,7 +40,11 @@ class Work(NamedTuple):
     def part(self, index: int, count: int) -> Work:
         """Return the work of part ``index`` of ``count`` equal parts."""
         report = self.progress
-        return self if report is None else self._replace(progress=lambda share: report((index + share) / count))
+        return (
+            self
+            if report is None
+            else self._replace(progress=lambda share: report((index + share) / count))
+        )
 
 
 DEFAULT_WORK = Work()
@@ -62,11 +66,15 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
 
         return 1 if jobs == -1 else max(1, int(joblib.cpu_count()) // jobs)
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
-        raise Refusal(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
+        raise Refusal(
+            f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto"
+        )
     return threads
 
 
-def map_threads(function: Callable[[Block], Result], blocks: Iterable[Block], threads: int) -> list[Result]:
+def map_threads(
+    function: Callable[[Block], Result], blocks: Iterable[Block], threads: int
+) -> list[Result]:
     """Run a function for each block of work, and return the results in the order of the blocks.
 
     Ctrl-C and exceptions stop the work after the blocks that have begun, so a block should take a fraction of a second.

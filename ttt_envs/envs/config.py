@@ -69,9 +69,13 @@ class GameConfig:
         return self._make_games()
 
     def _make_games(self) -> tuple[AnyGame, ...]:
-        chances = self.skip_chance if isinstance(self.skip_chance, (tuple, list)) else (self.skip_chance,)
+        chances = (
+            self.skip_chance if isinstance(self.skip_chance, (tuple, list)) else (self.skip_chance,)
+        )
         rules = {name: getattr(self, name) for name in VARIANTS}
-        games = tuple(Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances)
+        games = tuple(
+            Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances
+        )
         if chances is self.skip_chance and (len(games) < 2 or len(set(games)) < len(games)):
             raise Refusal(
                 f"skip_chance={self.skip_chance!r} must have two or more different values, all of them drawn equally "
@@ -117,7 +121,11 @@ class BoardConfig(GameConfig):
 
     def _make_games(self) -> tuple[AnyGame, ...]:
         games = super()._make_games()
-        return games if self.phantom is None else tuple(PhantomGame(visible(game), self.phantom) for game in games)
+        return (
+            games
+            if self.phantom is None
+            else tuple(PhantomGame(visible(game), self.phantom) for game in games)
+        )
 
     @functools.cached_property
     def opening_positions(self) -> Boards | None:
@@ -131,10 +139,16 @@ class BoardConfig(GameConfig):
         if self.openings is None:
             return None
         if isinstance(self.openings, str) or not isinstance(self.openings, Sequence):
-            raise TypeRefusal(f"openings={self.openings!r} is no list of positions: write openings=['o../.../... x']")
+            raise TypeRefusal(
+                f"openings={self.openings!r} is no list of positions: write openings=['o../.../... x']"
+            )
         if not self.openings:
-            raise Refusal("openings=[] leaves nothing to begin with: name one or more positions, or None for none")
-        return Boards.from_positions([self.to_position(text, f"the opening {text!r}") for text in self.openings])
+            raise Refusal(
+                "openings=[] leaves nothing to begin with: name one or more positions, or None for none"
+            )
+        return Boards.from_positions(
+            [self.to_position(text, f"the opening {text!r}") for text in self.openings]
+        )
 
     def to_position(self, text: object, name: str) -> Position:
         """Return the opening with this text, an opening of all games; ``name`` is for messages.
@@ -212,16 +226,23 @@ class EnvConfig(BoardConfig):
                     f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}"
                 )
             if isinstance(pair[0], str) and pair[0] == SELF:
-                raise Refusal("a schedule of opponents cannot hold 'self': self-play is opponent='self' alone")
+                raise Refusal(
+                    "a schedule of opponents cannot hold 'self': self-play is opponent='self' alone"
+                )
         starts = [start for _, start in self.opponent]
         if starts != sorted({0, *starts}):
-            raise Refusal(f"the starts {starts} of a schedule of opponents must increase from 0: {example}")
+            raise Refusal(
+                f"the starts {starts} of a schedule of opponents must increase from 0: {example}"
+            )
         return [(opponent, start) for opponent, start in self.opponent]
 
     @functools.cached_property
     def opponents(self) -> tuple[tuple[Policy, ...], ...]:
         """The opponents by stage of the schedule, then by skip chance; none in self-play."""
-        kinds: dict[str, Any] = {"dtype": self.dtype, "observe_skip_chance": self.observe_skip_chance}
+        kinds: dict[str, Any] = {
+            "dtype": self.dtype,
+            "observe_skip_chance": self.observe_skip_chance,
+        }
         return tuple(
             tuple(
                 make_policy(opponent, game)
@@ -242,7 +263,13 @@ def game_keywords(game: AnyGame) -> dict[str, Any]:
     board = visible(game)
     kind = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
     size, win_length, skip_chance = (board.rows, board.columns), board.win_length, board.skip_chance
-    return {"size": size, "win_length": win_length, "skip_chance": skip_chance, **board.variants, **kind}
+    return {
+        "size": size,
+        "win_length": win_length,
+        "skip_chance": skip_chance,
+        **board.variants,
+        **kind,
+    }
 
 
 Config = TypeVar("Config")
@@ -253,7 +280,9 @@ Class = TypeVar("Class", bound=type[Any])
 
 def takes(
     config: Callable[Keywords, Config],
-) -> Callable[[Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Keywords], None]]:
+) -> Callable[
+    [Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Keywords], None]
+]:
     """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which that is made.
 
     An unknown keyword has the error of Python, in whose words other libraries look for one that they may leave out, and
@@ -261,10 +290,14 @@ def takes(
     """
     signature = inspect.signature(config)
 
-    def decorate(init: Callable[[Instance, Config], None]) -> Callable[Concatenate[Instance, Keywords], None]:
+    def decorate(
+        init: Callable[[Instance, Config], None],
+    ) -> Callable[Concatenate[Instance, Keywords], None]:
         def initialize(self: Instance, /, *args: Keywords.args, **kwargs: Keywords.kwargs) -> None:
             for name in kwargs.keys() - signature.parameters.keys():
-                hint = closest_names({"rows": "size", "columns": "size"}.get(name, name), signature.parameters)
+                hint = closest_names(
+                    {"rows": "size", "columns": "size"}.get(name, name), signature.parameters
+                )
                 raise TypeRefusal(
                     f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}: {hint}"
                 )
@@ -284,7 +317,10 @@ def environment(config: type[Any]) -> Callable[[Class], Class]:
     """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to the docstring."""
 
     def decorate(kind: Class) -> Class:
-        sections = [(base.__doc__ or "").partition("\n    Args:\n")[2].rstrip() for base in reversed(config.__mro__)]
+        sections = [
+            (base.__doc__ or "").partition("\n    Args:\n")[2].rstrip()
+            for base in reversed(config.__mro__)
+        ]
         arguments = "\n".join(filter(None, sections))
         kind.__doc__ = f"{(kind.__doc__ or '').rstrip()}\n\n    Args:\n{arguments}\n    "
         return kind

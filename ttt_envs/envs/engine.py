@@ -25,7 +25,14 @@ from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import KINDS, PhantomGame, visible
-from ttt_envs.game.rules import NOT_OVER, STREAM_CONTEXT, STREAM_OPENING, ChanceOutcome, Outcome, chance_outcomes
+from ttt_envs.game.rules import (
+    NOT_OVER,
+    STREAM_CONTEXT,
+    STREAM_OPENING,
+    ChanceOutcome,
+    Outcome,
+    chance_outcomes,
+)
 
 INTEGERS = (int, np.int64)  # types of most actions; no bool
 _UINT64 = np.dtype(np.uint64)  # taken faster than the type
@@ -98,7 +105,9 @@ def output_layout(count: int, observed: int, cells: int, actions: int) -> np.dty
         fields[name] = ((np.int64, (count,)), 8 * (info + index * count))
     formats, offsets = zip(*fields.values(), strict=True)
     size = 8 * flags + (2 * count + 7) // 8 * 8
-    return np.dtype({"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": size})
+    return np.dtype(
+        {"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": size}
+    )
 
 
 _RANDOM = ("key", "episode_key", "episode")
@@ -124,7 +133,9 @@ class GameBatch(HasViews):
         self.config, self.game, self._count = config, config.game, count
         players = config if isinstance(config, EnvConfig) else None
         self._opponents = players.opponents if players else ()
-        self._starts = np.array([start for _, start in players.schedule] if players else [], np.int64)
+        self._starts = np.array(
+            [start for _, start in players.schedule] if players else [], np.int64
+        )
         self.is_self_play = not self._opponents
         self.setting = {
             "games": config.games,
@@ -133,7 +144,9 @@ class GameBatch(HasViews):
         }
         self._skip_chances = np.array([game.skip_chance for game in config.games])
         # whether Python draws something where episodes begin
-        self._draws = config.opening_positions is not None or len(config.games) > 1 or len(self._starts) > 1
+        self._draws = (
+            config.opening_positions is not None or len(config.games) > 1 or len(self._starts) > 1
+        )
         is_uniform = all(type(policy) is Random for stage in self._opponents for policy in stage)
         replies = kernels.REPLY_RANDOM if is_uniform and not self._draws else kernels.REPLY_POLICY
         self._replies = kernels.REPLY_NONE if self.is_self_play else replies
@@ -145,11 +158,24 @@ class GameBatch(HasViews):
         hidden = 1 + KINDS.index(self.game.kind) if isinstance(self.game, PhantomGame) else VISIBLE
         rules = visible(max(config.games, key=lambda game: game.skip_chance)).parameters
         in_bits = self.game.cells <= MAX_CELLS_IN_BITS and hidden == VISIBLE
-        reach = sum(1 << row * rules.columns for row in range(rules.rows)) if self.game.gravity and in_bits else 1
+        reach = (
+            sum(1 << row * rules.columns for row in range(rules.rows))
+            if self.game.gravity and in_bits
+            else 1
+        )
         self.num_actions = actions = num_actions(self.game)
         self._layout = output_layout(count, count if observes else 0, self.game.cells, actions)
         self._blocks = np.zeros(-(-count // kernels.LANES), kernels.BLOCK)
-        self._blocks["settings"] = (count, reach, actions, seats, illegal_action, self._replies, hidden, observes)
+        self._blocks["settings"] = (
+            count,
+            reach,
+            actions,
+            seats,
+            illegal_action,
+            self._replies,
+            hidden,
+            observes,
+        )
         self._blocks["rules"] = rules[:-1]
         self._blocks["outcome"], self._blocks["is_over"], self._blocks["episode"] = NOT_OVER, 1, -1
         self._blocks["skip_chance"] = self.game.skip_chance
@@ -160,12 +186,26 @@ class GameBatch(HasViews):
     def _name_views(self) -> None:
         """Name the arguments of kernels."""
         self._memory = self._blocks.view(np.int64)  # as kernels take them
-        self._lines, boards = visible(self.game).parameters.lines, self._boards if len(self._boards) else None
-        self._arguments: tuple[Any, Any, Any, Any] = (self._memory, self.config.permutations, self._lines, boards)
-        self._is_plain = self._lines is None and boards is None and len(self.config.permutations) == 1
+        self._lines, boards = (
+            visible(self.game).parameters.lines,
+            self._boards if len(self._boards) else None,
+        )
+        self._arguments: tuple[Any, Any, Any, Any] = (
+            self._memory,
+            self.config.permutations,
+            self._lines,
+            boards,
+        )
+        self._is_plain = (
+            self._lines is None and boards is None and len(self.config.permutations) == 1
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_arguments", "_memory")}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_arguments", "_memory")
+        }
 
     def output(self) -> Output:
         """Allocate the output of a step."""
@@ -220,7 +260,9 @@ class GameBatch(HasViews):
         if self._draws or is_placed or self._replies == kernels.REPLY_POLICY:
             self.observe(out)
 
-    def _begin(self, rows: Int64Array, position: Position | None = None, seat: int | None = None) -> None:
+    def _begin(
+        self, rows: Int64Array, position: Position | None = None, seat: int | None = None
+    ) -> None:
         """Set what kernels do not draw where episodes begin: skip chance, opponent, position and a given seat."""
         if len(self._skip_chances) > 1:
             index = self._draw(rows, STREAM_CONTEXT, len(self._skip_chances))
@@ -228,7 +270,11 @@ class GameBatch(HasViews):
         if len(self._starts) > 1:
             stages = np.searchsorted(self._starts, self.column("num_steps", rows), side="right") - 1
             self.set_column("stage", rows, stages)
-        boards = self.first_boards(rows) if position is None else Boards.from_positions([position] * len(rows))
+        boards = (
+            self.first_boards(rows)
+            if position is None
+            else Boards.from_positions([position] * len(rows))
+        )
         kernels.write_boards(rows, boards.cells, boards.mover, self._memory, self._boards)
         self.set_column("outcome", rows, NOT_OVER)
         if seat is not None:
@@ -324,19 +370,29 @@ class GameBatch(HasViews):
 
     def _reply_by(self, opponent: Policy, rows: Int64Array) -> None:
         """Let an opponent make one move in each of the games ``rows``."""
-        boards, keys, plies = self.views(rows), self.column("episode_key", rows), self.column("stones", rows)
+        boards, keys, plies = (
+            self.views(rows),
+            self.column("episode_key", rows),
+            self.column("stones", rows),
+        )
         if isinstance(self.game, PhantomGame):  # failed attempts need random numbers of their own
             plies = np.count_nonzero(boards.cells, axis=1)
         actions = opponent.act_in_games(boards, self.column("episode", rows), keys, plies)
         if kernels.play_replies(rows, actions, self._memory, self._lines, self._boards) >= 0:
-            raise Refusal(f"the opponent {opponent} moved to a cell that is illegal: choose another, or correct it")
+            raise Refusal(
+                f"the opponent {opponent} moved to a cell that is illegal: choose another, or correct it"
+            )
 
     def _skip_chance_index(self, rows: Int64Array) -> Int64Array:
         """Return the index into ``config.games`` int64[R] of the games ``rows``."""
-        return np.asarray((self.column("skip_chance", rows)[:, None] == self._skip_chances).argmax(axis=1))
+        return np.asarray(
+            (self.column("skip_chance", rows)[:, None] == self._skip_chances).argmax(axis=1)
+        )
 
     def _read(self, rows: Int64Array, *, views: bool) -> Boards:
-        boards = Boards(np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8))
+        boards = Boards(
+            np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8)
+        )
         kernels.read_boards(rows, self._memory, self._boards, views, *boards)
         return boards
 
@@ -378,7 +434,9 @@ class GameBatch(HasViews):
         """
         if state["games"] != self.config.games:
             games = " or ".join(map(str, state["games"]))
-            raise Refusal(f"a state of the game {games} cannot be restored in the game {self.game}: make that first")
+            raise Refusal(
+                f"a state of the game {games} cannot be restored in the game {self.game}: make that first"
+            )
         for name, count in self.setting.items():
             if state[name] != count:
                 raise Refusal(
@@ -386,7 +444,9 @@ class GameBatch(HasViews):
                     f"environment with the same symmetry and the same schedule of opponents first"
                 )
         if len(state["cells"]) != self._count:
-            raise Refusal(f"a state of {len(state['cells'])} games does not fit {self._count}: make as many first")
+            raise Refusal(
+                f"a state of {len(state['cells'])} games does not fit {self._count}: make as many first"
+            )
         has_keys = "key" in state
         if not has_keys and keys is None:
             raise Refusal(
@@ -404,7 +464,9 @@ class GameBatch(HasViews):
         if keys is not None:
             self.seed(rows, keys)
             self.set_column("episode", rows, 0)
-            self.set_column("episode_key", rows, np.array([splitmix64(key, 0) for key in keys], np.uint64))
+            self.set_column(
+                "episode_key", rows, np.array([splitmix64(key, 0) for key in keys], np.uint64)
+            )
 
     # -----------------------------------------------------------------------------------------------------------------
     # What environments ask about one game
@@ -420,6 +482,8 @@ class GameBatch(HasViews):
     def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
         """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
         position = self.boards(np.array([row])).position(0)
-        action = self.to_caller_view(row, np.arange(self.game.cells))[check_action(self.game, action)]
+        action = self.to_caller_view(row, np.arange(self.game.cells))[
+            check_action(self.game, action)
+        ]
         game = self.config.games[self._skip_chance_index(np.array([row]))[0]]
         return chance_outcomes(game, position, action_to_cell(game, position.cells, action))

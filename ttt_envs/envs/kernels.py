@@ -16,7 +16,17 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
+from ttt_envs.core.jit import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+    inlined,
+    int8,
+    int64,
+    kernel,
+)
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.attempts import FOUND, VISIBLE, attempt, is_unknown
 from ttt_envs.game.bits import count_bits, nth_bit
@@ -42,8 +52,12 @@ int32 = cast(Callable[[Any], int], np.int32)
 """for which more processors have vector instructions from and to float than for int64"""
 FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
 LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
-FIRST, SECOND, RANDOM_SEAT, ALTERNATE, BOTH, NOBODY = range(6)  # the caller's seat, see `Settings.seats`
-REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
+FIRST, SECOND, RANDOM_SEAT, ALTERNATE, BOTH, NOBODY = range(
+    6
+)  # the caller's seat, see `Settings.seats`
+REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(
+    3
+)  # replies: none (self-play), uniformly random, by a policy's own code
 MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what a step does
 
 Block: TypeAlias = Any
@@ -74,7 +88,9 @@ class Settings(NamedTuple):
 
 def _record(names: Sequence[str]) -> np.dtype[Any]:
     """Return a record of integers, but a skip chance is a float."""
-    return np.dtype((np.record, [(name, np.float64 if name == "skip_chance" else np.int64) for name in names]))
+    return np.dtype(
+        (np.record, [(name, np.float64 if name == "skip_chance" else np.int64) for name in names])
+    )
 
 
 COLUMNS = (
@@ -90,8 +106,16 @@ BLOCK = np.dtype(
         np.record,
         [("settings", _record(Settings._fields[:-1])), ("rules", _record(Parameters._fields[:-1]))]
         + [(name, np.int64, LANES) for name in (*COLUMNS, *SCRATCH)]
-        + [("key", np.uint64, LANES), ("episode_key", np.uint64, LANES), ("skip_chance", np.float64, LANES)]
-        + [("views", np.int64, 2 * LANES), ("legal", np.int64, 2 * LANES), ("words", np.uint64, 2 * LANES)],
+        + [
+            ("key", np.uint64, LANES),
+            ("episode_key", np.uint64, LANES),
+            ("skip_chance", np.float64, LANES),
+        ]
+        + [
+            ("views", np.int64, 2 * LANES),
+            ("legal", np.int64, 2 * LANES),
+            ("words", np.uint64, 2 * LANES),
+        ],
     )
 )
 """A block of games, with the settings, because each argument costs the caller of a kernel as much as a move.
@@ -109,7 +133,15 @@ def read_settings(blocks: Block, lines: Int64Array | None) -> Settings:
         rules.row_starts, rules.falling_starts, rules.rising_starts, lines,
     )  # fmt: skip
     return Settings(
-        s.num_games, s.reach, s.num_actions, s.seats, s.illegal_action, s.replies, s.hidden, s.observes, parameters
+        s.num_games,
+        s.reach,
+        s.num_actions,
+        s.seats,
+        s.illegal_action,
+        s.replies,
+        s.hidden,
+        s.observes,
+        parameters,
     )
 
 
@@ -218,7 +250,9 @@ def count_illegal(g: Block, n: int, s: Settings) -> None:
     """Count illegal actions, and end games that they lose or truncate; rare."""
     for b in range(n):
         g.num_illegal[b] += g.illegal[b]
-        truncated = TRUNCATED if g.num_illegal[b] >= s.parameters.rows * s.parameters.columns else NOT_OVER
+        truncated = (
+            TRUNCATED if g.num_illegal[b] >= s.parameters.rows * s.parameters.columns else NOT_OVER
+        )
         outcome = FORFEIT + g.mover[b] if s.illegal_action == LOSE else truncated
         g.outcome[b] = outcome if g.illegal[b] else g.outcome[b]
 
@@ -231,7 +265,9 @@ def write_info(g: Block, n: int, out: Outputs) -> None:
         first_won = int64(outcome == 0) | int64(outcome == FORFEIT + 1)
         second_won = int64(outcome == 1) | int64(outcome == FORFEIT)
         g.winner[b] = first_won + 2 * second_won - 1
-    for b in range(n):  # separate loops, because the compiler checks few arrays of one loop for overlaps
+    for b in range(
+        n
+    ):  # separate loops, because the compiler checks few arrays of one loop for overlaps
         out.mover[b] = g.mover[b]
     for b in range(n):
         out.seat[b] = g.seat[b]
@@ -295,9 +331,27 @@ def tic_tac_toe_settings(s: Settings) -> Settings:
     """
     rules = s.parameters
     constant_rules = Parameters(
-        3, 3, 3, rules.skip_chance, 0, rules.row_starts, rules.falling_starts, rules.rising_starts, rules.lines
+        3,
+        3,
+        3,
+        rules.skip_chance,
+        0,
+        rules.row_starts,
+        rules.falling_starts,
+        rules.rising_starts,
+        rules.lines,
     )
-    return Settings(s.num_games, 1, 9, s.seats, s.illegal_action, s.replies, s.hidden, s.observes, constant_rules)
+    return Settings(
+        s.num_games,
+        1,
+        9,
+        s.seats,
+        s.illegal_action,
+        s.replies,
+        s.hidden,
+        s.observes,
+        constant_rules,
+    )
 
 
 @inlined
@@ -321,7 +375,10 @@ def reply_bit(g: Block, b: int, s: Settings) -> None:
     """Make a uniformly random move where the opponent is to move."""
     moves, legal = awaits_reply(g, b), legal_bits(g.first[b], g.second[b], s.parameters)
     u = uniform(g.episode_key[b], STREAM_OPPONENT, g.stones[b])
-    rank, size = int64(int32(u * int32(count_bits(legal)))), s.parameters.rows * s.parameters.columns
+    rank, size = (
+        int64(int32(u * int32(count_bits(legal)))),
+        s.parameters.rows * s.parameters.columns,
+    )
     put_bit(g, b, int64(1) << nth_bit(legal, rank, size), moves, s)
 
 
@@ -330,7 +387,9 @@ def reply_bits(g: Block, n: int, s: Settings) -> None:
     """Make uniformly random replies."""
     for b in range(n):
         reply_bit(g, b, s)
-    if s.parameters.skip_chance > 0:  # few games, those with a skipped turn: the opponent moves again
+    if (
+        s.parameters.skip_chance > 0
+    ):  # few games, those with a skipped turn: the opponent moves again
         for b in range(n):
             while awaits_reply(g, b):
                 reply_bit(g, b, s)
@@ -342,7 +401,9 @@ _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 
 @inlined
-def write_bytes(numbers: Int64Array, count: int, parts: int, size: int, words: UInt64Array, out: UInt64Array) -> None:
+def write_bytes(
+    numbers: Int64Array, count: int, parts: int, size: int, words: UInt64Array, out: UInt64Array
+) -> None:
     """Write a byte, 0 or 1, for each of the lowest ``size`` bits of ``count`` numbers; ``words`` is scratch.
 
     With two ``parts``, every number is followed by that at ``LANES`` further.
@@ -356,7 +417,9 @@ def write_bytes(numbers: Int64Array, count: int, parts: int, size: int, words: U
             words[index] = word
             index += 1
             num_filled -= 64
-            word = (bits >> np.uint64(1)) >> np.uint64(size - num_filled - 1)  # a shift by 64 is undefined
+            word = (bits >> np.uint64(1)) >> np.uint64(
+                size - num_filled - 1
+            )  # a shift by 64 is undefined
     words[index] = word
     packed = words.view(np.uint8)
     for i in range(len(out)):
@@ -388,7 +451,9 @@ def permute_views(g: Block, n: int, permutations: Int64Array) -> None:
             board_cell = permutations[g.symmetry[b], cell]
             g.views[b] |= (own >> board_cell & 1) << cell
             g.views[LANES + b] |= (other >> board_cell & 1) << cell
-            g.legal[b] |= (legal >> board_cell & 1) << cell  # with gravity, columns are cells of the first row
+            g.legal[b] |= (
+                legal >> board_cell & 1
+            ) << cell  # with gravity, columns are cells of the first row
 
 
 @inlined
@@ -427,7 +492,15 @@ def cell_of(board: Int8Array, player: int, action: int, s: Settings) -> int:
 def put_cell(g: Block, b: int, cell: int, board: Int8Array, s: Settings) -> bool:
     """Put the mover's stone on a cell, or find a hidden stone there; return whether it was legal."""
     outcome, next_player = attempt(
-        board[0], board[1], g.mover[b], cell, g.stones[b], g.episode_key[b], s.hidden, s.parameters, g.skip_chance[b]
+        board[0],
+        board[1],
+        g.mover[b],
+        cell,
+        g.stones[b],
+        g.episode_key[b],
+        s.hidden,
+        s.parameters,
+        g.skip_chance[b],
     )
     if outcome == ILLEGAL:
         return False
@@ -479,7 +552,13 @@ def reply_cells(g: Block, n: int, s: Settings, boards: Int8Array) -> None:
 
 @inlined
 def observe_cells(
-    g: Block, n: int, s: Settings, permutations: Int64Array, boards: Int8Array, planes: Int8Array, mask: Int8Array
+    g: Block,
+    n: int,
+    s: Settings,
+    permutations: Int64Array,
+    boards: Int8Array,
+    planes: Int8Array,
+    mask: Int8Array,
 ) -> None:
     """Write with a byte per cell the viewer's stones, the other's stones that it sees and the mover's legal actions."""
     size, index, hides = permutations.shape[1], 0, int8(s.hidden != VISIBLE and s.seats != NOBODY)
@@ -503,7 +582,12 @@ def observe_cells(
 
 @inlined
 def first_invalid(
-    blocks: Block, permutations: Int64Array, boards: Int8Array | None, actions: Int64Array, mode: int, s: Settings
+    blocks: Block,
+    permutations: Int64Array,
+    boards: Int8Array | None,
+    actions: Int64Array,
+    mode: int,
+    s: Settings,
 ) -> int:
     """Return the first game with an action out of range or, where those are errors, an illegal one; -1 for none."""
     num_invalid = int64(0)  # counted first, because a loop that returns is not vectorised
@@ -517,7 +601,9 @@ def first_invalid(
         is_ignored = g.outcome[lane] != NOT_OVER or (mode == MOVE_OR_RESET and g.is_over[lane] != 0)
         action = permutations[g.symmetry[lane], actions[b]]
         if boards is None:
-            is_legal = legal_bits(g.first[lane], g.second[lane], s.parameters) & (s.reach << action) != 0
+            is_legal = (
+                legal_bits(g.first[lane], g.second[lane], s.parameters) & (s.reach << action) != 0
+            )
         else:
             is_legal = cell_of(boards[b], g.mover[lane], action, s) >= 0
         if not (is_legal or is_ignored):
@@ -602,7 +688,15 @@ def step(
                     permute_views(g, n, permutations)
                 write_views(g, n, s, out)
             else:
-                observe_cells(g, n, s, permutations, boards[start:], out.planes.view(np.int8), out.mask.view(np.int8))
+                observe_cells(
+                    g,
+                    n,
+                    s,
+                    permutations,
+                    boards[start:],
+                    out.planes.view(np.int8),
+                    out.mask.view(np.int8),
+                )
         if mode != RESET and mode != OBSERVE:
             num_ended += finish(g, n, s, out)
     return num_ended
@@ -645,7 +739,11 @@ def games_to_reply(memory: Int64Array, out: Int64Array) -> int:
 
 @kernel
 def play_replies(
-    rows: Int64Array, cells: Int64Array, memory: Int64Array, lines: Int64Array | None, boards: Int8Array
+    rows: Int64Array,
+    cells: Int64Array,
+    memory: Int64Array,
+    lines: Int64Array | None,
+    boards: Int8Array,
 ) -> int:
     """Play ``cells`` int64[R] in the games ``rows``; return the index of the first that is illegal, -1 for none."""
     blocks = memory.view(BLOCK)
@@ -667,7 +765,12 @@ def play_replies(
 
 @kernel
 def read_boards(
-    rows: Int64Array, memory: Int64Array, boards: Int8Array, views: bool, cells: Int8Array, movers: Int8Array
+    rows: Int64Array,
+    memory: Int64Array,
+    boards: Int8Array,
+    views: bool,
+    cells: Int8Array,
+    movers: Int8Array,
 ) -> None:
     """Copy positions of the games ``rows`` int64[R], or with ``views`` what the movers see: int8[R, cells], int8[R]."""
     blocks = memory.view(BLOCK)
@@ -678,13 +781,17 @@ def read_boards(
         for cell in range(cells.shape[1]):
             if len(boards) > 0:
                 board = boards[rows[i]]
-                cells[i, cell] = board[0, cell] if not views or knows_stone(board, g.mover[b], cell, s) else 0
+                cells[i, cell] = (
+                    board[0, cell] if not views or knows_stone(board, g.mover[b], cell, s) else 0
+                )
             else:
                 cells[i, cell] = (g.first[b] >> cell & 1) | (g.second[b] >> cell & 1) << 1
 
 
 @kernel
-def write_boards(rows: Int64Array, cells: Int8Array, movers: Int8Array, memory: Int64Array, boards: Int8Array) -> None:
+def write_boards(
+    rows: Int64Array, cells: Int8Array, movers: Int8Array, memory: Int64Array, boards: Int8Array
+) -> None:
     """Set the positions int8[R, cells], int8[R] of the games ``rows``; no stone is found."""
     blocks = memory.view(BLOCK)
     for i in range(len(rows)):

@@ -15,7 +15,12 @@ PRESETS: dict[str, dict[str, object]] = {
     "ttt/FreestyleGomoku-v0": {"size": 15, "win_length": 5},
     "ttt/StandardGomoku-v0": {"size": 15, "win_length": 5, "overlines": False},
     "ttt/ConnectFour-v0": {"size": (6, 7), "win_length": 4, "gravity": True},
-    "ttt/SkipConnectFour-v0": {"size": (6, 7), "win_length": 4, "skip_chance": 0.25, "gravity": True},
+    "ttt/SkipConnectFour-v0": {
+        "size": (6, 7),
+        "win_length": 4,
+        "skip_chance": 0.25,
+        "gravity": True,
+    },
     "ttt/Misere-v0": {"size": 3, "win_length": 3, "misere": True},
     "ttt/Torus-v0": {"size": 4, "win_length": 4, "torus": True},
     "ttt/PhantomTicTacToe-v0": {"size": 3, "win_length": 3, "phantom": "classic"},

@@ -24,7 +24,11 @@ Picture = NDArray[np.uint8]
 
 # Colours: background of a cell, grid lines, player_0's ring and player_1's cross
 _GROUND, _LINE, _RING, _CROSS = (247, 243, 235), (120, 110, 100), (32, 96, 168), (190, 62, 44)
-_GROUNDS = (_GROUND, (226, 212, 182), (190, 224, 180))  # backgrounds: default, last move, winning line
+_GROUNDS = (
+    _GROUND,
+    (226, 212, 182),
+    (190, 224, 180),
+)  # backgrounds: default, last move, winning line
 _LARGEST_PICTURE = 608
 _STRIP = 16
 # Font of three by five pixels: five rows from the top, each a number of three bits. Other letters are blank.
@@ -61,7 +65,12 @@ class Scene(NamedTuple):
 
 
 def make_scene(
-    before: Int8Array, cells: Int8Array, mover: int, end: str | None, seat: int, refused: int | None = None
+    before: Int8Array,
+    cells: Int8Array,
+    mover: int,
+    end: str | None,
+    seat: int,
+    refused: int | None = None,
 ) -> Scene:
     """Return the scene after a step, which adds the caller's stone and the other player's replies.
 
@@ -122,7 +131,11 @@ def picture(game: Game, scene: Scene) -> Picture:
     marks[list(scene.last)] = 1
     marks[winning_line_cells(game, scene.cells, winner(game, scene.cells))] = 2
     tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in _GROUNDS])
-    board = tiles[marks, scene.cells].reshape(game.rows, game.columns, edge, edge, 3).transpose(0, 2, 1, 3, 4)
+    board = (
+        tiles[marks, scene.cells]
+        .reshape(game.rows, game.columns, edge, edge, 3)
+        .transpose(0, 2, 1, 3, 4)
+    )
     margin = edge if longest >= 10 else 0
     height, width = game.rows * edge, game.columns * edge
     out = np.empty((margin + height + _STRIP, margin + width, 3), np.uint8)
@@ -220,10 +233,14 @@ class Renderer:
         if self.window is None:
             pygame.display.init()
             height, width, _ = pixels.shape
-            self.window = pygame.Window(f"tic-tac-toe, {self._game}", (width, height))  # one window per environment
+            self.window = pygame.Window(
+                f"tic-tac-toe, {self._game}", (width, height)
+            )  # one window per environment
             self._clock = pygame.time.Clock()
         pygame.event.pump()
-        self.window.get_surface().blit(pygame.surfarray.make_surface(pixels.transpose(1, 0, 2)), (0, 0))
+        self.window.get_surface().blit(
+            pygame.surfarray.make_surface(pixels.transpose(1, 0, 2)), (0, 0)
+        )
         self.window.flip()
         self._clock.tick(FPS)
 

@@ -83,12 +83,18 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
     def _name_views(self) -> None:
         """Create the views of the output."""
         config, out = self.config, self._out
-        self._mask, self._numbers, self._flags = out["mask"][0], out["info"].ravel(), out["flags"].ravel()
+        self._mask, self._numbers, self._flags = (
+            out["mask"][0],
+            out["info"].ravel(),
+            out["flags"].ravel(),
+        )
         self._reward = out["rewards"]
         self._flat = out["flat"][0] if config.is_flat else None
         self._dtype = np.dtype(config.dtype)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode, or with ``seed`` the first of that seed.
 
         Args:
@@ -108,7 +114,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         self._games.reset(self._row, self._out, keys=keys, position=position, seat=seat)
         self._is_over, self._refused = False, None
         if self.render_mode is not None:
-            self._before = self._games.first_boards(self._row).cells[0] if position is None else position.cells
+            self._before = (
+                self._games.first_boards(self._row).cells[0] if position is None else position.cells
+            )
             self._show()
         return self._observation()
 
@@ -159,7 +167,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         skip_chance = self._games.column("skip_chance")
         if len(self.config.games) > 1:
             info["skip_chance"] = float(skip_chance[0])
-        observation = self.config.observations.build(self._out["planes"].copy(), self._out["mask"], skip_chance)
+        observation = self.config.observations.build(
+            self._out["planes"].copy(), self._out["mask"], skip_chance
+        )
         return map_parts(operator.itemgetter(0), observation), info
 
     def action_masks(self) -> BoolArray:
@@ -184,7 +194,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         """Return a copy of the game. Without ``include_rng`` it does not determine future skips and replies."""
         return self._games.clone(include_rng)
 
-    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+    def restore_state(
+        self, state: dict[str, Any], *, seed: int | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Restore a cloned game, and return its observation and info like :meth:`reset`.
 
         Args:
@@ -220,7 +232,9 @@ class SingleEnv(HasViews, gymnasium.Env[Any, np.int64]):
         self.renderer.close()
 
 
-def parse_reset_options(config: EnvConfig, options: Mapping[str, Any] | None) -> tuple[Position | None, int | None]:
+def parse_reset_options(
+    config: EnvConfig, options: Mapping[str, Any] | None
+) -> tuple[Position | None, int | None]:
     """Return the position and the caller's seat from the options of a reset; None for each that is missing.
 
     Raises:
@@ -234,7 +248,9 @@ def parse_reset_options(config: EnvConfig, options: Mapping[str, Any] | None) ->
     seat, text = options.get("seat"), options.get("position")
     if seat is not None:
         if not is_whole(seat) or seat not in (0, 1):
-            raise Refusal(f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)")
+            raise Refusal(
+                f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)"
+            )
         if not config.opponents:
             raise Refusal("options['seat'] makes no sense with opponent='self': you move for both")
     position = None if text is None else config.to_position(text, f"options['position']={text!r}")

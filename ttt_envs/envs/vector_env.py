@@ -56,7 +56,9 @@ class BatchConfig:
         check_range("num_envs", self.num_envs, 1, problem="leaves nothing to play")
         if self.max_episode_steps not in (None, -1):  # -1 as in `gymnasium.make`
             check_whole("max_episode_steps", self.max_episode_steps, 64)
-            check_range("max_episode_steps", self.max_episode_steps, 1, problem="leaves nothing to play")
+            check_range(
+                "max_episode_steps", self.max_episode_steps, 1, problem="leaves nothing to play"
+            )
         check_choice("copy", self.copy, (True, False))
         try:
             AutoresetMode(self.autoreset_mode)
@@ -98,14 +100,21 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._limit = limit if 0 < limit < 4 * self.game.cells else None
         self._games = GameBatch(config, count)
         self._reused = None if config.copy else self._games.output()
-        self._begins_over, self._waits_for_reset = mode is AutoresetMode.NEXT_STEP, mode is AutoresetMode.DISABLED
+        self._begins_over, self._waits_for_reset = (
+            mode is AutoresetMode.NEXT_STEP,
+            mode is AutoresetMode.DISABLED,
+        )
         self._is_flat = config.is_flat and config.dtype == "int8"
         self.single_observation_space = config.observations.observation_space
         self.single_action_space = config.observations.action_space
         self.observation_space = batch_space(self.single_observation_space, count)
         self.action_space = batch_space(self.single_action_space, count)
         # an instance attribute, because environments may differ in their mode
-        self.metadata = {"render_modes": list(self.render_modes), "render_fps": render.FPS, "autoreset_mode": mode}
+        self.metadata = {
+            "render_modes": list(self.render_modes),
+            "render_fps": render.FPS,
+            "autoreset_mode": mode,
+        }
         self._steps = np.zeros(count, np.int64)  # of the episodes, counted if there is a limit
         self._every, self._seeded = np.ones(count, np.bool_), False
         # for rendering: the boards before the last step, and its actions
@@ -113,7 +122,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._actions = np.zeros(count, np.int64)
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Begin new episodes.
 
@@ -145,7 +157,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._games.reset(rows, out, position=position, seat=seat)
         self._steps[rows] = 0
         if self.render_mode is not None:
-            self._before[rows] = self._games.first_boards(rows).cells if position is None else position.cells
+            self._before[rows] = (
+                self._games.first_boards(rows).cells if position is None else position.cells
+            )
         observation, *_, info = self._results(out)
         return observation, info
 
@@ -204,7 +218,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         info["final_info"], info["_final_info"] = final_info, over
         return observation, rewards, terminated, truncated, info
 
-    def _results(self, out: Output, rows: BoolArray | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def _results(
+        self, out: Output, rows: BoolArray | None = None
+    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Return what a step does of all games, with the infos of the games ``rows`` bool[B] as in ``SyncVectorEnv``.
 
         The results share the arrays of ``out``.
@@ -248,13 +264,21 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"0 to {self._games.num_actions - 1}"
             )
         if array.shape != (self.num_envs,):
-            raise Refusal(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
-        return np.array(array, np.int64, order="C")  # kernels would be compiled again for a read-only array
+            raise Refusal(
+                f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game"
+            )
+        return np.array(
+            array, np.int64, order="C"
+        )  # kernels would be compiled again for a read-only array
 
     def _checked_mask(self, mask: Any) -> BoolArray:
         if mask is None:
             return self._every.copy()
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+        if (
+            not isinstance(mask, np.ndarray)
+            or mask.dtype != np.bool_
+            or mask.shape != (self.num_envs,)
+        ):
             raise TypeRefusal(
                 f"options['reset_mask'] must be bool[{self.num_envs}], True for each game to reset, "
                 f"but is {getattr(mask, 'dtype', type(mask).__name__)}{list(np.shape(mask))}"
@@ -269,7 +293,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if seed is None or isinstance(seed, (int, np.integer)):
             return [None if seed is None else int(seed) + index for index in range(self.num_envs)]
         if len(seed) != self.num_envs:
-            raise Refusal(f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game")
+            raise Refusal(
+                f"{len(seed)} seeds do not fit {self.num_envs} games: give one number, or one for each game"
+            )
         return seed
 
     def action_masks(self) -> BoolArray:
@@ -286,7 +312,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """Return a copy of all games. Without ``include_rng`` it does not determine future skips and replies."""
         return {**self._games.clone(include_rng), "steps": self._steps.copy()}
 
-    def restore_state(self, state: dict[str, Any], *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+    def restore_state(
+        self, state: dict[str, Any], *, seed: int | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Restore cloned games, and return observations and info like :meth:`reset`.
 
         ``seed`` (game i: ``seed + i``) is for future random numbers; a state cloned without the generator needs it.
@@ -302,7 +330,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
         games, renderer = self._games, render.Renderer(visible(self.game), self.render_mode)
-        actions = np.where((games.column("illegal") & ~games.column("begins")) != 0, self._actions, -1).tolist()
+        actions = np.where(
+            (games.column("illegal") & ~games.column("begins")) != 0, self._actions, -1
+        ).tolist()
         scenes = (
             make_scene(games, row, self._before[row], action if action >= 0 else None)
             for row, action in enumerate(actions)
@@ -321,5 +351,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             AttributeError: another method.
         """
         if name != "render":
-            raise AttributeError(f"call({name!r}) has no environment to ask: games in lockstep can only be rendered")
+            raise AttributeError(
+                f"call({name!r}) has no environment to ask: games in lockstep can only be rendered"
+            )
         return (None,) * self.num_envs if self.render_mode is None else self.render() or ()

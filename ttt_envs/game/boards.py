@@ -11,10 +11,26 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.checks import MAX_PROBLEM, Refusal, name_place, quote, truncate
 from ttt_envs.core.hash_index import distinct_rows
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+    inlined,
+    int64,
+    kernel,
+)
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
-from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, values_over_skip, winner
+from ttt_envs.game.rules import (
+    DRAW,
+    NOT_OVER,
+    check_cells,
+    legal,
+    play_rows,
+    values_over_skip,
+    winner,
+)
 
 STONES = ".ox"
 """letters of the cells 0, 1 and 2"""
@@ -48,7 +64,9 @@ class Boards(NamedTuple):
             ValueError: there are none, so that the size of the board is unknown.
         """
         if not (positions := list(positions)):
-            raise Refusal("no positions make no batch: give one or more, or write Boards.start(game, 0)")
+            raise Refusal(
+                "no positions make no batch: give one or more, or write Boards.start(game, 0)"
+            )
         cells, movers = zip(*positions, strict=True)
         return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))
 
@@ -73,7 +91,9 @@ class Boards(NamedTuple):
         """Return int8[B, rows * columns] in the mover's view: 0 empty, 1 an own stone, 2 a stone of the opponent."""
         out = np.empty(self.cells.shape, np.int8)
         cells, mover = self
-        if not (cells.flags.carray and mover.flags.carray):  # the kernel is compiled for contiguous, writeable arrays
+        if not (
+            cells.flags.carray and mover.flags.carray
+        ):  # the kernel is compiled for contiguous, writeable arrays
             cells, mover = cells.copy(), mover.copy()
         own_first_rows(cells, mover, out)
         return out
@@ -92,10 +112,14 @@ def own_first_row(board: Int8Array, mover: int, out: Int8Array) -> None:
     swaps = -mover
     for cell in range(len(board)):
         stone = int64(board[cell])
-        out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # exchanging the bits exchanges 1 and 2
+        out[cell] = stone ^ (
+            (stone ^ (stone >> 1 | stone << 1)) & 3 & swaps
+        )  # exchanging the bits exchanges 1 and 2
 
 
-def play_moves(game: Game, boards: Boards, rows: Int64Array, actions: Int64Array) -> tuple[Int8Array, Int8Array]:
+def play_moves(
+    game: Game, boards: Boards, rows: Int64Array, actions: Int64Array
+) -> tuple[Int8Array, Int8Array]:
     """Make moves in copies of positions; the turn after a move is left to the caller.
 
     Args:
@@ -109,7 +133,9 @@ def play_moves(game: Game, boards: Boards, rows: Int64Array, actions: Int64Array
     """
     cells, outcomes = boards.cells[rows], np.full(len(rows), NOT_OVER, np.int8)
     stones, each = np.count_nonzero(cells, axis=1), np.arange(len(rows))
-    no_keys = np.zeros(len(rows), np.uint64)  # of the skips, which are drawn in a copy of the movers
+    no_keys = np.zeros(
+        len(rows), np.uint64
+    )  # of the skips, which are drawn in a copy of the movers
     play_rows(cells, boards.mover[rows], stones, no_keys, each, actions, game.parameters, outcomes)
     return cells, outcomes
 
@@ -132,7 +158,9 @@ def one_ply_ahead(
     rows, action = np.nonzero(boards.legal(game))
     mover = boards.mover[rows]
     cells, outcome = play_moves(game, boards, rows, action)
-    q = np.where(outcome == DRAW, 0.0, np.where(outcome == mover, win, -win))  # in misère a line loses
+    q = np.where(
+        outcome == DRAW, 0.0, np.where(outcome == mover, win, -win)
+    )  # in misère a line loses
     goes_on = outcome == NOT_OVER
     cells, mover = cells[goes_on], mover[goes_on]
     other = -values(Boards(cells, 1 - mover))
@@ -282,12 +310,16 @@ def from_text(text: str, game: AnyGame | None = None) -> Position:
         raise Refusal(f"{quoted} is not a position: {example}")
     board, mover = parts
     if mover not in ("o", "x"):
-        raise Refusal(f"{quoted} has the mover {quote(mover)}: write o (player_0) or x (player_1) at the end")
+        raise Refusal(
+            f"{quoted} has the mover {quote(mover)}: write o (player_0) or x (player_1) at the end"
+        )
     rows = board.split("/")
     for row in rows:
         for stone in row:
             if stone not in STONES:
-                raise Refusal(f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for player_1")
+                raise Refusal(
+                    f"{quoted} has the cell {stone!r}: write . for empty, o for player_0, x for player_1"
+                )
         if len(row) != len(rows[0]) or not row:
             raise Refusal(f"{quoted} has rows of different or no length: {example}")
     if game is not None and (len(rows), len(rows[0])) != (game.rows, game.columns):
@@ -379,6 +411,7 @@ def winning_line_cells(game: Game, cells: Int8Array, winner: int | None) -> list
     made = [
         line.cells
         for line in game.lines
-        if (cells[list(line.cells)] == stone).all() and not (cells[list(line.beyond)] == stone).any()
+        if (cells[list(line.cells)] == stone).all()
+        and not (cells[list(line.beyond)] == stone).any()
     ]
     return sorted({cell for line in made for cell in line})

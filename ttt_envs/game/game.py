@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import Refusal, TypeRefusal, check_range, check_whole, find_named, is_whole, truncate
+from ttt_envs.core.checks import (
+    Refusal,
+    TypeRefusal,
+    check_range,
+    check_whole,
+    find_named,
+    is_whole,
+    truncate,
+)
 from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.lines import Line, line_masks, list_lines
@@ -66,7 +74,9 @@ class Game:
         check_range("win_length", self.win_length, 1, max(self.rows, self.columns), misfit)
         skip = self.skip_chance
         if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
-            raise TypeRefusal(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
+            raise TypeRefusal(
+                f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25"
+            )
         if not 0 <= skip < 1:  # also rejects NaN
             percent = f"; {skip:g}% is {skip / 100:g}" if 1 < skip < 100 else ""
             raise Refusal(
@@ -77,12 +87,18 @@ class Game:
         for name in VARIANTS:
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
-                raise TypeRefusal(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
+                raise TypeRefusal(
+                    f"{name}={value!r} is not a truth value: write {name}=True or {name}=False"
+                )
             object.__setattr__(self, name, bool(value))
 
     @classmethod
     def of_size(
-        cls, size: int | tuple[int, int] = 3, win_length: int | None = None, skip_chance: float = 0.0, **rules: bool
+        cls,
+        size: int | tuple[int, int] = 3,
+        win_length: int | None = None,
+        skip_chance: float = 0.0,
+        **rules: bool,
     ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
 
@@ -97,12 +113,16 @@ class Game:
         """
         if isinstance(size, (tuple, list)):
             if len(size) != 2:
-                raise Refusal(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+                raise Refusal(
+                    f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first"
+                )
             rows, columns = size
         else:
             rows = columns = size
         if not (is_whole(rows) and is_whole(columns)):
-            raise TypeRefusal(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+            raise TypeRefusal(
+                f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first"
+            )
         if win_length is None:
             win_length = default_win_length(rows, columns)
         return cls(rows, columns, win_length, skip_chance, **rules)
@@ -120,7 +140,10 @@ class Game:
     def parameters(self) -> Parameters:
         """The rules for kernels."""
         variants = (
-            self.gravity * GRAVITY | (not self.overlines) * NO_OVERLINES | self.misere * MISERE | self.torus * TORUS
+            self.gravity * GRAVITY
+            | (not self.overlines) * NO_OVERLINES
+            | self.misere * MISERE
+            | self.torus * TORUS
         )
         run, fits = self.win_length - 1, self.cells <= MAX_CELLS_IN_BITS
         lists_lines = self.torus or not self.overlines
@@ -143,7 +166,9 @@ class Game:
         A player with stones on all cells of a line wins, or loses in misère, unless it is longer and overlines do not
         count.
         """
-        return list_lines(self.rows, self.columns, self.win_length, overlines=self.overlines, torus=self.torus)
+        return list_lines(
+            self.rows, self.columns, self.win_length, overlines=self.overlines, torus=self.torus
+        )
 
     @cached_property
     def line_cells(self) -> Int64Array:
@@ -173,7 +198,9 @@ class Game:
             ValueError: it is no mapping, the format is newer, or a field is unknown to this version or is invalid.
         """
         if not isinstance(data, Mapping):
-            raise Refusal(f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields")
+            raise Refusal(
+                f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields"
+            )
         fields = dict(data)
         version = fields.pop("format", FORMAT)
         if version != FORMAT:

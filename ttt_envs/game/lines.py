@@ -25,9 +25,13 @@ class Line(NamedTuple):
     """the cells next to its ends, where overlines do not count: stones of the same player there make it too long"""
 
 
-def list_lines(rows: int, columns: int, win_length: int, *, overlines: bool = True, torus: bool = False) -> list[Line]:
+def list_lines(
+    rows: int, columns: int, win_length: int, *, overlines: bool = True, torus: bool = False
+) -> list[Line]:
     """Return all lines of a board, in order of their cells; see the fields of ``Game``."""
-    lines: dict[tuple[tuple[int, ...], tuple[int, ...]], Line] = {}  # directions may give the same line
+    lines: dict[
+        tuple[tuple[int, ...], tuple[int, ...]], Line
+    ] = {}  # directions may give the same line
     for row, column in np.ndindex(rows, columns):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
             places = [(row + i * down, column + i * right) for i in range(-1, win_length + 1)]
@@ -47,7 +51,10 @@ def line_masks(lines: Sequence[Line]) -> Int64Array:
     """Return int64[2, W]: the cells of each line as bits, and the cells that must not hold a stone of its player."""
     masks = np.zeros((2, len(lines)), np.int64)
     for index, line in enumerate(lines):
-        masks[:, index] = sum(1 << cell for cell in line.cells), sum(1 << cell for cell in line.beyond)
+        masks[:, index] = (
+            sum(1 << cell for cell in line.cells),
+            sum(1 << cell for cell in line.beyond),
+        )
     masks.flags.writeable = False
     return masks
 

@@ -48,7 +48,9 @@ class PhantomGame:
     def __post_init__(self) -> None:
         check_choice("phantom", self.kind, KINDS)
         if self.game.gravity:
-            raise Refusal("gravity shows where hidden stones are: choose gravity=False, or no phantom game")
+            raise Refusal(
+                "gravity shows where hidden stones are: choose gravity=False, or no phantom game"
+            )
         for name in ("rows", "columns", "cells", "win_length", "skip_chance", "variants"):
             object.__setattr__(self, name, getattr(self.game, name))
 
@@ -137,16 +139,30 @@ def check_variants(
     if not refused:
         return
     labels = [
-        "hidden stones" if rule == HIDING else rule if VARIANTS[rule] else f"{rule}={VARIANTS[rule]}"
+        "hidden stones"
+        if rule == HIDING
+        else rule
+        if VARIANTS[rule]
+        else f"{rule}={VARIANTS[rule]}"
         for rule in refused
     ]
-    why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
+    why = [
+        reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused
+    ]
     available = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
         advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/rules.md"
         advice = f"{advice}, or the visible game, PhantomGame.game"
     else:
-        advice = f"it supports {', '.join(available)}" if available else "it supports the standard rules only"
-        advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
+        advice = (
+            f"it supports {', '.join(available)}"
+            if available
+            else "it supports the standard rules only"
+        )
+        advice = (
+            f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
+        )
     reason = "; ".join(dict.fromkeys(why))
-    raise Refusal(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")
+    raise Refusal(
+        f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}"
+    )

@@ -29,7 +29,9 @@ def legal_cells(game: Game, taken: Set[int]) -> list[int]:
     empty = [cell for cell in range(game.cells) if cell not in taken]
     if not game.gravity:
         return empty
-    return [cell for cell in empty if cell + game.columns >= game.cells or cell + game.columns in taken]
+    return [
+        cell for cell in empty if cell + game.columns >= game.cells or cell + game.columns in taken
+    ]
 
 
 def run_through(game: Game, own: Set[int], cell: int, down: int, right: int) -> int:
@@ -42,7 +44,11 @@ def run_through(game: Game, own: Set[int], cell: int, down: int, right: int) -> 
             if game.torus:
                 row, column = row % game.rows, column % game.columns
             place = row * game.columns + column
-            if not (0 <= row < game.rows and 0 <= column < game.columns) or place not in own or place in run:
+            if (
+                not (0 <= row < game.rows and 0 <= column < game.columns)
+                or place not in own
+                or place in run
+            ):
                 break
             run.add(place)
     return len(run)

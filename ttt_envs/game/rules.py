@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.checks import Refusal
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+    inlined,
+    int8,
+    int64,
+    kernel,
+)
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NOT_NEGATIVE, Bits, count_bits, to_bits
 from ttt_envs.game.game import Position
@@ -38,7 +47,11 @@ class Outcome(IntEnum):
     """both players' returns where each plays for itself: the opponent of a player who forfeits gets 0"""
 
     def __new__(
-        cls, value: int, description: str = "", winner: int = -1, returns: tuple[float, float] = (0.0, 0.0)
+        cls,
+        value: int,
+        description: str = "",
+        winner: int = -1,
+        returns: tuple[float, float] = (0.0, 0.0),
     ) -> Outcome:
         """Return the member with this value."""
         member = int.__new__(cls, value)
@@ -65,7 +78,15 @@ DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.
 
 # Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an episode is
 # `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the others have number 0 only.
-STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL, STREAM_CONTEXT, STREAM_OPENING = range(7)
+(
+    STREAM_SKIP,
+    STREAM_OPPONENT,
+    STREAM_SEAT,
+    STREAM_SYMMETRY,
+    STREAM_POOL,
+    STREAM_CONTEXT,
+    STREAM_OPENING,
+) = range(7)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -95,25 +116,35 @@ def legal_bits(first: Bits, second: Bits, parameters: Parameters) -> Bits:
     rows, columns = parameters.rows, parameters.columns
     taken = first | second
     empty = ~taken & ((int64(1) << (rows * columns)) - 1)
-    floor = ((int64(1) << columns) - 1) << ((rows - 1) * columns) if has_gravity(parameters) else int64(-1)
+    floor = (
+        ((int64(1) << columns) - 1) << ((rows - 1) * columns)
+        if has_gravity(parameters)
+        else int64(-1)
+    )
     return empty & ((taken & NOT_NEGATIVE) >> columns | floor)
 
 
 @inlined
 def opened_cell(cell: int, parameters: Parameters) -> int:
     """Return the cell that becomes legal by a stone on ``cell``: with gravity the one above, -1 for none."""
-    return cell - parameters.columns if has_gravity(parameters) and cell >= parameters.columns else -1
+    return (
+        cell - parameters.columns if has_gravity(parameters) and cell >= parameters.columns else -1
+    )
 
 
 @inlined
 def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
     """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
     winner = mover if line_sign(parameters) > 0 else 1 - mover
-    return winner if line else (DRAW if stones == parameters.rows * parameters.columns else NOT_OVER)
+    return (
+        winner if line else (DRAW if stones == parameters.rows * parameters.columns else NOT_OVER)
+    )
 
 
 @inlined
-def _put(cells: Int8Array, mover: int, cell: int, stones: int, own: int, parameters: Parameters) -> int:
+def _put(
+    cells: Int8Array, mover: int, cell: int, stones: int, own: int, parameters: Parameters
+) -> int:
     """Like :func:`place`; no line is searched where ``own``, the maximum number of own stones, is too small for one."""
     if cell < 0 or cell >= len(cells) or not is_legal(cells, cell, parameters):
         return ILLEGAL
@@ -165,7 +196,12 @@ value_over_skip = inlined(values_over_skip)
 
 @inlined
 def play(
-    cells: Int8Array, mover: int, cell: int, stones: int, episode_key: np.uint64, parameters: Parameters
+    cells: Int8Array,
+    mover: int,
+    cell: int,
+    stones: int,
+    episode_key: np.uint64,
+    parameters: Parameters,
 ) -> tuple[int, int]:
     """Make a move in a game that began with an empty board, then draw the next mover.
 
@@ -218,9 +254,17 @@ def nth_empty_cell(cells: Int8Array, u: float) -> int:
 def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> None:
     """Write 1 into ``out`` int8[rows * columns] where a legal stone of ``mover`` completes a line, else 0."""
     size = len(cells)
-    bits = completing_bits(to_bits(cells, int8(mover + 1)), parameters) if size <= MAX_CELLS_IN_BITS else int64(0)
+    bits = (
+        completing_bits(to_bits(cells, int8(mover + 1)), parameters)
+        if size <= MAX_CELLS_IN_BITS
+        else int64(0)
+    )
     for cell in range(size):
-        line = bits >> cell & 1 if size <= MAX_CELLS_IN_BITS else completes_line(cells, cell, mover + 1, parameters)
+        line = (
+            bits >> cell & 1
+            if size <= MAX_CELLS_IN_BITS
+            else completes_line(cells, cell, mover + 1, parameters)
+        )
         out[cell] = is_legal(cells, cell, parameters) and line
 
 
@@ -228,7 +272,9 @@ def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: 
 def outcome_of_bits(first: int, second: int, parameters: Parameters) -> int:
     """Do :func:`terminal_outcome`, given both players' stones as bits."""
     line, stones = has_line(first, parameters), count_bits(first | second)
-    return outcome_of_move(line or has_line(second, parameters), int64(not line), stones, parameters)
+    return outcome_of_move(
+        line or has_line(second, parameters), int64(not line), stones, parameters
+    )
 
 
 @kernel(forceinline=True)
@@ -263,7 +309,9 @@ def play_rows(
     """
     for i in range(len(rows)):
         b = rows[i]
-        outcome, next_mover = play(cells[b], int64(mover[b]), actions[i], stones[b], episode_keys[b], parameters)
+        outcome, next_mover = play(
+            cells[b], int64(mover[b]), actions[i], stones[b], episode_keys[b], parameters
+        )
         outcomes[b] = outcome
         if outcome != ILLEGAL:
             mover[b] = next_mover
@@ -297,9 +345,13 @@ def check_cells(game: AnyGame, cells: Int8Array) -> None:
             f"but got {getattr(cells, 'dtype', type(cells).__name__)}{list(np.shape(cells))}"
         )
     if ((cells < 0) | (cells > 2)).any():
-        raise Refusal(f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1")
+        raise Refusal(
+            f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1"
+        )
     if game.gravity and ((cells[: -game.columns] != 0) & (cells[game.columns :] == 0)).any():
-        raise Refusal("cells holds a stone above an empty cell: with gravity, stones fall to the lowest one")
+        raise Refusal(
+            "cells holds a stone above an empty cell: with gravity, stones fall to the lowest one"
+        )
 
 
 def action_index(game: AnyGame, action: object, kind: Literal["cell", "column"] = "cell") -> int:
@@ -375,7 +427,9 @@ def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[Chan
     """
     check_cells(game, position.cells)
     if position.mover not in (0, 1):
-        raise Refusal(f"mover={position.mover!r} is no player: use 0 (player_0, o) or 1 (player_1, x)")
+        raise Refusal(
+            f"mover={position.mover!r} is no player: use 0 (player_0, o) or 1 (player_1, x)"
+        )
     if winner(game, position.cells) is not None:
         raise Refusal("the game is over in this position: no action leads on from it")
     cell = action_index(game, action)

@@ -43,7 +43,9 @@ def symmetries(game: AnyGame, which: Symmetries = "all") -> NDArray[np.int64]:
             boards += [board[:, ::-1] for board in boards]
             if visible(game).torus:
                 shifts = np.ndindex(1 if game.gravity else game.rows, game.columns)
-                boards = [np.roll(board, shift, axis=(0, 1)) for shift in shifts for board in boards]
+                boards = [
+                    np.roll(board, shift, axis=(0, 1)) for shift in shifts for board in boards
+                ]
     return np.stack([board.ravel() for board in boards])
 
 

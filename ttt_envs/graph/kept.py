@@ -82,7 +82,9 @@ class KeptGraph:
                 )
         nodes_boards = Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         if isinstance(game, Game):
-            order = np.lexsort((position_keys(nodes_boards), np.count_nonzero(nodes_boards.cells, axis=1)))
+            order = np.lexsort(
+                (position_keys(nodes_boards), np.count_nonzero(nodes_boards.cells, axis=1))
+            )
             self.boards, self.info_set = nodes_boards.take(order), np.argsort(order)
         else:
             self.boards, self.info_set = distinct_boards(nodes_boards)
@@ -127,21 +129,38 @@ class KeptGraph:
         results, visits = self._visits()
         paid = None
         if costs is not None:
-            ends = np.cumsum([len(nodes.child) for layer in self.traversal.layers for nodes in layer.nodes])
+            ends = np.cumsum(
+                [len(nodes.child) for layer in self.traversal.layers for nodes in layer.nodes]
+            )
             paid = np.split(costs.ravel()[self._edge], ends[:-1])
         best = responder == 0, responder == 1
         passes = backward(self.traversal, best=best, costs=paid)
-        parts = [(values[nodes.rows, nodes.mover], gains, nodes.mover) for _, nodes, values, gains in passes][::-1]
-        node_values = np.concatenate([chances[:, mover] - chances[:, 1 - mover] for chances, _, mover in parts])
+        parts = [
+            (values[nodes.rows, nodes.mover], gains, nodes.mover)
+            for _, nodes, values, gains in passes
+        ][::-1]
+        node_values = np.concatenate(
+            [chances[:, mover] - chances[:, 1 - mover] for chances, _, mover in parts]
+        )
         gains = np.concatenate([part for _, part, _ in parts])
         size, shape = len(self.boards.mover), self.legal.shape
         occupancy = sum_by(self.info_set, visits, size)
-        weights = visits / np.where(occupancy > 0, occupancy, 1.0)[self.info_set] if hidden else np.ones(len(visits))
+        weights = (
+            visits / np.where(occupancy > 0, occupancy, 1.0)[self.info_set]
+            if hidden
+            else np.ones(len(visits))
+        )
         values = sum_by(self.info_set, weights * node_values, size)
-        action_values = sum_by(self._edge, weights[self._edge_node] * gains, size * shape[1]).reshape(shape)
+        action_values = sum_by(
+            self._edge, weights[self._edge_node] * gains, size * shape[1]
+        ).reshape(shape)
         if responder is not None:
             masked = np.where(self.legal, action_values, np.nan)
-            policy = np.where((self.boards.mover == responder)[:, None], best_shares(masked, VALUE_TOLERANCE), policy)
+            policy = np.where(
+                (self.boards.mover == responder)[:, None],
+                best_shares(masked, VALUE_TOLERANCE),
+                policy,
+            )
             self.play(policy)
             results, visits = self._visits()
             occupancy = sum_by(self.info_set, visits, size)

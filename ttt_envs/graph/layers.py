@@ -156,15 +156,24 @@ class Traversal:
         query_size: int = QUERY_SIZE,
     ) -> None:
         check_cells(game)
-        check_range("chunk", query_size, 1, problem="leaves nothing to ask", hint=" positions at once")
-        self.game, self.players, self.complete, self.query_size = game, players, complete, query_size
+        check_range(
+            "chunk", query_size, 1, problem="leaves nothing to ask", hint=" positions at once"
+        )
+        self.game, self.players, self.complete, self.query_size = (
+            game,
+            players,
+            complete,
+            query_size,
+        )
         self.starts, self.roles, self.masked = starts, roles, masked
         self.layers: list[Layer] = []
         self.kind = 1 + KINDS.index(game.kind) if isinstance(game, PhantomGame) else 0
         self.shift = 21 if self.kind else 32
         self.parameters = visible(game).parameters
         if merge is None:
-            merge = self.kind == 0 and all(player.symmetric for player in players if player is not None)
+            merge = self.kind == 0 and all(
+                player.symmetric for player in players if player is not None
+            )
         self.merge = merge
         self.stones = np.int64(1) << inverse(symmetries(game, "all" if merge else "none")).T.copy()
 
@@ -187,11 +196,17 @@ class Traversal:
             for mover in (0, 1):
                 rows = layer.reach[: layer.index.size, mover].nonzero()[0].astype(np.int32)
                 for start in range(0, len(rows), self.query_size):
-                    nodes = self._expand(layer, following, mover, rows[start : start + self.query_size])
+                    nodes = self._expand(
+                        layer, following, mover, rows[start : start + self.query_size]
+                    )
                     yield layer, following, nodes
                     if keep:
                         num_bytes += sum(array.nbytes for array in nodes[1:])
-                        layer.nodes.append(nodes if num_bytes <= KEPT_BYTES else Nodes(mover, nodes.rows, *NO_EDGES))
+                        layer.nodes.append(
+                            nodes
+                            if num_bytes <= KEPT_BYTES
+                            else Nodes(mover, nodes.rows, *NO_EDGES)
+                        )
             layer.pack()
             layer = following
 
@@ -202,9 +217,20 @@ class Traversal:
 
     def boards(self, layer: Layer, nodes: Nodes) -> Boards:
         """Return the positions as the policy sees them: in a phantom game the mover's views."""
-        boards = Boards(np.empty((len(nodes.rows), self.game.cells), np.int8), np.empty(len(nodes.rows), np.int8))
+        boards = Boards(
+            np.empty((len(nodes.rows), self.game.cells), np.int8),
+            np.empty(len(nodes.rows), np.int8),
+        )
         keys = layer.index.keys[nodes.rows, 0]
-        _write_boards(keys, nodes.mover, self.shift, self.kind > 0, self.roles, self.game.skip_chance > 0, *boards)
+        _write_boards(
+            keys,
+            nodes.mover,
+            self.shift,
+            self.kind > 0,
+            self.roles,
+            self.game.skip_chance > 0,
+            *boards,
+        )
         return boards
 
     def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int32Array) -> Nodes:
@@ -212,7 +238,11 @@ class Traversal:
         game, policy = self.game, self.players[mover]
         width = game.columns if game.gravity else game.cells
         limit = len(rows) * (width if self.kind else min(width, game.cells - layer.depth))
-        ends, child, action = np.empty(len(rows), np.int32), np.empty(limit, np.int32), np.empty(limit, np.uint8)
+        ends, child, action = (
+            np.empty(len(rows), np.int32),
+            np.empty(limit, np.int32),
+            np.empty(limit, np.uint8),
+        )
         nodes = Nodes(mover, rows, ends, child, action, np.empty(0 if policy is None else limit))
         p, boards = np.empty((0, game.cells)), None
         if policy is not None:
@@ -221,7 +251,15 @@ class Traversal:
         marks, keys = layer.reach[rows, mover], np.empty((limit, 1), np.uint64)
         follow = (marks == ON_POLICY) & self.complete[mover]
         images = np.zeros(self.stones.shape[1], np.int64)
-        arrays = (layer.index.keys[rows, 0], p, follow, self.masked, self.kind, self.shift, self.parameters)
+        arrays = (
+            layer.index.keys[rows, 0],
+            p,
+            follow,
+            self.masked,
+            self.kind,
+            self.shift,
+            self.parameters,
+        )
         num_edges, num_keys = _write_edges(*arrays, self.stones, images, nodes, keys)
         if num_edges < 0:
             assert boards is not None
@@ -367,13 +405,27 @@ def _write_edges(
         The numbers of edges and keys; (-1 - b, 0) if row b of ``p`` is no distribution.
     """
     mover, _, ends, child, action, share = nodes
-    cells, size, is_policy, made, num_keys = len(stones), len(images), len(p) > 0, int64(0), int64(0)
+    cells, size, is_policy, made, num_keys = (
+        len(stones),
+        len(images),
+        len(p) > 0,
+        int64(0),
+        int64(0),
+    )
     ones, every = (int64(1) << shift) - 1, (int64(1) << cells) - 1
     for b in range(len(boards)):
         key = int64(boards[b])
-        first, second, revealed = key & ones, key >> shift & ones, key >> (2 * shift) if kind > 0 else int64(0)
+        first, second, revealed = (
+            key & ones,
+            key >> shift & ones,
+            key >> (2 * shift) if kind > 0 else int64(0),
+        )
         own, other = (first, second) if mover == 0 else (second, first)
-        legal = legal_bits(first, second, parameters) if kind == 0 else every & ~(own | other & revealed)
+        legal = (
+            legal_bits(first, second, parameters)
+            if kind == 0
+            else every & ~(own | other & revealed)
+        )
         total = _sum_of_distribution(p[b], legal, masked) if is_policy else 1.0
         if total < 0:
             return -1 - b, int64(0)
@@ -419,7 +471,9 @@ def _write_edges(
 
 
 @kernel(nogil=True)
-def _link(nodes: Nodes, numbers: Int64Array, marks: Int8Array, skip: float, reach: Int8Array) -> None:
+def _link(
+    nodes: Nodes, numbers: Int64Array, marks: Int8Array, skip: float, reach: Int8Array
+) -> None:
     """Write the numbers of the boards that edges lead to, and mark the nodes that they reach.
 
     Args:

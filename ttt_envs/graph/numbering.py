@@ -100,9 +100,14 @@ class Numbering:
         self.alternates = game.skip_chance == 0 and game.cells > MAX_UNPAIRED_CELLS
         self._lines = np.array(line_masks(game.lines).T, order="C")
         targets, low = inverse(symmetries(game)), (game.cells + 1) // 2
-        images = spread_all(targets[:, :low]).astype(np.int64), spread_all(targets[:, low:]).astype(np.int64)
+        images = (
+            spread_all(targets[:, :low]).astype(np.int64),
+            spread_all(targets[:, low:]).astype(np.int64),
+        )
         self._tables = SetTables(low, *images, np.zeros(0, np.int32))
-        self._canonical_sets = self._number_sets() if game.gravity or game.cells <= MAX_CODED_CELLS else None
+        self._canonical_sets = (
+            self._number_sets() if game.gravity or game.cells <= MAX_CODED_CELLS else None
+        )
         self._lock = Lock()  # so that two threads do not number one layer
         self._layers: dict[int, Layer] = {}  # those numbered last
         self._sizes: dict[int, int] = {}
@@ -128,12 +133,16 @@ class Numbering:
         """Return the canonical sets of all sizes, ascending; fill the table of all sets of cells of a small board."""
         sets = _sets_of_columns(self.game) if self.game.gravity else np.arange(1 << self.game.cells)
         parts = np.array_split(sets, 1 + len(sets) // 2**15)  # which the processor's cache holds
-        least, by = (np.concatenate(part) for part in zip(*map(self._canonical, parts), strict=True))
+        least, by = (
+            np.concatenate(part) for part in zip(*map(self._canonical, parts), strict=True)
+        )
         canonical: Int64Array = sets[by == 0]
         if self.game.cells > MAX_CODED_CELLS:
             return canonical
         sizes = count_bits(canonical)
-        index = np.argsort(np.argsort(sizes, kind="stable")) - np.searchsorted(np.sort(sizes), sizes)
+        index = np.argsort(np.argsort(sizes, kind="stable")) - np.searchsorted(
+            np.sort(sizes), sizes
+        )
         codes = np.full(1 << self.game.cells, -1, np.int32)
         codes[sets] = index[np.searchsorted(canonical, least)] * len(self._tables.low_images) + by
         self._tables = self._tables._replace(codes=codes)
@@ -232,10 +241,14 @@ class Numbering:
             of_positions: write V(B, A) in place of W(A, B).
         """
         layer, game = self.layer(stones), self.game
-        next_layer = layer if above is None else self.layer(stones + 1)  # no cell is empty on a full board
+        next_layer = (
+            layer if above is None else self.layer(stones + 1)
+        )  # no cell is empty on a full board
         if above is None:
             above = np.empty(0, out.dtype)
-            above.flags.writeable = False  # as all others, so that the kernel is compiled once per type
+            above.flags.writeable = (
+                False  # as all others, so that the kernel is compiled once per type
+            )
         legal, line_value = self.legal_cells(stones), -1.0 if game.misere else 1.0
         count = max(1, min(len(layer.sets) // MIN_BLOCK_SETS, BLOCKS_PER_THREAD * threads))
         edges = np.linspace(0, len(layer.sets), count + 1).astype(int).tolist()
@@ -278,7 +291,10 @@ def _sets_of_size(cells: int, size: int) -> Int64Array:
     none: Int64Array = np.zeros(0, np.int64)
     for cell in range(cells):
         sizes = range(max(0, size - (cells - 1 - cell)), min(size, cell + 1) + 1)
-        by_size = {n: np.concatenate([by_size.get(n, none), by_size.get(n - 1, none) | 1 << cell]) for n in sizes}
+        by_size = {
+            n: np.concatenate([by_size.get(n, none), by_size.get(n - 1, none) | 1 << cell])
+            for n in sizes
+        }
     return by_size[size]
 
 
@@ -318,7 +334,10 @@ def _mark_open(
         taken, count = sets[i], 0
         for line in range(len(lines)):
             if lines[line, 0] & ~taken == 0:
-                runs[count], ends[count] = squeeze(lines[line, 0], taken), squeeze(lines[line, 1] & taken, taken)
+                runs[count], ends[count] = (
+                    squeeze(lines[line, 0], taken),
+                    squeeze(lines[line, 1] & taken, taken),
+                )
                 count += 1
         for word in range(row):
             high, marks = int64(word) << 5, all_marks
@@ -388,7 +407,9 @@ def find_set(taken: int, layer: Layer) -> tuple[int, int]:
             first = middle + 1
         else:
             last = middle
-    return (first, by) if first < len(layer.sets) and layer.sets[first] == least else (int64(-1), by)
+    return (
+        (first, by) if first < len(layer.sets) and layer.sets[first] == least else (int64(-1), by)
+    )
 
 
 @inlined
@@ -444,7 +465,13 @@ def _spread(bits: Int64Array, start: int, stop: int, out: Int32Array) -> None:
 
 @inlined
 def carry(
-    taken: int, target: int, symmetry: int, tables: SetTables, bits: Int64Array, low: Int32Array, high: Int32Array
+    taken: int,
+    target: int,
+    symmetry: int,
+    tables: SetTables,
+    bits: Int64Array,
+    low: Int32Array,
+    high: Int32Array,
 ) -> None:
     """Write the tables that carry patterns of ``taken`` to the set ``target``, which it reaches by a symmetry.
 
@@ -515,12 +542,17 @@ def sweep(
             start = j * next_row
             for k in range(size):
                 mover = full ^ int64(patterns[k])
-                entry = find_entry(start, int64(low[mover & mask] | high[mover >> half]) | new, next_index)
+                entry = find_entry(
+                    start, int64(low[mover & mask] | high[mover >> half]) | new, next_index
+                )
                 value = above[entry] if entry >= 0 else by_line
                 values[k] = values[k] + value if average else max(values[k], value)
         begin = index[i * row] >> 32 & 0xFFFFFFFF
         for k in range(size):
-            turned, again = values[k], values[size - 1 - k]  # of the complement; without skips not read
+            turned, again = (
+                values[k],
+                values[size - 1 - k],
+            )  # of the complement; without skips not read
             if average:
                 turned, again = turned / max(count, 1), again / max(count, 1)
             if of_positions:

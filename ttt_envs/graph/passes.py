@@ -57,7 +57,9 @@ def forward(
         yield layer, nodes, layer.mass[nodes.rows, nodes.mover]
 
 
-def forward_again(traversal: Traversal, results: Float64Array, clock: Clock = NO_DISCOUNT) -> Iterator[Float64Array]:
+def forward_again(
+    traversal: Traversal, results: Float64Array, clock: Clock = NO_DISCOUNT
+) -> Iterator[Float64Array]:
     """Yield the probabilities float64[B] of kept nodes in order, as :func:`forward`.
 
     With a discount they are weighed by ``discount**n``, where n is the number of earlier decisions of the clock's
@@ -77,7 +79,9 @@ def forward_again(traversal: Traversal, results: Float64Array, clock: Clock = NO
 
 def _rules(traversal: Traversal, nodes: Nodes) -> tuple[float, int]:
     """Return the skip chance, and the player who wins by a line of the mover."""
-    return traversal.game.skip_chance, 1 - nodes.mover if visible(traversal.game).misere else nodes.mover
+    return traversal.game.skip_chance, 1 - nodes.mover if visible(
+        traversal.game
+    ).misere else nodes.mover
 
 
 def backward(
@@ -116,7 +120,17 @@ def backward(
             if clock.discount != 1 and mover != clock.player:
                 fresh = _has_not_moved(traversal, layer, nodes)
             paid = NO_COSTS if costs is None else costs[number]
-            _pull(nodes, *_rules(traversal, nodes), best[mover], factors, fresh, paid, following, values, gains)
+            _pull(
+                nodes,
+                *_rules(traversal, nodes),
+                best[mover],
+                factors,
+                fresh,
+                paid,
+                following,
+                values,
+                gains,
+            )
             yield layer, nodes, values, gains
         next_layer.pack()
         following = values
@@ -153,7 +167,12 @@ def _push(
         results: float64[4].
     """
     mover, rows, ends, child, action, share = nodes
-    k, lines, draws, lost = int64(0), 0.0, 0.0, 0.0  # sums of some nodes at a time keep rounding small
+    k, lines, draws, lost = (
+        int64(0),
+        0.0,
+        0.0,
+        0.0,
+    )  # sums of some nodes at a time keep rounding small
     for b in range(len(rows)):
         node_mass = mass[rows[b], mover]
         rest = node_mass
@@ -177,7 +196,14 @@ def _push(
 
 @inlined
 def _chance(
-    child: int, stay: float, mover: int, player: int, winner: int, same: float, other: float, following: Float64Array
+    child: int,
+    stay: float,
+    mover: int,
+    player: int,
+    winner: int,
+    same: float,
+    other: float,
+    following: Float64Array,
 ) -> float:
     """Return the chance that a player wins after an edge; ``same`` and ``other`` are factors by the next mover."""
     if child < 0:
@@ -239,7 +265,9 @@ def _pull(
                     stay = stay_chance(action[k], skip)
                     count += 1.0
                     win += _chance(child[k], stay, mover, mover, winner, same, other, following)
-                    loss += _chance(child[k], stay, mover, 1 - mover, winner, same, other, following)
+                    loss += _chance(
+                        child[k], stay, mover, 1 - mover, winner, same, other, following
+                    )
                     if len(costs) > 0:
                         win -= costs[k]
             win /= count

@@ -30,7 +30,9 @@ _MARKS = tuple(
     )
 )
 _DECORATION = " \t\r\n\"'`*_.,:;!()$"
-_ANNOUNCEMENT = re.compile(r"\A(?:(?:my |final |the )?(?:move|answer)(?: is)?\s*:?\s+)", re.IGNORECASE | re.ASCII)
+_ANNOUNCEMENT = re.compile(
+    r"\A(?:(?:my |final |the )?(?:move|answer)(?: is)?\s*:?\s+)", re.IGNORECASE | re.ASCII
+)
 
 
 class Problem(NamedTuple):
@@ -41,7 +43,9 @@ class Problem(NamedTuple):
     """one sentence for the player"""
 
 
-def parse_answer(answer: object, presentation: Presentation, position: Position | None = None) -> int | Problem:
+def parse_answer(
+    answer: object, presentation: Presentation, position: Position | None = None
+) -> int | Problem:
     """Return the cell that an answer names, or the problem. Never raises, whatever the answer is.
 
     With gravity an answer names a column; the cell is the one where the stone comes to rest, without a position the top
@@ -66,10 +70,17 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
     unknown = [name for name in names if name not in presentation.moves]
     if unknown:
         quoted = ascii(unknown[0][:20])
-        return Problem("unknown-cell", f"{quoted} is no {presentation.noun} of this game. {_advice(presentation)}")
+        return Problem(
+            "unknown-cell",
+            f"{quoted} is no {presentation.noun} of this game. {_advice(presentation)}",
+        )
     if len(set(names)) > 1:
-        listed = " and ".join(sorted({presentation.move_names[presentation.moves[name]] for name in names})[:2])
-        return Problem("several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}")
+        listed = " and ".join(
+            sorted({presentation.move_names[presentation.moves[name]] for name in names})[:2]
+        )
+        return Problem(
+            "several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}"
+        )
     action = presentation.moves[names[0]]
     if position is None:
         return action

@@ -23,7 +23,9 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import HIDING, check_variants
 from ttt_envs.game.rules import check_cells
 
-_TABLE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TABLE: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 COORDINATES = ("grid", "coordinates")
 """presentations whose names are coordinates"""
 RULES = ("gravity", "overlines", "misere", "torus")
@@ -81,7 +83,8 @@ class Presentation:
             return f"{self._board(position)}\n{player}, {STONES[seat + 1]}."
         things = "cells" if self.game.gravity else f"{self.noun}s"
         own, other = (
-            ", ".join(self._listed(position.cells == stone, self.cell_names)) for stone in (seat + 1, 2 - seat)
+            ", ".join(self._listed(position.cells == stone, self.cell_names))
+            for stone in (seat + 1, 2 - seat)
         )
         return f"{player}.\nYour {things}: {own or 'none'}\nThe other player's {things}: {other or 'none'}"
 
@@ -104,7 +107,9 @@ class Presentation:
         kind = "an empty cell" if self.layout == "board" else f"a {self.noun} that is not taken"
         kind = "a column that is not full" if self.game.gravity else kind
         legal = f"Legal moves: {', '.join(self.legal_names(position))}\n" if show_legal else ""
-        return f"It is your turn.\n{legal}Answer with the name of {kind}, between <move> and </move>."
+        return (
+            f"It is your turn.\n{legal}Answer with the name of {kind}, between <move> and </move>."
+        )
 
 
 def make_presentation(presentation: str | Presentation, game: Game, seed: int = 0) -> Presentation:
@@ -125,10 +130,16 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
     check_variants("a text game", game, RULES, reasons=reasons)
     if isinstance(presentation, Presentation):
         if presentation.game != game:
-            raise Refusal(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")
+            raise Refusal(
+                f"presentation {presentation} is of {presentation.game}, not of {game}: make another one"
+            )
         return presentation
-    row = find_named("presentation", str(presentation), {name: _TABLE[name] for name in PRESENTATIONS})
-    if "names" in row and ((game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants):
+    row = find_named(
+        "presentation", str(presentation), {name: _TABLE[name] for name in PRESENTATIONS}
+    )
+    if "names" in row and (
+        (game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants
+    ):
         raise Refusal(
             f"presentation {presentation} is of 3 x 3 with 3 to win, not of {game}: only its lines are what wins "
             f"there. Choose grid, coordinates, numbers or shuffled"
@@ -137,12 +148,18 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         raise Refusal(
             f"presentation {presentation} names cells, and with gravity a move is a column: choose grid or coordinates"
         )
-    numbers = np.random.default_rng(seed).permutation(game.cells) if presentation == "shuffled" else range(game.cells)
+    numbers = (
+        np.random.default_rng(seed).permutation(game.cells)
+        if presentation == "shuffled"
+        else range(game.cells)
+    )
     cell_names = tuple(row.get("names", map(str, numbers)))
     if presentation in COORDINATES:
         cell_names = tuple(coordinate(cell, game) for cell in range(game.cells))
     noun = "column" if game.gravity else row["noun"]
-    return Presentation(presentation, game, cell_names, row["layout"], noun, _write_rules(row["rules"], game))
+    return Presentation(
+        presentation, game, cell_names, row["layout"], noun, _write_rules(row["rules"], game)
+    )
 
 
 def _write_rules(template: str, game: Game) -> str:
@@ -153,8 +170,14 @@ def _write_rules(template: str, game: Game) -> str:
         "skips": game.skip_chance > 0,
         **{name: getattr(game, name) for name in ("gravity", "misere", "torus")},
     }
-    changes = {part: text for rule in has_rule if has_rule[rule] for part, text in _TABLE[rule].items()}
-    parts: dict[str, Any] = {"game": game, "last_column": COLUMNS[game.columns - 1], "last_cell": game.cells - 1}
+    changes = {
+        part: text for rule in has_rule if has_rule[rule] for part, text in _TABLE[rule].items()
+    }
+    parts: dict[str, Any] = {
+        "game": game,
+        "last_column": COLUMNS[game.columns - 1],
+        "last_cell": game.cells - 1,
+    }
     for part, text in (_TABLE["parts"] | changes).items():
         parts[part] = text.format(**parts)
     return template.format(**parts)
@@ -184,4 +207,6 @@ def present(
     check_cells(game, position.cells)
     chosen = make_presentation(presentation, game, seed)
     start = f"{chosen.rules}\n\n" if rules else ""
-    return f"{start}{chosen.view(position, position.mover)}\n\n{chosen.question(position, show_legal)}"
+    return (
+        f"{start}{chosen.view(position, position.mover)}\n\n{chosen.question(position, show_legal)}"
+    )

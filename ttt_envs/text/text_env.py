@@ -43,7 +43,9 @@ class TextConfig(GameConfig, TextOptions):
         check_choice("seat", self.seat, ("first", "second", "alternate"))
         check_choice("render_mode", self.render_mode, (None, "ansi"))
         if len(self.games) > 1:
-            raise Refusal(f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance")
+            raise Refusal(
+                f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance"
+            )
         self.make_game()  # raises errors early
 
     def make_game(self, **start: Any) -> TextGame:
@@ -73,7 +75,9 @@ class TextEnv(gymnasium.Env[str, str]):
     @takes(TextConfig)
     def __init__(self, config: TextConfig) -> None:
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
-        self.observation_space = Text(4000 + 100 * self.game.cells, min_length=1, charset=CHARACTERS)
+        self.observation_space = Text(
+            4000 + 100 * self.game.cells, min_length=1, charset=CHARACTERS
+        )
         self.action_space = Text(MAX_ACTION_LENGTH, min_length=0, charset=CHARACTERS)
         self._text: TextGame | None = None
         self._episode, self._is_done = -1, True
@@ -89,7 +93,9 @@ class TextEnv(gymnasium.Env[str, str]):
             raise ResetNeeded("no game has begun: call reset() first")
         return self._text
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """Begin the next game, or with ``seed`` the first of that seed.
 
         Raises:
@@ -99,8 +105,14 @@ class TextEnv(gymnasium.Env[str, str]):
         if options:
             raise Refusal(f"options={options!r} are not known: ttt/Text-v0 has none")
         self._episode = 0 if seed is not None else self._episode + 1
-        seat = self._episode % 2 if self.config.seat == "alternate" else int(self.config.seat == "second")
-        self._text = self.config.make_game(seat=seat, seed=self.np_random_seed, episode=self._episode)
+        seat = (
+            self._episode % 2
+            if self.config.seat == "alternate"
+            else int(self.config.seat == "second")
+        )
+        self._text = self.config.make_game(
+            seat=seat, seed=self.np_random_seed, episode=self._episode
+        )
         self._is_done, self._seat, self._num_turns = False, self.text.seats[0], 0
         return self.render(), self._info(None)
 

@@ -20,7 +20,15 @@ from ttt_envs.envs.config import environment, takes
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, Outcome, mover_after, nth_legal_cell, place
+from ttt_envs.game.rules import (
+    ILLEGAL,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    Outcome,
+    mover_after,
+    nth_legal_cell,
+    place,
+)
 from ttt_envs.text.answers import Problem, parse_answer
 from ttt_envs.text.presentations import Presentation, make_presentation
 
@@ -104,7 +112,9 @@ class TextGameConfig(TextOptions):
 
     def __post_init__(self) -> None:
         if not isinstance(self.game, AnyGame):
-            raise TypeRefusal(f"{self.game!r} is no game: write for example TextGame(Game(), opponent='random')")
+            raise TypeRefusal(
+                f"{self.game!r} is no game: write for example TextGame(Game(), opponent='random')"
+            )
         check_choice("illegal", self.illegal, get_args(Illegal))
         check_choice("seat", self.seat, (0, 1))
         for name in ("max_asks", "seed", "episode"):
@@ -129,13 +139,19 @@ class TextGame:
     @takes(TextGameConfig)
     def __init__(self, config: TextGameConfig) -> None:
         self.config, self.game = config, config.game
-        self.opponent = None if config.opponent == SELF else make_policy(config.opponent, config.game)
+        self.opponent = (
+            None if config.opponent == SELF else make_policy(config.opponent, config.game)
+        )
         self.seats = (0, 1) if self.opponent is None else (config.seat,)
-        self.presentation = make_presentation(config.presentation, config.game, config.seed + config.episode)
+        self.presentation = make_presentation(
+            config.presentation, config.game, config.seed + config.episode
+        )
         self.turns: list[Turn] = []
         self.outcome, self.problems = Outcome.NOT_OVER, tuple[Problem, ...]()
         self._position = config.start or Position(np.zeros(config.game.cells, np.int8), 0)
-        self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(config.seed)), config.episode))
+        self._episode_key = np.uint64(
+            splitmix64(draw_key(np.random.default_rng(config.seed)), config.episode)
+        )
         self._remarks: tuple[list[str], list[str]] = ([], [])
         self._has_answered = [False, False]
         self._reply()
@@ -173,7 +189,11 @@ class TextGame:
         """
         if seat is None:
             seat = self.seats[0] if self.over else self.mover
-        parts = [self.presentation.rules] if (not self._has_answered[seat] if rules is None else rules) else []
+        parts = (
+            [self.presentation.rules]
+            if (not self._has_answered[seat] if rules is None else rules)
+            else []
+        )
         if self._remarks[seat]:
             parts.append("\n".join(self._remarks[seat]))
         parts.append(self.presentation.view(self.position, seat))
@@ -209,7 +229,9 @@ class TextGame:
         seat, self.problems = self.mover, (*self.problems, problem)
         chances = self.config.max_asks + 1 - len(self.problems)
         if self.config.illegal == "random":
-            u = uniform(self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self.position.cells)))
+            u = uniform(
+                self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self.position.cells))
+            )
             action = int(nth_legal_cell(self.position.cells, u, self.game.parameters))
             name = self.presentation.move_name(action)
             self._remarks[seat].append(f"{problem.message} A random move was made for you: {name}.")
@@ -232,17 +254,28 @@ class TextGame:
         stones = int(np.count_nonzero(cells))
         outcome = Outcome(int(place(cells, mover, action, stones, game.parameters)))
         if outcome == ILLEGAL:
-            raise Refusal(f"the opponent {self.opponent} moved to an illegal cell: choose another, or correct it")
-        next_mover = int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover
+            raise Refusal(
+                f"the opponent {self.opponent} moved to an illegal cell: choose another, or correct it"
+            )
+        next_mover = (
+            int(mover_after(mover, key, stones, game.skip_chance)) if outcome == NOT_OVER else mover
+        )
         self._end_turn(action, Position(cells, next_mover), outcome, by)
-        self._remarks[1 - mover].append(f"The other player chose {self.presentation.move_name(action)}.")
+        self._remarks[1 - mover].append(
+            f"The other player chose {self.presentation.move_name(action)}."
+        )
         if self.turns[-1].skip:
             self._remarks[mover].append("The other player's turn was skipped: you move again.")
             self._remarks[1 - mover].append("Your turn was skipped.")
 
     def _forfeit(self, by: By) -> None:
         """End the game as a loss of the player to move."""
-        self._end_turn(-1, self.position, (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover], by)
+        self._end_turn(
+            -1,
+            self.position,
+            (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover],
+            by,
+        )
 
     def _end_turn(self, action: int, next_position: Position, outcome: Outcome, by: By) -> None:
         self.turns.append(Turn(self.position, action, next_position, outcome, by, self.problems))
@@ -254,7 +287,9 @@ class TextGame:
             boards, keys = Boards.from_positions([self.position]), np.array([self._episode_key])
             plies = np.count_nonzero(boards.cells, axis=1)
             try:
-                [action] = self.opponent.act_in_games(boards, np.array([self.config.episode]), keys, plies)
+                [action] = self.opponent.act_in_games(
+                    boards, np.array([self.config.episode]), keys, plies
+                )
                 self._move(int(action), "opponent")
             except Forfeit:
                 self._remarks[self.seats[0]].append("The other player has given up.")

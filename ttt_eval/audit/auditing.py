@@ -21,8 +21,21 @@ from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import symmetries
-from ttt_eval.audit.episodes import Episodes, Players, enumerate_episodes, enumerate_groups, sample_episodes
-from ttt_eval.audit.errors import ROUNDING, Errors, Groups, Visits, advantage_errors, gradient_errors
+from ttt_eval.audit.episodes import (
+    Episodes,
+    Players,
+    enumerate_episodes,
+    enumerate_groups,
+    sample_episodes,
+)
+from ttt_eval.audit.errors import (
+    ROUNDING,
+    Errors,
+    Groups,
+    Visits,
+    advantage_errors,
+    gradient_errors,
+)
 from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
 from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.policy_evaluation import Critic, PolicyEvaluation, evaluate_policy, query_values
@@ -163,7 +176,9 @@ class Auditor:
         )  # fmt: skip
         number = self.settings.episodes
         self._episodes = (
-            enumerate_episodes(players) if number is None else sample_episodes(players, number, self.settings.seed)
+            enumerate_episodes(players)
+            if number is None
+            else sample_episodes(players, number, self.settings.seed)
         )
         cells = self._episodes.cells
         self._boards = Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
@@ -188,9 +203,14 @@ class Auditor:
         batch = Batch(episodes.rewards, values, *ends, mask, ratios, self.settings.discount, size)
         estimates = chosen.estimate(batch)[mask]
         advantages = self._action_values[at] - self._values[at[0]]
-        error = estimates - (advantages if chosen.estimates == "advantage" else self._action_values[at])
+        error = estimates - (
+            advantages if chosen.estimates == "advantage" else self._action_values[at]
+        )
         weights = episodes.weights[::size] * size if exact else np.ones(len(mask) // size)
-        groups, visits = Groups(size, weights, exact), Visits(np.nonzero(mask)[0] // size, *at, ratios[mask])
+        groups, visits = (
+            Groups(size, weights, exact),
+            Visits(np.nonzero(mask)[0] // size, *at, ratios[mask]),
+        )
         advantage, coverage = advantage_errors(visits, groups, error, self.game.cells)
         gradient = gradient_errors(visits, groups, (estimates, advantages), self._probabilities)
         return Audit(chosen, exact, len(mask), advantage, coverage, *gradient)
@@ -204,12 +224,16 @@ class Auditor:
             return enumerate_groups(episodes, size)
         whole = len(episodes.weights) // size * size
         if not whole:
-            raise Refusal(f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more")
+            raise Refusal(
+                f"episodes={len(episodes.weights)} make no group of {size}: choose {size} or more"
+            )
         return episodes.take(np.arange(whole), episodes.weights[:whole])
 
     def _first(self, rows: BoolArray) -> str | None:
         """Return the first of these positions as text, None if there is none."""
-        return to_text(self._boards.position(int(np.argmax(rows))), self.game) if rows.any() else None
+        return (
+            to_text(self._boards.position(int(np.argmax(rows))), self.game) if rows.any() else None
+        )
 
     # -- what estimators are given -------------------------------------------------------------------------------
 
@@ -253,34 +277,54 @@ class Auditor:
         """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
         count = critic.removeprefix(LEARNED)
         if not count.isdecimal():
-            raise Refusal(f"critic {critic} has no number of episodes: write for example learned:1000")
+            raise Refusal(
+                f"critic {critic} has no number of episodes: write for example learned:1000"
+            )
         players = self._players._replace(behaviour=self._target, max_steps=None)
         training = sample_episodes(players, int(count), self.settings.seed + TRAINING_SEED)
         returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))
         rows = training.positions[:, :-1][training.mask]
         means: Float64Array = np.bincount(rows, returns[training.mask]) / np.bincount(rows)
-        places = find_sorted(keys(training.cells), keys(self._boards.cells))  # episodes list positions by their keys
+        places = find_sorted(
+            keys(training.cells), keys(self._boards.cells)
+        )  # episodes list positions by their keys
         return np.where(places >= 0, means[places], 0.0)
 
 
-def _make_players(game: Game, target: Policy, opponent: str | Policy | None, settings: AuditSettings) -> Players:
+def _make_players(
+    game: Game, target: Policy, opponent: str | Policy | None, settings: AuditSettings
+) -> Players:
     """Return the players of the episodes, ``target`` itself where no other is named."""
-    other, behaviour = (target if spec is None else make_pure(spec, game) for spec in (opponent, settings.behaviour))
-    start = from_text(settings.position, game) if settings.position else Position(np.zeros(game.cells, np.int8), 0)
+    other, behaviour = (
+        target if spec is None else make_pure(spec, game) for spec in (opponent, settings.behaviour)
+    )
+    start = (
+        from_text(settings.position, game)
+        if settings.position
+        else Position(np.zeros(game.cells, np.int8), 0)
+    )
     check_opening(game, start, f"position {settings.position!r}")
     return Players(game, behaviour, other, settings.seat, settings.max_steps, start)
 
 
-def _look_up(evaluation: PolicyEvaluation, boards: Boards) -> tuple[Float64Array, Float64Array, Float64Array]:
+def _look_up(
+    evaluation: PolicyEvaluation, boards: Boards
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Return exact values float64[P], NaN where games never come, and probabilities and action values
     float64[P, cells], which are arbitrary where illegal.
     """
     index = PositionIndex(evaluation.game, evaluation.boards)
-    values, *tables = np.full(len(boards.mover), np.nan), np.empty(boards.cells.shape), np.empty(boards.cells.shape)
+    values, *tables = (
+        np.full(len(boards.mover), np.nan),
+        np.empty(boards.cells.shape),
+        np.empty(boards.cells.shape),
+    )
     for image in symmetries(evaluation.game, "all" if evaluation.merged else "none"):
         rows = index.find(Boards(boards.cells[:, image], boards.mover))
         at = np.flatnonzero(rows >= 0)  # of each class, the evaluation has one position
         values[at] = evaluation.values[rows[at]]
-        for table, exact in zip(tables, (evaluation.probabilities, evaluation.action_values), strict=True):
+        for table, exact in zip(
+            tables, (evaluation.probabilities, evaluation.action_values), strict=True
+        ):
             table[at[:, None], image] = np.nan_to_num(exact[rows[at]])
     return values, tables[0], tables[1]

@@ -93,12 +93,18 @@ def _start(players: Players, count: int) -> Games:
         ("steps", np.int64), ("boards", np.uint64, cells + 1), ("actions", np.int64, cells), ("result", np.float64),
     ]  # fmt: skip
     games = np.zeros(count, fields)
-    games["number"], games["cells"], games["mover"] = np.arange(count), players.start.cells, players.start.mover
+    games["number"], games["cells"], games["mover"] = (
+        np.arange(count),
+        players.start.cells,
+        players.start.mover,
+    )
     games["weight"], games["actions"], games["result"] = 1 / count, -1, np.nan
     return games
 
 
-def _play(players: Players, games: Games, move: Callable[[Games], tuple[Games, Int8Array]], limit: int) -> Games:
+def _play(
+    players: Players, games: Games, move: Callable[[Games], tuple[Games, Int8Array]], limit: int
+) -> Games:
     """Play games to their ends or truncations, and return them in the order in which these occur.
 
     Args:
@@ -148,7 +154,14 @@ def _to_episodes(games: Games, game: Game, *, exact: bool) -> Episodes:
     positions = np.full(present.shape, -1)
     positions[present] = inverse.reshape(-1)
     rewards = np.where(last & ~cut, games["result"][:, None], 0.0)
-    arrays = positions, games["actions"][:, :length], rewards, last & ~cut, last & cut, column[:-1] < steps
+    arrays = (
+        positions,
+        games["actions"][:, :length],
+        rewards,
+        last & ~cut,
+        last & cut,
+        column[:-1] < steps,
+    )
     return Episodes(from_keys(distinct, game), exact, *arrays, games["weight"])
 
 
@@ -174,7 +187,11 @@ def sample_episodes(players: Players, count: int, seed: int) -> Episodes:
     def move(games: Games) -> tuple[Games, Int8Array]:
         each, own_streams = np.arange(len(games)), streams[games["number"]]
         cells, mover = games["cells"].copy(), games["mover"].copy()
-        stones, actions, outcomes = np.count_nonzero(cells, axis=1), np.zeros_like(each), np.zeros_like(mover)
+        stones, actions, outcomes = (
+            np.count_nonzero(cells, axis=1),
+            np.zeros_like(each),
+            np.zeros_like(mover),
+        )
         for rows, boards, policy in players.turns(games):
             actions[rows] = act_in_episodes(policy, boards, own_streams[rows], stones[rows])
         _decide(games, players, actions)
@@ -217,11 +234,17 @@ def enumerate_episodes(players: Players) -> Episodes:
         skipped["weight"] *= skip
         moved["mover"] = 1 - moved["mover"]
         moved["weight"][is_open] *= 1 - skip
-        return np.concatenate([moved, skipped]), np.concatenate([outcomes, np.full(len(skipped), NOT_OVER, np.int8)])
+        return np.concatenate([moved, skipped]), np.concatenate(
+            [outcomes, np.full(len(skipped), NOT_OVER, np.int8)]
+        )
 
-    episodes = _to_episodes(_play(players, _start(players, 1), move, MAX_ENUMERATED), game, exact=True)
+    episodes = _to_episodes(
+        _play(players, _start(players, 1), move, MAX_ENUMERATED), game, exact=True
+    )
     # episodes that are equal for the learner become one
-    codes = np.concatenate([episodes.positions, episodes.actions, episodes.rewards.astype(np.int64)], axis=1)
+    codes = np.concatenate(
+        [episodes.positions, episodes.actions, episodes.rewards.astype(np.int64)], axis=1
+    )
     _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(inverse.reshape(-1), episodes.weights).astype(np.float64)
     order = np.argsort(first)  # by depth
@@ -245,6 +268,8 @@ def enumerate_groups(episodes: Episodes, size: int) -> Episodes:
             f"{count:,} episodes make more than {MAX_GROUPS:,} groups of {size}: sample them, or choose a later "
             "position"
         )
-    rows = np.stack(np.meshgrid(*[np.arange(count)] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    rows = np.stack(np.meshgrid(*[np.arange(count)] * size, indexing="ij"), axis=-1).reshape(
+        -1, size
+    )
     weights = episodes.weights[rows].prod(axis=1)
     return episodes.take(rows.reshape(-1), np.repeat(weights / size, size))

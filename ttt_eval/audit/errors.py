@@ -83,7 +83,9 @@ class Visits(NamedTuple):
     ratio: Float64Array
 
 
-def advantage_errors(visits: Visits, groups: Groups, error: Float64Array, num_cells: int) -> tuple[Errors, float]:
+def advantage_errors(
+    visits: Visits, groups: Groups, error: Float64Array, num_cells: int
+) -> tuple[Errors, float]:
     """Return the errors of estimates, and the share of decisions from which bias and variance are.
 
     Args:
@@ -96,7 +98,9 @@ def advantage_errors(visits: Visits, groups: Groups, error: Float64Array, num_ce
     block, weight, own = groups.blocks[visits.group], groups.weights[visits.group], groups.own
     shape = int(block.max(initial=-1)) + 1, int(pair.max(initial=-1)) + 1
     places, size = block * shape[1] + pair, shape[0] * shape[1]
-    moments = np.stack([np.bincount(places, weight * error**power, size).reshape(shape) for power in range(3)])
+    moments = np.stack(
+        [np.bincount(places, weight * error**power, size).reshape(shape) for power in range(3)]
+    )
     whole = moments.sum(axis=1)
 
     def measure(keep: BoolArray) -> Float64Array:
@@ -113,7 +117,10 @@ def advantage_errors(visits: Visits, groups: Groups, error: Float64Array, num_ce
 
 
 def gradient_errors(
-    visits: Visits, groups: Groups, estimates: tuple[Float64Array, Float64Array], probabilities: Float64Array
+    visits: Visits,
+    groups: Groups,
+    estimates: tuple[Float64Array, Float64Array],
+    probabilities: Float64Array,
 ) -> tuple[Errors, Interval, Interval]:
     """Return the errors of policy gradients, the cosine of the expected and the exact one, and the latter's square.
 
@@ -126,13 +133,18 @@ def gradient_errors(
     from scipy.sparse import csr_array
 
     blocks, weights, own = groups.blocks, groups.weights, groups.own
-    estimate, exact = (_gradients(visits, groups, advantages, probabilities) for advantages in estimates)
+    estimate, exact = (
+        _gradients(visits, groups, advantages, probabilities) for advantages in estimates
+    )
     squares = np.asarray(estimate.multiply(estimate).sum(axis=1), np.float64).reshape(-1)
     sums = csr_array((weights, (blocks, np.arange(len(blocks)))))
     total, true, bias = (sums @ matrix for matrix in (estimate, exact, estimate - exact))
     pairs = (total, total), (true, true), (total, true), (bias, bias)
     grams = np.stack([(a @ b.T).toarray() for a, b in pairs])
-    block_weights, block_squares = np.bincount(blocks, weights), np.bincount(blocks, weights * squares)
+    block_weights, block_squares = (
+        np.bincount(blocks, weights),
+        np.bincount(blocks, weights * squares),
+    )
 
     def measure(keep: BoolArray) -> Float64Array:
         count, submatrices = block_weights[keep].sum(), grams[:, keep][:, :, keep]
@@ -147,7 +159,9 @@ def gradient_errors(
     return Errors(*results[:3]), results[3], results[4]
 
 
-def _gradients(visits: Visits, groups: Groups, advantages: Float64Array, probabilities: Float64Array) -> csr_array:
+def _gradients(
+    visits: Visits, groups: Groups, advantages: Float64Array, probabilities: Float64Array
+) -> csr_array:
     """Return the mean gradient of the episodes of each group, float64[G, P * cells]."""
     from scipy.sparse import csr_array
 
@@ -157,12 +171,16 @@ def _gradients(visits: Visits, groups: Groups, advantages: Float64Array, probabi
     dense[np.arange(len(scale)), visits.action] += scale
     visit, cell = np.nonzero(dense)
     places = visits.group[visit], visits.row[visit] * cells + cell
-    gradients = csr_array((dense[visit, cell], places), shape=(len(groups.weights), num_positions * cells))
+    gradients = csr_array(
+        (dense[visit, cell], places), shape=(len(groups.weights), num_positions * cells)
+    )
     gradients.sum_duplicates()
     return gradients
 
 
-def _jackknife(measure: Callable[[BoolArray], Float64Array], num_blocks: int, exact: bool) -> list[Interval]:
+def _jackknife(
+    measure: Callable[[BoolArray], Float64Array], num_blocks: int, exact: bool
+) -> list[Interval]:
     """Return the numbers that ``measure`` gives for selected blocks, with their jackknife intervals; exact numbers, of
     one block, are points.
     """
@@ -176,5 +194,7 @@ def _jackknife(measure: Callable[[BoolArray], Float64Array], num_blocks: int, ex
     pseudo = num_blocks * whole - (num_blocks - 1) * parts
     for place in np.flatnonzero(np.isfinite(pseudo).all(axis=0)).tolist():
         value, spread = intervals[place].mean, interval_from_seeds(pseudo[:, place].tolist())
-        intervals[place] = Interval(value, spread.low + (value - spread.mean), spread.high + (value - spread.mean))
+        intervals[place] = Interval(
+            value, spread.low + (value - spread.mean), spread.high + (value - spread.mean)
+        )
     return intervals

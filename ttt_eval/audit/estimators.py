@@ -25,7 +25,9 @@ MAX_COMPARED = 64
 """Maximum number of episodes with which the independence of episodes is checked."""
 TOLERANCE = 1e-4
 """Maximum relative difference of estimates that count as equal: many estimators compute in float32."""
-GRAMMAR = "write a name such as gae, with settings as in gae:lam=0.9, or module:function of your own"
+GRAMMAR = (
+    "write a name such as gae, with settings as in gae:lam=0.9, or module:function of your own"
+)
 
 
 class Batch(NamedTuple):
@@ -51,7 +53,9 @@ class Batch(NamedTuple):
 
     def first(self, count: int) -> Batch:
         """Return the first ``count`` episodes, in arrays of their own."""
-        return Batch._make([*(array[:count].copy() for array in self[:6]), self.discount, self.group_size])
+        return Batch._make(
+            [*(array[:count].copy() for array in self[:6]), self.discount, self.group_size]
+        )
 
     @property
     def continues(self) -> Float64Array:
@@ -76,7 +80,13 @@ class Batch(NamedTuple):
         Raises:
             ValueError: a group of one episode.
         """
-        check_range("group_size", self.group_size, 2, problem="leaves nothing to compare with", hint=" episodes")
+        check_range(
+            "group_size",
+            self.group_size,
+            2,
+            problem="leaves nothing to compare with",
+            hint=" episodes",
+        )
         return array.reshape(-1, self.group_size, *array.shape[1:])
 
     def centred(self, array: Float64Array) -> Float64Array:
@@ -187,8 +197,12 @@ def v_trace(batch: Batch, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Ar
         max_c: maximum weight of what follows it.
     """
     weighted = np.minimum(batch.ratios, max_rho) * batch.td_errors()
-    corrections = accumulate(weighted, batch.discount * np.minimum(batch.ratios, max_c) * batch.continues)
-    following = batch.values[:, 1:] * ~batch.terminated + batch.continues * _next_column(corrections)
+    corrections = accumulate(
+        weighted, batch.discount * np.minimum(batch.ratios, max_c) * batch.continues
+    )
+    following = batch.values[:, 1:] * ~batch.terminated + batch.continues * _next_column(
+        corrections
+    )
     return batch.rewards + batch.discount * following - batch.values[:, :-1]
 
 
@@ -199,7 +213,10 @@ def importance_sampling(batch: Batch) -> Float64Array:
     the value that follows.
     """
     ends = batch.rewards + batch.discount * batch.values[:, 1:] * batch.truncated
-    return accumulate(ends, batch.discount * batch.continues * _next_column(batch.ratios)) - batch.values[:, :-1]
+    return (
+        accumulate(ends, batch.discount * batch.continues * _next_column(batch.ratios))
+        - batch.values[:, :-1]
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -302,7 +319,11 @@ class Estimator(NamedTuple):
         except Exception as problem:
             kind = "" if isinstance(problem, ValueError) else f", {type(problem).__name__}"
             raise Refusal(f"{self.name} failed{kind}: {problem}") from problem
-        if answer.shape != shape or answer.dtype.kind not in "fiu" or not np.isfinite(answer[batch.mask]).all():
+        if (
+            answer.shape != shape
+            or answer.dtype.kind not in "fiu"
+            or not np.isfinite(answer[batch.mask]).all()
+        ):
             raise Refusal(
                 f"{self.name} returned {answer.dtype}{list(answer.shape)} for {shape[0]} episodes of up to {shape[1]} "
                 f"decisions: it must return numbers {list(shape)}, finite ones wherever mask is true"
@@ -310,7 +331,16 @@ class Estimator(NamedTuple):
         return np.where(batch.mask, answer, 0.0)
 
 
-SINGLE = (monte_carlo, return_minus_value, n_step, td_lambda, gae, gae_finite, v_trace, importance_sampling)
+SINGLE = (
+    monte_carlo,
+    return_minus_value,
+    n_step,
+    td_lambda,
+    gae,
+    gae_finite,
+    v_trace,
+    importance_sampling,
+)
 GROUPS = (rloo, grpo, per_turn, per_turn_return)
 RETURNS = (monte_carlo, td_lambda)
 """Estimators of returns."""
@@ -344,7 +374,9 @@ def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
     name = parsed.name
     if ":" in name:
         if isinstance(spec, FromFile) and not trusted():
-            raise Refusal(f"{name[:80]!r} was read from a file, which may name built-in estimators only")
+            raise Refusal(
+                f"{name[:80]!r} was read from a file, which may name built-in estimators only"
+            )
         function = load_object(name)
         if not callable(function) or parsed.unkeyed or parsed.keyed:
             raise Refusal(f"{spec[:80]!r} is no function: write module:function, without settings")

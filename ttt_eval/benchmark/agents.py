@@ -16,7 +16,14 @@ from learners.alpha_zero import AlphaZeroConfig
 from learners.alpha_zero.self_play import SelfPlay, SelfPlayGames, TrainingExamples
 from learners.base import GreedyPolicy, concatenate
 from learners.config import load_learner
-from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, RandomState, load_algorithm, sign_buffer
+from learners.sb3 import (
+    DQNConfig,
+    MaskablePPOConfig,
+    PPOConfig,
+    RandomState,
+    load_algorithm,
+    sign_buffer,
+)
 from learners.training import Decisions, make_initial_rng, make_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import Policy, PolicyWrapper
@@ -79,7 +86,9 @@ def load_agent(name: str) -> MakeAgent:
         return AGENTS[name]
     if ":" not in name:
         near = closest_names(name[:80], AGENTS)
-        raise Refusal(f"there is no agent {name[:80]!r}, and module:make names one of your own: {near}")
+        raise Refusal(
+            f"there is no agent {name[:80]!r}, and module:make names one of your own: {near}"
+        )
     make: MakeAgent = load_object(name)
     try:
         inspect.signature(make).bind(None, None)
@@ -98,12 +107,16 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     Raises:
         TypeError, ValueError: the agent is no argument of ``as_policy``.
     """
-    model = agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
+    model = (
+        agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
+    )
     options = dict(getattr(agent, "env_options", {}))
     arguments: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
     arguments |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
-    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", False), **arguments)
+    policy = as_policy(
+        model, game, returns=returns, batch=getattr(agent, "batch", False), **arguments
+    )
     policy = Unmasked(policy) if task.hides_masks else policy
     critic = getattr(agent, "critic", None)
     if critic is not None:
@@ -151,7 +164,11 @@ class GameAgent:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        skips = sorted(set(task.skip_chances)) if task.observe_skip_chance else [float(np.mean(task.skip_chances))]
+        skips = (
+            sorted(set(task.skip_chances))
+            if task.observe_skip_chance
+            else [float(np.mean(task.skip_chances))]
+        )
         self._games = [replace(task.games[0], skip_chance=skip) for skip in skips]
 
     def learn(self, env: TaskEnv, steps: int) -> None:
@@ -215,11 +232,17 @@ class LearnerAgent(GameAgent):
         kind = load_learner(name)
         config = kind(**{**(kind.self_play if task.opponent == SELF else {}), **settings})
         if config.loop:
-            raise Refusal(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
+            raise Refusal(
+                f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not"
+            )
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
-        self.learners = {game.skip_chance: config.build(game, make_initial_rng(seed)) for game in self._games}
+        self.learners = {
+            game.skip_chance: config.build(game, make_initial_rng(seed)) for game in self._games
+        }
         rng = make_rng(seed, 1)
-        self._decisions = {skip: Decisions(learner, 1, rng) for skip, learner in self.learners.items()}
+        self._decisions = {
+            skip: Decisions(learner, 1, rng) for skip, learner in self.learners.items()
+        }
 
     def _choose(self, skip: float, boards: Boards) -> int:
         return int(self._decisions[skip].act(ROW, boards)[0])
@@ -244,10 +267,18 @@ class AlphaZeroAgent(GameAgent):
     def __init__(self, task: Task, seed: int, **settings: Any) -> None:
         super().__init__(task)
         self._config = AlphaZeroConfig(**{"gradient_steps": UPDATES_PER_BATCH, **settings})
-        self.hyperparameters = {**asdict(self._config), "games_per_batch": GAMES_PER_BATCH, "knows_rules": True}
-        nets = {game.skip_chance: self._config.build(game, make_initial_rng(seed)) for game in self._games}
+        self.hyperparameters = {
+            **asdict(self._config),
+            "games_per_batch": GAMES_PER_BATCH,
+            "knows_rules": True,
+        }
+        nets = {
+            game.skip_chance: self._config.build(game, make_initial_rng(seed))
+            for game in self._games
+        }
         self._trainings = {
-            skip: SelfPlay(net, task.steps, batch=GAMES_PER_BATCH, seed=seed) for skip, net in nets.items()
+            skip: SelfPlay(net, task.steps, batch=GAMES_PER_BATCH, seed=seed)
+            for skip, net in nets.items()
         }
         self.learners = {skip: training.learner for skip, training in self._trainings.items()}
         self._examples: dict[float, list[TrainingExamples]] = {skip: [] for skip in self.learners}
@@ -284,14 +315,20 @@ class InterpolatedPolicy(GreedyPolicy):
     def __init__(self, game: Game, learners: Mapping[float, Any]) -> None:
         skips = sorted(learners)
         weights = [float(np.interp(game.skip_chance, skips, unit)) for unit in np.eye(len(skips))]
-        self._parts = [(learners[skip], weight) for skip, weight in zip(skips, weights, strict=True) if weight > 0]
+        self._parts = [
+            (learners[skip], weight)
+            for skip, weight in zip(skips, weights, strict=True)
+            if weight > 0
+        ]
 
     def __str__(self) -> str:
         return " + ".join(f"{weight:.3g} {learner}" for learner, weight in self._parts)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return float64[B, cells] from the mover's view, NaN where illegal."""
-        return np.asarray(sum(weight * learner.action_values(boards) for learner, weight in self._parts))
+        return np.asarray(
+            sum(weight * learner.action_values(boards) for learner, weight in self._parts)
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -312,13 +349,20 @@ class SB3Agent:
         settings: further arguments of the algorithm.
     """
 
-    def __init__(self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any) -> None:
-        self.hyperparameters, self.library = {"policy": policy, **settings}, algorithm.__module__.partition(".")[0]
+    def __init__(
+        self, algorithm: Any, task: Task, seed: int, policy: str = "MlpPolicy", **settings: Any
+    ) -> None:
+        self.hyperparameters, self.library = (
+            {"policy": policy, **settings},
+            algorithm.__module__.partition(".")[0],
+        )
         self.model: Any = None
         self.critic: Any = None
         self.returns: Returns = "actions"
         self._task = task
-        self._make = functools.partial(algorithm, policy, seed=seed, device="cpu", verbose=0, **settings)
+        self._make = functools.partial(
+            algorithm, policy, seed=seed, device="cpu", verbose=0, **settings
+        )
 
     def learn(self, env: TaskEnv, steps: int) -> None:
         """Learn; the algorithm may ask for more steps than there are."""
@@ -326,7 +370,9 @@ class SB3Agent:
             if self.model is None:
                 self.model = self.critic = self._make(env=env)
                 if self._task.opponent == SELF:
-                    sign_buffer(env, getattr(self.model, "rollout_buffer", None) or self.model.replay_buffer)
+                    sign_buffer(
+                        env, getattr(self.model, "rollout_buffer", None) or self.model.replay_buffer
+                    )
                 # a distribution shows how often it errs; DQN has values, and errs where the best action is illegal
                 if self._task.hides_masks and hasattr(self.model.policy, "get_distribution"):
                     self.returns = "probabilities"
@@ -346,6 +392,9 @@ AGENTS: Mapping[str, MakeAgent] = {
     **{name: functools.partial(PolicyAgent, name) for name in ("random", "win-or-block")},
     **{name: functools.partial(LearnerAgent, name) for name in ("q-learning", "naive-mc", "q-net")},
     "alpha-zero": AlphaZeroAgent,
-    **{config.name: functools.partial(make_sb3_agent, config) for config in (PPOConfig, DQNConfig, MaskablePPOConfig)},
+    **{
+        config.name: functools.partial(make_sb3_agent, config)
+        for config in (PPOConfig, DQNConfig, MaskablePPOConfig)
+    },
 }
 """Agents of this package by name."""

@@ -78,10 +78,14 @@ def compare_submissions(
     if not names:
         raise Refusal("no submission")
     if len(set(names)) < len(names):
-        raise Refusal(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
+        raise Refusal(
+            f"two submissions have the same name, {max(names, key=names.count)!r}: rename one"
+        )
     chosen = _choose_tasks(submissions, tasks)
     scores = {submission.name: _scores_of_runs(submission, chosen) for submission in submissions}
-    entries = [_make_entry(submission, chosen, scores[submission.name], seed) for submission in submissions]
+    entries = [
+        _make_entry(submission, chosen, scores[submission.name], seed) for submission in submissions
+    ]
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement: dict[str, dict[str, Interval]] = {entry.name: {} for entry in entries}
     undecided: list[str] = []
@@ -93,10 +97,14 @@ def compare_submissions(
         improvement[name][other] = better
         improvement[other][name] = better.complement()
         if name == entries[0].name:
-            lead = bootstrap_interval(_difference, *pair, trained=trained, seed=seed, statements=statements)
+            lead = bootstrap_interval(
+                _difference, *pair, trained=trained, seed=seed, statements=statements
+            )
             if lead.low <= 0 or min(map(len, pair)) < MIN_SEEDS:
                 undecided.append(other)
-    return Comparison(chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries))
+    return Comparison(
+        chosen, entries, improvement, undecided, _make_notes(submissions, chosen, entries)
+    )
 
 
 def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str]) -> list[str]:
@@ -104,14 +112,20 @@ def _choose_tasks(submissions: Sequence[SubmissionScores], names: Sequence[str])
     steps: dict[str, int] = {}
     for submission in submissions:
         for run in submission.runs:
-            if run.steps != steps.setdefault(run.task, run.steps):  # more steps alone would give a better rank
+            if run.steps != steps.setdefault(
+                run.task, run.steps
+            ):  # more steps alone would give a better rank
                 raise Refusal(
                     f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and "
                     f"{steps[run.task]:,} in others: compare runs of the same length only, such as quick ones"
                 )
-    common = set.intersection(*({run.task for run in submission.runs} for submission in submissions))
+    common = set.intersection(
+        *({run.task for run in submission.runs} for submission in submissions)
+    )
     if not common and not names:
-        raise Refusal("the submissions have no task in common: run each of them on the same tasks, or choose some")
+        raise Refusal(
+            "the submissions have no task in common: run each of them on the same tasks, or choose some"
+        )
     return [task.name for task in find_tasks(names or sorted(common))]
 
 
@@ -122,7 +136,9 @@ def _trained_tasks(tasks: Sequence[str]) -> list[str]:
 
 def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float64Array:
     """Return float64[runs, tasks]; runs have the seeds that all tasks have."""
-    columns = [{run.seed: run.score for run in submission.runs if run.task == task} for task in tasks]
+    columns = [
+        {run.seed: run.score for run in submission.runs if run.task == task} for task in tasks
+    ]
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
         raise Refusal(
@@ -131,7 +147,9 @@ def _scores_of_runs(submission: SubmissionScores, tasks: Sequence[str]) -> Float
     return np.array([[column[seed] for column in columns] for seed in seeds])
 
 
-def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Float64Array, seed: int) -> Entry:
+def _make_entry(
+    submission: SubmissionScores, tasks: Sequence[str], scores: Float64Array, seed: int
+) -> Entry:
     columns: dict[Axis, list[int]] = {}
     for column, task in enumerate(tasks):
         for axis in find_task(task).axes:
@@ -139,7 +157,9 @@ def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Floa
 
     def interval(measure: Callable[..., Float64Array], chosen: Sequence[int]) -> Interval:
         trained = _trained_tasks([tasks[column] for column in chosen])
-        return bootstrap_interval(measure, scores[:, chosen], trained=trained, seed=seed, bounds=(-math.inf, 1.0))
+        return bootstrap_interval(
+            measure, scores[:, chosen], trained=trained, seed=seed, bounds=(-math.inf, 1.0)
+        )
 
     everything = range(len(tasks))
     return Entry(
@@ -154,14 +174,20 @@ def _make_entry(submission: SubmissionScores, tasks: Sequence[str], scores: Floa
     )
 
 
-def _make_notes(submissions: Sequence[SubmissionScores], tasks: Sequence[str], entries: Sequence[Entry]) -> list[str]:
+def _make_notes(
+    submissions: Sequence[SubmissionScores], tasks: Sequence[str], entries: Sequence[Entry]
+) -> list[str]:
     """Return what readers of a comparison should know."""
     others = [task.name for task in TASKS if any(task.name in entry.tasks for entry in entries)]
     groups = {
         "Tasks left out of the aggregates": [name for name in others if name not in tasks],
-        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": [row.name for row in entries if row.seeds < MIN_SEEDS],
+        f"Fewer than {MIN_SEEDS} seeds, which decide nothing": [
+            row.name for row in entries if row.seeds < MIN_SEEDS
+        ],
         "Runs without all checkpoints of the benchmark": [
-            row.name for row in submissions if not all(run.complete for run in row.runs if run.task in tasks)
+            row.name
+            for row in submissions
+            if not all(run.complete for run in row.runs if run.task in tasks)
         ],
     }
     return [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
@@ -253,7 +279,12 @@ def bootstrap_interval(
 
 
 def improvement_interval(
-    scores: Float64Array, others: Float64Array, trained: Sequence[str] = (), *, seed: int = 0, statements: int = 1
+    scores: Float64Array,
+    others: Float64Array,
+    trained: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    statements: int = 1,
 ) -> Interval:
     """Return the probability of improvement and its interval, which is 0 to 1 with fewer than ``MIN_SEEDS`` runs.
 

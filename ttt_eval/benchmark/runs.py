@@ -16,7 +16,15 @@ from ttt_envs.core.checks import Refusal, TypeRefusal, check_range
 from ttt_envs.core.files import make_subfolder, write_atomically
 from ttt_envs.core.parallel import Jobs
 from ttt_eval.benchmark.agents import Agent, agent_policy, load_agent
-from ttt_eval.benchmark.submission import FILE, Cost, Run, Submission, encode_record, join_runs, tabulate
+from ttt_eval.benchmark.submission import (
+    FILE,
+    Cost,
+    Run,
+    Submission,
+    encode_record,
+    join_runs,
+    tabulate,
+)
 from ttt_eval.benchmark.tasks import SEEDS, TASKS, BudgetSpent, Task, find_task, find_tasks
 from ttt_eval.cost import Meter, cpu_seconds
 from ttt_eval.result_store import Unit, collect_results
@@ -38,7 +46,12 @@ def list_runs(tasks: Sequence[str] = (), seeds: int = len(SEEDS)) -> list[Unit]:
     """
     check_range("seeds", seeds, 1, MAX_SEEDS)
     names = {task.uses_runs_of or task.name for task in find_tasks(tasks)}
-    return [{"task": task.name, "seed": seed} for task in TASKS if task.name in names for seed in range(seeds)]
+    return [
+        {"task": task.name, "seed": seed}
+        for task in TASKS
+        if task.name in names
+        for seed in range(seeds)
+    ]
 
 
 def train_agent(agent: Agent, task: Task, seed: int, every: int = 1) -> dict[str, NDArray[Any]]:
@@ -114,7 +127,9 @@ def run_benchmark(
             another agent or runs of other steps or provenance, a folder in it is a link, a finished run is missing, or
             the agent fails to be one.
     """
-    check_range("steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run")
+    check_range(
+        "steps", submission.steps or None, MIN_STEPS, problem="is no number of steps of a run"
+    )
     encode_record(submission)  # refuses what cannot be read again before the first run
 
     def file_of(unit: Unit) -> Path:

@@ -13,7 +13,14 @@ from msgspec.structs import asdict
 from ttt_envs.core.checks import Refusal, name_place
 from ttt_envs.core.files import read_bounded
 from ttt_eval.benchmark.scoring import combine_scores, score_policies
-from ttt_eval.benchmark.submission import Cost, Count, Run, Submission, SubmissionFile, open_submission
+from ttt_eval.benchmark.submission import (
+    Cost,
+    Count,
+    Run,
+    Submission,
+    SubmissionFile,
+    open_submission,
+)
 from ttt_eval.benchmark.tasks import NUM_CHECKPOINTS, TASKS, Task, find_task
 
 MAX_BYTES = 1 << 26
@@ -45,7 +52,9 @@ class RunScore(Struct, frozen=True):
     score: Score
     complete: bool
     """whether the submission has all checkpoints of the task"""
-    checkpoints: Annotated[tuple[CheckpointScore, ...], Meta(min_length=1, max_length=NUM_CHECKPOINTS)]
+    checkpoints: Annotated[
+        tuple[CheckpointScore, ...], Meta(min_length=1, max_length=NUM_CHECKPOINTS)
+    ]
     """those that were scored, ascending, the last at the end"""
     cost: Cost | None = None
     """None for a task without runs of its own"""
@@ -94,7 +103,10 @@ class Scores(Struct, frozen=True, kw_only=True):
 
 
 def score_submission(
-    path: Path, progress: Callable[[int, int], None] = lambda done, total: None, *, last: bool = False
+    path: Path,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    last: bool = False,
 ) -> SubmissionScores:
     """Score the tables of a submission. No code of the submission is run, and no more is read than its file.
 
@@ -111,12 +123,17 @@ def score_submission(
     scores: list[RunScore] = []
     with open_submission(path) as stored:
         pairs = [
-            (task, run) for task in TASKS for run in stored.runs if run.task.name in (task.name, task.uses_runs_of)
+            (task, run)
+            for task in TASKS
+            for run in stored.runs
+            if run.task.name in (task.name, task.uses_runs_of)
         ]
         progress(0, len(pairs))
         for done, (task, run) in enumerate(pairs, start=1):
             marks = run.checkpoints if len(task.stages) > 1 or not last else run.checkpoints[-1:]
-            rows = tuple(row for steps in marks if (row := _score_checkpoint(stored, task, run, steps)))
+            rows = tuple(
+                row for steps in marks if (row := _score_checkpoint(stored, task, run, steps))
+            )
             if rows:
                 score = combine_scores(task, [row.score for row in rows])
                 complete = run.checkpoints == task.checkpoints and len(rows) == len(marks)
@@ -126,7 +143,9 @@ def score_submission(
     return SubmissionScores(**asdict(stored.submission), runs=tuple(scores))
 
 
-def _score_checkpoint(stored: SubmissionFile, task: Task, run: Run, steps: int) -> CheckpointScore | None:
+def _score_checkpoint(
+    stored: SubmissionFile, task: Task, run: Run, steps: int
+) -> CheckpointScore | None:
     """Score a run on a task at a checkpoint; None in the task ``critic`` where there are no values."""
     tables = stored.read_tables(run, steps)
     if task.measure == "critic-error" and tables[0].values is None:
@@ -138,7 +157,9 @@ def _score_checkpoint(stored: SubmissionFile, task: Task, run: Run, steps: int) 
 
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, Any]:
     """Return the JSON-ready scores of submissions, which :func:`read_scores` reads from a file."""
-    return dict(to_builtins(Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions))))
+    return dict(
+        to_builtins(Scores(kind="benchmark-scores", version="v1", submissions=tuple(submissions)))
+    )
 
 
 def read_scores(path: Path) -> tuple[SubmissionScores, ...]:
@@ -149,5 +170,7 @@ def read_scores(path: Path) -> tuple[SubmissionScores, ...]:
         ValueError: damaged content, or scores of another version of the benchmark.
     """
     content = read_bounded(path, MAX_BYTES)
-    with name_place(f"{path} cannot be read as scores of the benchmark, which evaluate.py bench score --out writes"):
+    with name_place(
+        f"{path} cannot be read as scores of the benchmark, which evaluate.py bench score --out writes"
+    ):
         return json.decode(content, type=Scores).submissions

@@ -27,7 +27,13 @@ from ttt_envs.graph.layers import Traversal
 from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from ttt_eval.exact.critics import critic_error
-from ttt_eval.exact.dynamic_programming import best_response, expected_losses, exploitability, outcome, regret
+from ttt_eval.exact.dynamic_programming import (
+    best_response,
+    expected_losses,
+    exploitability,
+    outcome,
+    regret,
+)
 from ttt_eval.exact.results import OutcomeProbabilities, in_seats, make_pure
 from ttt_eval.result_store import RESULT_VERSION
 
@@ -66,7 +72,9 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
             has no values.
     """
     if len(policies) != len(task.games):
-        raise Refusal(f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each")
+        raise Refusal(
+            f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each"
+        )
     if task.measure == "critic-error":
         return _score_critic(task, policies[0])
     stage = task.stage(task.steps if steps is None else steps)
@@ -87,7 +95,11 @@ def references(task: Task, stage: int = 0) -> tuple[float, float]:
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
 
     def measure() -> Float64Array:
-        make = uniform_over_cells if task.measure == "illegal-moves" else partial(make_policy, "random")
+        make = (
+            uniform_over_cells
+            if task.measure == "illegal-moves"
+            else partial(make_policy, "random")
+        )
         random = [make(game) for game in task.games]
         return np.array([measure_task(task, random, stage), _best(task, stage)])
 
@@ -107,11 +119,15 @@ def measure_task(task: Task, policies: Sequence[Policy], stage: int) -> float:
         if task.measure == "value":
             results += [result_against(game, policy, opponent, seat).value for seat in task.seats]
         elif task.measure == "illegal-moves":
-            results += [probability_of_illegal_move(game, policy, opponent, seat) for seat in task.seats]
+            results += [
+                probability_of_illegal_move(game, policy, opponent, seat) for seat in task.seats
+            ]
         elif task.measure == "exploitability":
             results.append(exploitability(game, policy, work=large_queries(game)))
         else:
-            results.append(regret(game, policy) if task.measure == "regret" else _opening_regret(game, policy))
+            results.append(
+                regret(game, policy) if task.measure == "regret" else _opening_regret(game, policy)
+            )
     return sum(results) / len(results)
 
 
@@ -119,7 +135,11 @@ def _best(task: Task, stage: int) -> float:
     """Return the best possible measure."""
     if task.measure != "value":
         return 0.0
-    results = [best_response(game, task.stages[stage][0], seat).value for game in task.games for seat in task.seats]
+    results = [
+        best_response(game, task.stages[stage][0], seat).value
+        for game in task.games
+        for seat in task.seats
+    ]
     return sum(results) / len(results)
 
 
@@ -136,7 +156,9 @@ def result_against(game: Game, policy: Policy, opponent: str, seat: int) -> Outc
     return outcome(game, opponent, policy, work=work).reversed()
 
 
-def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Policy, seat: int) -> float:
+def probability_of_illegal_move(
+    game: Game, policy: Policy, opponent: str | Policy, seat: int
+) -> float:
     """Return the exact probability that a game ends by an illegal action of ``policy``.
 
     Args:
@@ -159,13 +181,17 @@ def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Poli
 def _opening_regret(game: Game, policy: Policy) -> float:
     """Return the mean loss of value by the move in the held-out openings, the mean over their symmetry classes."""
     _, boards, weights = split_openings(game)
-    return float(expected_losses(solve(game).action_values(boards), policy.probabilities(boards)) @ weights)
+    return float(
+        expected_losses(solve(game).action_values(boards), policy.probabilities(boards)) @ weights
+    )
 
 
 def _score_critic(task: Task, policy: Policy) -> TaskScore:
     """Return the score of a policy's values; values that are all 0 score 0."""
     if policy.values is None:
-        raise TypeRefusal(f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)")
+        raise TypeRefusal(
+            f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)"
+        )
     [game] = task.games
     error = critic_error(game, policy, task.stages[0][0], policy)
     of_zeros = replace(error, predicted=np.zeros(len(error.predicted)))
@@ -174,7 +200,9 @@ def _score_critic(task: Task, policy: Policy) -> TaskScore:
 
 def uniform_over_cells(game: Game) -> Policy:
     """Return a uniformly random action among all cells, legal or not."""
-    return Unmasked(as_policy(lambda observation: np.ones(game.cells), game, returns="probabilities"))
+    return Unmasked(
+        as_policy(lambda observation: np.ones(game.cells), game, returns="probabilities")
+    )
 
 
 class Unmasked(Policy):

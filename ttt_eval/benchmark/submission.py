@@ -55,7 +55,9 @@ PARTS = ("probabilities", "values")
 """arrays of a table"""
 MAX_FILE_BYTES, MAX_TEXT_BYTES, MAX_ARRAYS = 1 << 33, 1 << 16, 20_000
 BYTES_PER_NUMBER = 8
-_ARRAY = re.compile(r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))")
+_ARRAY = re.compile(
+    r"([\w-]+)/seed-(0|[1-9]\d?)/(?:run|steps-(\d{6})(?:/skip-[\d.]+)?/(?:probabilities|values))"
+)
 _LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z"
 Record = TypeVar("Record")
 Text = Annotated[str, Meta(max_length=200, pattern=_LINE)]
@@ -141,15 +143,25 @@ class PolicyTable(Policy):
         positions = list_positions(game, seats)
         self.codes, count = keys(positions.own_first()), len(positions.mover)
         if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
-            raise Refusal(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
+            raise Refusal(
+                f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]"
+            )
         for start in range(0, count, ROWS_PER_CHECK):
             rows = slice(start, start + ROWS_PER_CHECK)
             _check_rows(probabilities[rows], positions.cells[rows] == 0 if masked else True)
         if values is not None:
-            if values.shape != (count,) or values.dtype.kind != "f" or not (np.abs(values) <= 1).all():
-                raise Refusal(f"a table of {count:,} positions needs values float[{count}] from -1 to 1")
+            if (
+                values.shape != (count,)
+                or values.dtype.kind != "f"
+                or not (np.abs(values) <= 1).all()
+            ):
+                raise Refusal(
+                    f"a table of {count:,} positions needs values float[{count}] from -1 to 1"
+                )
             stored = values.astype(np.float64)
-            self.values = lambda boards: stored[self._rows(boards)]  # an attribute of tables with values alone
+            self.values = lambda boards: stored[
+                self._rows(boards)
+            ]  # an attribute of tables with values alone
 
     def __str__(self) -> str:
         return f"table of {len(self.codes):,} positions"
@@ -176,9 +188,13 @@ def _check_rows(weights: NDArray[Any], allowed: BoolArray | bool) -> None:
     total = weights.astype(np.float64).sum(axis=1)
     sums = np.abs(total - 1) <= SUM_TOLERANCE if weights.dtype.kind == "f" else total > 0
     if not ((weights >= 0).all() and sums.all()):  # also rejects NaN and infinity
-        raise Refusal("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
+        raise Refusal(
+            "a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1"
+        )
     if ((weights > 0) & np.logical_not(allowed)).any():
-        raise Refusal("a table has probabilities of illegal moves: they must be 0 on occupied cells")
+        raise Refusal(
+            "a table has probabilities of illegal moves: they must be 0 on occupied cells"
+        )
 
 
 @cache
@@ -268,20 +284,30 @@ class SubmissionFile:
         entries = archive.infolist()
         if len(entries) > MAX_ARRAYS:
             raise Refusal(f"it has more than {MAX_ARRAYS:,} arrays: a submission has fewer")
-        self._archive, self._entries = archive, {entry.filename.removesuffix(".npy"): entry for entry in entries}
+        self._archive, self._entries = (
+            archive,
+            {entry.filename.removesuffix(".npy"): entry for entry in entries},
+        )
         if len(self._entries) < len(entries):
             raise Refusal("it has two arrays of the same name: remove one")
         self.submission = self._read_record(HEAD, Head).submission
         steps: dict[tuple[str, int], set[int]] = {}
         for match in filter(None, map(_ARRAY.fullmatch, self._entries)):
-            steps.setdefault((match[1], int(match[2])), set()).update([int(match[3])] if match[3] else [])
-        runs = [Run(find_task(task), seed, tuple(sorted(marks))) for (task, seed), marks in steps.items()]
+            steps.setdefault((match[1], int(match[2])), set()).update(
+                [int(match[3])] if match[3] else []
+            )
+        runs = [
+            Run(find_task(task), seed, tuple(sorted(marks)))
+            for (task, seed), marks in steps.items()
+        ]
         self.runs = sorted(runs, key=lambda run: (TASKS.index(run.task), run.seed))
         if not runs:
             raise Refusal("it has no run: evaluate.py bench run makes some")
         names = set().union(*map(self._check_run, runs), {HEAD})
         if others := self._entries.keys() - names:
-            raise Refusal(f"it has {quote(min(others))}, which is no array of a submission: remove it")
+            raise Refusal(
+                f"it has {quote(min(others))}, which is no array of a submission: remove it"
+            )
 
     def _check_run(self, run: Run) -> set[str]:
         """Return the names of arrays that a run may have.
@@ -291,7 +317,9 @@ class SubmissionFile:
         """
         task, marks = run.task, run.checkpoints
         if task.uses_runs_of is not None:
-            raise Refusal(f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: remove them")
+            raise Refusal(
+                f"it has runs of {task.name}, which is scored from those of {task.uses_runs_of}: remove them"
+            )
         if not 1 <= len(marks) <= len(task.checkpoints) or marks[0] < 1 or marks[-1] > task.steps:
             raise Refusal(
                 f"it has {len(marks)} checkpoints of {run.record}, and the task has {len(task.checkpoints)} within "
@@ -305,7 +333,9 @@ class SubmissionFile:
 
     def read_cost(self, run: Run) -> Cost | None:
         """Return what the submission says of the cost of a run, if it does."""
-        return self._read_record(run.record, RunRecord).cost if run.record in self._entries else None
+        return (
+            self._read_record(run.record, RunRecord).cost if run.record in self._entries else None
+        )
 
     def read_tables(self, run: Run, steps: int) -> list[PolicyTable]:
         """Read the tables of a checkpoint.
@@ -318,7 +348,9 @@ class SubmissionFile:
             limit = len(list_positions(game, task.seats).mover) * game.cells * BYTES_PER_NUMBER
             names = {part: f"{name}/{part}" for part in PARTS if f"{name}/{part}" in self._entries}
             arrays = {part: self._read_array(array, limit) for part, array in names.items()}
-            tables.append(PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks))
+            tables.append(
+                PolicyTable(game, **arrays, seats=task.seats, masked=not task.hides_masks)
+            )
         return tables
 
     def _read_record(self, name: str, kind: type[Record]) -> Record:
@@ -334,7 +366,9 @@ class SubmissionFile:
         """
         entry = self._entries[name]
         if entry.file_size > max_bytes + MAX_TEXT_BYTES:
-            raise Refusal(f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read")
+            raise Refusal(
+                f"{name} unpacks to {entry.file_size:,} bytes, and at most {max_bytes:,} are read"
+            )
         with name_place(f"{name} cannot be read", (Exception,)), self._archive.open(entry) as part:
             array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
         return array
@@ -349,7 +383,9 @@ def open_submission(path: Path) -> Iterator[SubmissionFile]:
         ValueError: there is none, it is a link or too large, or something in it is invalid.
     """
     if path.is_dir() and not (path / FILE).exists():
-        raise Refusal(f"{path} is no submission: it has no {FILE}, which evaluate.py bench run writes")
+        raise Refusal(
+            f"{path} is no submission: it has no {FILE}, which evaluate.py bench run writes"
+        )
     with _open_archive(path / FILE if path.is_dir() else path) as archive:
         yield SubmissionFile(archive)
 
@@ -357,8 +393,18 @@ def open_submission(path: Path) -> Iterator[SubmissionFile]:
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a file of arrays, a submission or a run of one; refusals name it, also those of what is read of it."""
-    problems = (ValueError, RecursionError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError)
-    with open_to_read(path, MAX_FILE_BYTES) as file, name_place(f"{path} is no valid submission", problems):
+    problems = (
+        ValueError,
+        RecursionError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        EOFError,
+    )
+    with (
+        open_to_read(path, MAX_FILE_BYTES) as file,
+        name_place(f"{path} is no valid submission", problems),
+    ):
         yield zipfile.ZipFile(file)
 
 
@@ -377,7 +423,9 @@ def encode_record(record: Submission | Cost) -> NDArray[np.uint8]:
         text = json.encode(content, enc_hook=str)
         json.decode(text, type=type(content))
     if len(text) > MAX_TEXT_BYTES:
-        raise Refusal(f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters")
+        raise Refusal(
+            f"a submission says at most {MAX_TEXT_BYTES:,} bytes: give it fewer hyperparameters"
+        )
     return np.frombuffer(text, np.uint8)
 
 
@@ -390,7 +438,9 @@ def join_runs(path: Path, submission: Submission, runs: Sequence[Path]) -> None:
                 np.lib.format.write_array(entry, encode_record(submission), allow_pickle=False)
             for run in runs:
                 with _open_archive(run) as part:
-                    for name in filter(None, part.namelist()):  # damage gives an entry no name: none can be written
+                    for name in filter(
+                        None, part.namelist()
+                    ):  # damage gives an entry no name: none can be written
                         archive.writestr(name, part.read(name))
 
     write_atomically(path, write)

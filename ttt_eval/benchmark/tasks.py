@@ -37,9 +37,19 @@ OPENING_STONES = 3
 """number of stones of the openings that are split into two halves"""
 
 Axis = Literal[
-    "basics", "chance", "self-play", "credit", "exploration", "generalisation", "non-stationarity", "critic", "masks"
+    "basics",
+    "chance",
+    "self-play",
+    "credit",
+    "exploration",
+    "generalisation",
+    "non-stationarity",
+    "critic",
+    "masks",
 ]
-Measure = Literal["value", "exploitability", "regret", "opening-regret", "critic-error", "illegal-moves"]
+Measure = Literal[
+    "value", "exploitability", "regret", "opening-regret", "critic-error", "illegal-moves"
+]
 
 
 @dataclass(frozen=True)
@@ -113,7 +123,10 @@ class Task:
 
     def stage(self, steps: int) -> int:
         """Return the number of the opponent at the end of ``steps`` environment steps."""
-        return int(np.searchsorted([start for _, start in self.stages], max(steps, 1), side="left")) - 1
+        return (
+            int(np.searchsorted([start for _, start in self.stages], max(steps, 1), side="left"))
+            - 1
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -123,7 +136,9 @@ class Task:
         settings["seat"] = "first" if self.opponent == SELF else self.seat
         if self.holds_out_openings:
             boards = split_openings(self.games[0])[0]
-            settings["openings"] = [to_text(boards.position(row), self.games[0]) for row in range(len(boards.mover))]
+            settings["openings"] = [
+                to_text(boards.position(row), self.games[0]) for row in range(len(boards.mover))
+            ]
         return settings
 
     def make_env(self, seed: int, **choices: Any) -> TaskEnv:
@@ -179,14 +194,18 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.store: Callable[[int], None] = lambda steps: None
         self._hides_masks = task.hides_masks
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; ``seed`` is ignored.
 
         Raises:
             ValueError: ``options`` are given, and there are none.
         """
         if options:
-            raise Refusal("an agent has no options of reset: the task determines how episodes begin")
+            raise Refusal(
+                "an agent has no options of reset: the task determines how episodes begin"
+            )
         observation, info = self.env.reset()
         return observation, self._with_mask(info)
 
@@ -239,7 +258,13 @@ HALF_RANDOM = "optimal:epsilon=0.5"
 """perfect play, of which every other move is random"""
 BOTH = (0.0, 0.5)
 SCORED: dict[str, Any] = {"scored_skip_chances": (0.1, 0.25)}
-CHANGING = ("random", 0), ("win-or-block", 20000), (HALF_RANDOM, 40000), ("svd:rank=3", 60000), ("random", 80000)
+CHANGING = (
+    ("random", 0),
+    ("win-or-block", 20000),
+    (HALF_RANDOM, 40000),
+    ("svd:rank=3", 60000),
+    ("random", 80000),
+)
 """opponents, and the steps at which they begin"""
 
 TASKS: tuple[Task, ...] = (
@@ -253,15 +278,40 @@ TASKS: tuple[Task, ...] = (
     Task("self-play", ("self-play",), "exploitability", SELF),
     Task("self-play-skip", ("self-play",), "exploitability", SELF, skip_chance=0.25),
     Task("self-play-3x4", ("self-play",), "exploitability", SELF, size=(3, 4), skip_chance=0.1),
-    Task("self-play-4x4", ("self-play",), "exploitability", SELF, size=(4, 4), win_length=4, steps=2 * STEPS),
+    Task(
+        "self-play-4x4",
+        ("self-play",),
+        "exploitability",
+        SELF,
+        size=(4, 4),
+        win_length=4,
+        steps=2 * STEPS,
+    ),
     Task("credit-3x4", ("credit",), "value", HALF_RANDOM, size=(3, 4), win_length=4),
-    Task("credit-4x4", ("credit",), "value", HALF_RANDOM, size=(4, 4), win_length=4, steps=2 * STEPS),
+    Task(
+        "credit-4x4", ("credit",), "value", HALF_RANDOM, size=(4, 4), win_length=4, steps=2 * STEPS
+    ),
     Task("second-seat", ("exploration",), "value", "optimal", skip_chance=0.1, seat="second"),
-    Task("skips-shown", ("generalisation",), "regret", SELF, skip_chance=BOTH, observe_skip_chance=True, **SCORED),
+    Task(
+        "skips-shown",
+        ("generalisation",),
+        "regret",
+        SELF,
+        skip_chance=BOTH,
+        observe_skip_chance=True,
+        **SCORED,
+    ),
     Task("skips-hidden", ("generalisation",), "regret", SELF, skip_chance=BOTH, **SCORED),
     Task("openings", ("generalisation",), "opening-regret", SELF, holds_out_openings=True),
     Task("opponents", ("non-stationarity",), "value", CHANGING),
-    Task("critic", ("critic",), "critic-error", HALF_RANDOM, skip_chance=0.25, uses_runs_of="chance-25"),
+    Task(
+        "critic",
+        ("critic",),
+        "critic-error",
+        HALF_RANDOM,
+        skip_chance=0.25,
+        uses_runs_of="chance-25",
+    ),
     Task("masks", ("masks",), "illegal-moves", "random", hides_masks=True),
 )
 """all tasks, in the order of the axes"""

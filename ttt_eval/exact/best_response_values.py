@@ -35,7 +35,9 @@ class BestResponseValues:
         MemoryError: too many cells or positions.
     """
 
-    def __init__(self, game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> None:
+    def __init__(
+        self, game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK
+    ) -> None:
         check_choice("seat", seat, (0, 1))
         check_cells(game)
         self.game, self.seat, self._work = game, seat, work
@@ -49,11 +51,16 @@ class BestResponseValues:
         """
         players = in_seats(None, self.policy, self.seat)
         complete = self.seat == 0, self.seat == 1
-        traversal = Traversal(self.game, players, complete=complete, merge=False, query_size=self._work.chunk)
+        traversal = Traversal(
+            self.game, players, complete=complete, merge=False, query_size=self._work.chunk
+        )
         keep_layers(traversal, self._work)
         layers = traversal.layers
         chances = {layer.depth: values for layer, _, values, _ in backward(traversal)}
-        parts = [chances[layer.depth][:, :, self.seat] - chances[layer.depth][:, :, 1 - self.seat] for layer in layers]
+        parts = [
+            chances[layer.depth][:, :, self.seat] - chances[layer.depth][:, :, 1 - self.seat]
+            for layer in layers
+        ]
         reached = [layer.reach[: layer.index.size] > 0 for layer in layers]
         values = np.where(np.concatenate(reached), np.concatenate(parts), np.nan)
         keys = np.concatenate([layer.index.keys[:, 0] for layer in layers])

@@ -53,7 +53,12 @@ class Visit(NamedTuple):
 
 
 def visits(
-    game: AnyGame, first: Policy, second: Policy, *, merge: bool | None = False, work: Work = DEFAULT_WORK
+    game: AnyGame,
+    first: Policy,
+    second: Policy,
+    *,
+    merge: bool | None = False,
+    work: Work = DEFAULT_WORK,
 ) -> Iterator[Visit]:
     """Yield the positions that games between two policies reach.
 
@@ -65,7 +70,9 @@ def visits(
     """
     traversal = Traversal(game, (first, second), merge=merge, query_size=work.chunk)
     for layer, nodes, mass in watch(work, game, forward(traversal)):
-        yield Visit(layer.depth, traversal.boards(layer, nodes), nodes.probabilities(game.cells), mass)
+        yield Visit(
+            layer.depth, traversal.boards(layer, nodes), nodes.probabilities(game.cells), mass
+        )
 
 
 def outcome(
@@ -113,7 +120,9 @@ def perfect_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     return float(wins[0] - wins[1]) + 0.0  # 0.0 in place of -0.0
 
 
-def best_response(game: AnyGame, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> OutcomeProbabilities:
+def best_response(
+    game: AnyGame, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK
+) -> OutcomeProbabilities:
     """Return the exact result of a best responder to ``policy``, from the responder's view.
 
     The responder chooses uniformly among moves of equal value: they may differ in wins and losses, not in ``value``.
@@ -150,17 +159,23 @@ def exploitability(game: AnyGame, policy: str | Policy, *, work: Work = DEFAULT_
     return Exploitation(first, second, None).exploitability
 
 
-def _best_responses(game: AnyGame, policy: Policy, seats: tuple[int, ...], work: Work) -> list[OutcomeProbabilities]:
+def _best_responses(
+    game: AnyGame, policy: Policy, seats: tuple[int, ...], work: Work
+) -> list[OutcomeProbabilities]:
     """Return the best responder's results, by its seats."""
     if isinstance(game, PhantomGame):
         return [search_best_response(game, policy, seat) for seat in seats]
     if policy.colour_blind:  # one traversal serves both seats
-        values = _start_values(Traversal(game, (None, policy), roles=True, starts=seats, query_size=work.chunk), work)
+        values = _start_values(
+            Traversal(game, (None, policy), roles=True, starts=seats, query_size=work.chunk), work
+        )
         return [_result(values[seat, 0], values[seat, 1]) for seat in seats]
     results = []
     for index, seat in enumerate(seats):
         players = in_seats(None, policy, seat)
-        values = _start_values(Traversal(game, players, query_size=work.chunk), work.part(index, len(seats)))
+        values = _start_values(
+            Traversal(game, players, query_size=work.chunk), work.part(index, len(seats))
+        )
         results.append(_result(values[0, seat], values[0, 1 - seat]))
     return results
 
@@ -178,7 +193,9 @@ def _start_values(traversal: Traversal, work: Work) -> Float64Array:
 
 def keep_layers(traversal: Traversal, work: Work) -> None:
     """Walk all layers of a traversal, which keeps them for a backward pass."""
-    deque(watch(work, traversal.game, traversal.walk(keep=True), kept=KEPT_BYTES_PER_BOARD), maxlen=0)
+    deque(
+        watch(work, traversal.game, traversal.walk(keep=True), kept=KEPT_BYTES_PER_BOARD), maxlen=0
+    )
 
 
 def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:
@@ -208,12 +225,18 @@ def regret_table(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK)
     for stones, boards, probabilities, mass in visits(game, pure, pure, merge=None, work=work):
         moves[stones] += mass.sum()
         lost[stones] += mass @ expected_losses(solution.action_values(boards), probabilities)
-    return [RegretRow(stones, *row) for stones, row in enumerate(np.stack([moves, lost], 1).tolist()) if row[0] > 0]
+    return [
+        RegretRow(stones, *row)
+        for stones, row in enumerate(np.stack([moves, lost], 1).tolist())
+        if row[0] > 0
+    ]
 
 
 def played_losses(action_values: Float64Array, actions: Int64Array) -> Float64Array:
     """Return the loss of value by a played move, float64[B]; action values are NaN where illegal."""
-    return np.asarray(np.nanmax(action_values, axis=1) - action_values[np.arange(len(actions)), actions])
+    return np.asarray(
+        np.nanmax(action_values, axis=1) - action_values[np.arange(len(actions)), actions]
+    )
 
 
 def expected_losses(action_values: Float64Array, probabilities: Float64Array) -> Float64Array:
@@ -221,4 +244,6 @@ def expected_losses(action_values: Float64Array, probabilities: Float64Array) ->
     values, expected = np.nan_to_num(action_values), np.zeros(len(probabilities))
     for cell in range(values.shape[1]):
         expected += probabilities[:, cell] * values[:, cell]
-    return np.asarray(np.maximum(np.fmax.reduce(action_values, axis=1, initial=-np.inf) - expected, 0.0))
+    return np.asarray(
+        np.maximum(np.fmax.reduce(action_values, axis=1, initial=-np.inf) - expected, 0.0)
+    )

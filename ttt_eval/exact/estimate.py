@@ -56,7 +56,9 @@ def watch(work: Work, game: AnyGame, items: Iterator[Item], *, kept: float = 0) 
         work.progress(1.0)
 
 
-def _check(work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], kept: float) -> None:
+def _check(
+    work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], kept: float
+) -> None:
     """Raise MemoryError if layers and what is ``kept`` of a board do not fit, if the first layers have these sizes."""
     shares = [math.log(size / limit) for size, limit in zip(sizes, bound, strict=False)]
     slope = min(0.0, (shares[-1] - shares[-3]) / 2)
@@ -89,7 +91,10 @@ def boards_by_stones(game: AnyGame) -> list[int]:
     if game.gravity:
         counts = [1]
         for _ in range(game.columns):  # a column has 0 to all rows
-            counts = [sum(counts[max(0, end - game.rows) : end + 1]) for end in range(len(counts) + game.rows)]
+            counts = [
+                sum(counts[max(0, end - game.rows) : end + 1])
+                for end in range(len(counts) + game.rows)
+            ]
     return [
         count * (2**stones if game.skip_chance > 0 else math.comb(stones, stones // 2))
         for stones, count in enumerate(counts[:-1])

@@ -89,8 +89,15 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
     deque(traversal.walk(keep=True), maxlen=0)
     flat = _flatten(game, traversal.layers, [gains for _, _, _, gains in backward(traversal)][::-1])
     size, depth = len(flat.mover), game.cells + 2
-    lists = np.empty(3 * size, np.int64), np.empty(3 * size), np.empty((2, size), np.int64), np.empty((2, size))
-    levels = Levels(np.zeros((depth, 4), np.int64), np.zeros((depth, game.cells)), np.zeros((depth, 3)))
+    lists = (
+        np.empty(3 * size, np.int64),
+        np.empty(3 * size),
+        np.empty((2, size), np.int64),
+        np.empty((2, size)),
+    )
+    levels = Levels(
+        np.zeros((depth, 4), np.int64), np.zeros((depth, game.cells)), np.zeros((depth, 3))
+    )
     value, wins = _start(flat, Beliefs(*lists, np.zeros((2, size), np.int64)), levels, responder)
     win, loss = float(wins), float(wins - value)
     return OutcomeProbabilities(win, 1.0 - win - loss, loss)
@@ -112,10 +119,24 @@ def _flatten(game: PhantomGame, layers: list[Layer], bounds: list[Float64Array])
             lengths = np.diff(nodes.ends, prepend=0)
             share = nodes.share if len(nodes.share) else np.zeros(len(child))
             movers = np.full(len(nodes.rows), nodes.mover)
-            parts.append((movers, lengths, nodes.action, other, following[child, nodes.mover], share))
-    mover, lengths, action, other, again, share = (np.concatenate(column) for column in zip(*parts, strict=True))
+            parts.append(
+                (movers, lengths, nodes.action, other, following[child, nodes.mover], share)
+            )
+    mover, lengths, action, other, again, share = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
     begin, line_value = np.concatenate([[0], np.cumsum(lengths)]), -1 if game.game.misere else 1
-    return Flat(mover, begin, action, other, again, share, np.concatenate(bounds), game.skip_chance, line_value)
+    return Flat(
+        mover,
+        begin,
+        action,
+        other,
+        again,
+        share,
+        np.concatenate(bounds),
+        game.skip_chance,
+        line_value,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -124,7 +145,13 @@ def _flatten(game: PhantomGame, layers: list[Layer], bounds: list[Float64Array])
 
 @inlined
 def _add(
-    node: int, weight: float, begin: int, end: int, nodes: Int64Array, weights: Float64Array, slots: Int64Array
+    node: int,
+    weight: float,
+    begin: int,
+    end: int,
+    nodes: Int64Array,
+    weights: Float64Array,
+    slots: Int64Array,
 ) -> int:
     """Add a weighted node to the list from ``begin`` to ``end``, once each; return the new end."""
     at = slots[node]
@@ -148,7 +175,9 @@ def _line_value(k: int, flat: Flat) -> int:
 
 
 @kernel(interpreted=False, nogil=True)
-def _reply(count: int, begin: int, end: int, flat: Flat, beliefs: Beliefs) -> tuple[float, float, int]:
+def _reply(
+    count: int, begin: int, end: int, flat: Flat, beliefs: Beliefs
+) -> tuple[float, float, int]:
     """Follow the policy from the first ``count`` nodes of the frontier until the responder moves.
 
     Returns:
@@ -173,7 +202,9 @@ def _reply(count: int, begin: int, end: int, flat: Flat, beliefs: Beliefs) -> tu
                     lists = frontier[1 - row], frontier_weights[1 - row], slots[1]
                     size = _add(flat.again[k], weight * stay, 0, size, *lists)
                 if stay < 1.0:
-                    end = _add(flat.other[k], weight * (1.0 - stay), begin, end, nodes, weights, slots[0])
+                    end = _add(
+                        flat.other[k], weight * (1.0 - stay), begin, end, nodes, weights, slots[0]
+                    )
         row, count = 1 - row, size
     return value, wins, end
 
@@ -193,9 +224,13 @@ def _attempt(
             if over and told == FAILED:
                 value += weight * _line_value(k, flat)
                 wins += weight * (_line_value(k, flat) > 0)
-            elif (action >= OVER and told == FAILED) or (action < AGAIN and told == SUCCEEDED and not over):
+            elif (action >= OVER and told == FAILED) or (
+                action < AGAIN and told == SUCCEEDED and not over
+            ):
                 part = weight if action >= OVER else weight * (1.0 - flat.skip)
-                count = _add(flat.other[k], part, 0, count, frontier[0], frontier_weights[0], slots[1])
+                count = _add(
+                    flat.other[k], part, 0, count, frontier[0], frontier_weights[0], slots[1]
+                )
             elif (action >= AGAIN and action < OVER and told == FAILED) or (
                 action < AGAIN and told == SKIPPED and not over and flat.skip > 0
             ):
@@ -226,7 +261,12 @@ def _write_bounds(begin: int, end: int, flat: Flat, beliefs: Beliefs, out: Float
 
 @kernel(interpreted=False, nogil=True)
 def _search(
-    depth: int, belief: tuple[int, int, int], need: float, flat: Flat, beliefs: Beliefs, levels: Levels
+    depth: int,
+    belief: tuple[int, int, int],
+    need: float,
+    flat: Flat,
+    beliefs: Beliefs,
+    levels: Levels,
 ) -> tuple[float, float]:
     """Return value and wins of the best attempt in a belief; a value up to ``need`` may be too small.
 
@@ -250,7 +290,9 @@ def _search(
             possible[told] = 0.0
             if limits[told + 1] > limits[told]:
                 scratch = levels.bounds[depth + 1]
-                possible[told] = _write_bounds(limits[told], limits[told + 1], flat, beliefs, scratch)
+                possible[told] = _write_bounds(
+                    limits[told], limits[told + 1], flat, beliefs, scratch
+                )
             rest += possible[told]
         for told in range(3):
             if value + rest <= enough:
@@ -259,7 +301,9 @@ def _search(
             rest -= possible[told]
             if limits[told + 1] > limits[told]:
                 later = (limits[told], limits[told + 1], limits[3])
-                more, more_wins = _search(depth + 1, later, enough - value - rest, flat, beliefs, levels)
+                more, more_wins = _search(
+                    depth + 1, later, enough - value - rest, flat, beliefs, levels
+                )
                 value += more
                 wins += more_wins
         if value > best:

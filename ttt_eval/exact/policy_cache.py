@@ -60,7 +60,9 @@ class CachedPolicy(Policy):
         if len(new):
             first, place = distinct_rows(keys[new])
             chosen = new[first]
-            turned = np.take_along_axis(boards.cells[chosen], self._permutations[by[chosen]], axis=1)
+            turned = np.take_along_axis(
+                boards.cells[chosen], self._permutations[by[chosen]], axis=1
+            )
             answers = query_policy(self.policy, Boards(turned, boards.mover[chosen]))
             self.num_queries += len(chosen)
             out[new] = answers[place]
@@ -93,7 +95,11 @@ def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
     Raises:
         ValueError: an unknown policy.
     """
-    return make_policy(policy, game) if not isinstance(policy, str) else make_once(make_policy, policy, game)
+    return (
+        make_policy(policy, game)
+        if not isinstance(policy, str)
+        else make_once(make_policy, policy, game)
+    )
 
 
 def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Made:
@@ -113,5 +119,7 @@ def make_once(make: Callable[[str, Any], Made], spec: str, game: AnyGame) -> Mad
 
 
 @lru_cache(maxsize=32, typed=True)  # a FromFile is another spec than an equal string
-def _make_once(make: Callable[[str, Any], Any], spec: str, game: AnyGame, _trusts_files: bool, _identity: str) -> Any:
+def _make_once(
+    make: Callable[[str, Any], Any], spec: str, game: AnyGame, _trusts_files: bool, _identity: str
+) -> Any:
     return make(spec, game)

@@ -98,7 +98,9 @@ class PolicyEvaluation:
     @property
     def outcome(self) -> OutcomeProbabilities:
         """Probabilities of the results, the mean over the evaluated seats."""
-        return self.seats[0].outcome.mean(self.seats[-1].outcome)  # the same one where one is evaluated
+        return self.seats[0].outcome.mean(
+            self.seats[-1].outcome
+        )  # the same one where one is evaluated
 
     @cached_property
     def _index(self) -> PositionIndex:
@@ -111,7 +113,9 @@ class PolicyEvaluation:
             ValueError: symmetries are merged, so that a row is no single position.
         """
         if self.merged:
-            raise Refusal("rows of merged symmetries cannot be looked up: evaluate with merge_symmetries=False")
+            raise Refusal(
+                "rows of merged symmetries cannot be looked up: evaluate with merge_symmetries=False"
+            )
         return self._index.find(boards)
 
 
@@ -124,7 +128,9 @@ def policy_gradient(evaluation: PolicyEvaluation) -> Float64Array:
     In self-play each player's decisions are differentiated for that player, while the other player's policy is held
     fixed: the simultaneous gradient of a game. The gradient in the parameters of a net follows by the chain rule.
     """
-    weights = evaluation.discounted_occupancy[:, None] * evaluation.probabilities / len(evaluation.seats)
+    weights = (
+        evaluation.discounted_occupancy[:, None] * evaluation.probabilities / len(evaluation.seats)
+    )
     return np.asarray(weights * np.nan_to_num(evaluation.advantages))
 
 
@@ -176,11 +182,17 @@ def evaluate_policy(
     for index, evaluated in enumerate(games):
         players = in_seats(own, other, evaluated[0])
         complete = 0 in evaluated, 1 in evaluated
-        traversal = Traversal(game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk)
-        columns, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))
+        traversal = Traversal(
+            game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk
+        )
+        columns, seat_results = _evaluate(
+            traversal, evaluated, discount, work.part(index, len(games))
+        )
         parts.append(columns if isinstance(game, Game) else _mean_by_view(columns))
         results += seat_results
-    cells, mover, *arrays = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    cells, mover, *arrays = (
+        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    )
     for array in (cells, mover, *arrays):
         array.flags.writeable = False
     fields: list[Any] = [Boards(cells, mover), *arrays, tuple(results), merge_symmetries]
@@ -200,7 +212,9 @@ def query_values(value_function: Critic, boards: Boards) -> Float64Array:
             f"it must give one value for each position"
         )
     if not np.isfinite(answer).all():
-        raise Refusal("the value function gave values that are NaN or infinite: they must be finite")
+        raise Refusal(
+            "the value function gave values that are NaN or infinite: they must be finite"
+        )
     return answer
 
 
@@ -218,8 +232,12 @@ def _evaluate(
     game, passes = traversal.game, 1 + len(seats)
     wins, decisions, ends = np.zeros(4), [0.0, 0.0], [0]
     # without skips, only one player moves on a board
-    kept = KEPT_BYTES_PER_BOARD + (27 + 17 * game.cells) * len(seats) / (1 if game.skip_chance else 2)
-    for layer, nodes, mass in watch(work.part(0, passes), game, forward(traversal, wins, keep=True), kept=kept):
+    kept = KEPT_BYTES_PER_BOARD + (27 + 17 * game.cells) * len(seats) / (
+        1 if game.skip_chance else 2
+    )
+    for layer, nodes, mass in watch(
+        work.part(0, passes), game, forward(traversal, wins, keep=True), kept=kept
+    ):
         decisions[nodes.mover] += float(mass.sum())
         ends.append(ends[-1] + (int(_on_policy(layer, nodes).sum()) if nodes.mover in seats else 0))
     rows, wide = ends[-1], (ends[-1], game.cells)
@@ -229,7 +247,9 @@ def _evaluate(
     for index, seat in enumerate(seats, 1):
         clock, number = Clock(seat, discount), len(ends) - 1
         weighed = [] if discount == 1 else list(forward_again(traversal, np.zeros(4), clock))
-        for layer, nodes, values, gains in watch(work.part(index, passes), game, backward(traversal, clock=clock)):
+        for layer, nodes, values, gains in watch(
+            work.part(index, passes), game, backward(traversal, clock=clock)
+        ):
             number -= 1
             if nodes.mover == seat:
                 mass = layer.mass[nodes.rows, seat]
@@ -248,7 +268,9 @@ def _on_policy(layer: Layer, nodes: Nodes) -> BoolArray:
     return np.asarray(layer.reach[nodes.rows, nodes.mover] == ON_POLICY)
 
 
-def _describe(traversal: Traversal, layer: Layer, nodes: Nodes, values: Float64Array, gains: Float64Array) -> Columns:
+def _describe(
+    traversal: Traversal, layer: Layer, nodes: Nodes, values: Float64Array, gains: Float64Array
+) -> Columns:
     """Return the columns of nodes, but for those of their occupancy."""
     boards, mover = traversal.boards(layer, nodes), nodes.mover
     chances = values[nodes.rows, mover]
@@ -266,6 +288,8 @@ def _mean_by_view(columns: Columns) -> Columns:
     occupancy = sum_by(view, visits, len(first))
     weights = visits / occupancy[view]
     mean_values = sum_by(view, weights * values, len(first))
-    mean_actions = np.stack([sum_by(view, weights * column, len(first)) for column in action_values.T], axis=1)
+    mean_actions = np.stack(
+        [sum_by(view, weights * column, len(first)) for column in action_values.T], axis=1
+    )
     of_view = (column[first] for column in columns[:4])  # the same in all its nodes
     return (*of_view, mean_values, mean_actions, occupancy, occupancy)

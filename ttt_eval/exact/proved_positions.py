@@ -35,7 +35,13 @@ QUERY_SIZE = 100
 """Number of positions per query of a policy; the moves of impure policies depend on it."""
 SETS: Mapping[str, Game] = {
     game.slug: game
-    for game in (Game(5, 5, 4), Game(5, 6, 4), Game(6, 6, 5), Game(7, 7, 5), Game(6, 7, 4, gravity=True))
+    for game in (
+        Game(5, 5, 4),
+        Game(5, 6, 4),
+        Game(6, 6, 5),
+        Game(7, 7, 5),
+        Game(6, 7, 4, gravity=True),
+    )
 }
 """Games of the built-in sets, by name."""
 
@@ -82,12 +88,16 @@ class Positions:
     @property
     def boards(self) -> Boards:
         """The positions as a batch."""
-        return Boards.from_positions(from_text(position.text, self.game) for position in self.proven)
+        return Boards.from_positions(
+            from_text(position.text, self.game) for position in self.proven
+        )
 
     @property
     def keeps(self) -> BoolArray:
         """bool[B, cells]: the moves that keep the result."""
-        return np.array([[letter == position.result for letter in position.moves] for position in self.proven])
+        return np.array(
+            [[letter == position.result for letter in position.moves] for position in self.proven]
+        )
 
 
 def read_proved(name: str | Path) -> Positions:
@@ -98,7 +108,9 @@ def read_proved(name: str | Path) -> Positions:
         ValueError: no such set, a damaged file.
     """
     path = path_of_set(name, PROVED_POSITIONS_FOLDER, SETS, "set of proven positions")
-    return read_hashed_json(path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions")
+    return read_hashed_json(
+        path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions"
+    )
 
 
 def _parse(data: dict[str, Any]) -> Positions:
@@ -116,7 +128,9 @@ class KeepRate(NamedTuple):
     """share of positions in which the result is kept; a position counts by the probability of moves that keep it"""
 
 
-def keep_probabilities(game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1) -> Float64Array:
+def keep_probabilities(
+    game: Game, policy: str, positions: Positions, *, seed: int = 0, jobs: Jobs = 1
+) -> Float64Array:
     """Return the probability float64[B] that a policy keeps the proved result.
 
     For an impure policy it is 1 or 0, by a sampled move.
@@ -135,11 +149,15 @@ def keep_probabilities(game: Game, policy: str, positions: Positions, *, seed: i
     make_policy_once(game, policy)  # reports errors before the workers start
     starts = range(0, len(keeps), QUERY_SIZE)
     parts = (np.arange(start, min(start + QUERY_SIZE, len(keeps))) for start in starts)
-    blocks = ((game, policy, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts)
+    blocks = (
+        (game, policy, boards.take(rows), keeps[rows], [seed, int(rows[0])]) for rows in parts
+    )
     return np.concatenate(list(results_in_order(map_blocks(_block_probabilities, blocks, jobs))))
 
 
-def _block_probabilities(game: Game, spec: str, boards: Boards, keeps: BoolArray, seed: list[int]) -> Float64Array:
+def _block_probabilities(
+    game: Game, spec: str, boards: Boards, keeps: BoolArray, seed: list[int]
+) -> Float64Array:
     policy, rng = make_policy_once(game, spec), np.random.default_rng(seed)
     if policy.pure:
         shares: Float64Array = np.where(keeps, policy.probabilities(boards), 0).sum(axis=1)

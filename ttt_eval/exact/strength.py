@@ -148,7 +148,11 @@ class Difference(NamedTuple):
 
 
 def strength(
-    game: AnyGame, policy: str | Policy, opponents: Sequence[str | Policy], *, work: Work = DEFAULT_WORK
+    game: AnyGame,
+    policy: str | Policy,
+    opponents: Sequence[str | Policy],
+    *,
+    work: Work = DEFAULT_WORK,
 ) -> Strength:
     """Return the exact strength of a policy.
 
@@ -175,7 +179,10 @@ def strength(
 
 
 def measure(
-    game: AnyGame, policy: str | Policy, opponent: str | Policy | None = None, seat: int | None = None
+    game: AnyGame,
+    policy: str | Policy,
+    opponent: str | Policy | None = None,
+    seat: int | None = None,
 ) -> dict[str, float]:
     """Measure a policy exactly, as :func:`training_callback` does."""
     exact = strength(game, policy, () if opponent is None else (opponent,))
@@ -186,7 +193,13 @@ def measure(
 
 
 def training_callback(
-    game: AnyGame, opponent: str | Policy | None, every: int, games: int, *, seat: int | None = None, start: int = 0
+    game: AnyGame,
+    opponent: str | Policy | None,
+    every: int,
+    games: int,
+    *,
+    seat: int | None = None,
+    start: int = 0,
 ) -> Callable[[int, Policy], dict[str, float]]:
     """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws nothing.
 
@@ -220,7 +233,9 @@ def training_callback(
     return measure_if_due
 
 
-def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0) -> Choice:
+def choice_in(
+    policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0
+) -> Choice:
     """Return a policy's choice in the position in ``row``.
 
     Args:
@@ -243,7 +258,12 @@ def first_choice(game: AnyGame, policy: Policy, *, solution: Solution | None) ->
 
 
 def worst_positions(
-    game: Game, policy: str | Policy, opponent: str | Policy | None = None, count: int = 5, *, work: Work = DEFAULT_WORK
+    game: Game,
+    policy: str | Policy,
+    opponent: str | Policy | None = None,
+    count: int = 5,
+    *,
+    work: Work = DEFAULT_WORK,
 ) -> list[Mistake]:
     """Return the positions in which a policy loses most value, by loss times the probability of reaching them.
 
@@ -268,20 +288,31 @@ def worst_positions(
         other = make_pure(opponent, game)
         games = [((own, other), 0, 0.5), ((other, own), 1, 0.5)]
     limit = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
-    worst: list[Any] = [*Boards.start(game, 0), np.zeros(0), np.zeros(0)]  # the costliest first, stable for equal costs
+    worst: list[Any] = [
+        *Boards.start(game, 0),
+        np.zeros(0),
+        np.zeros(0),
+    ]  # the costliest first, stable for equal costs
     for players, seat, weight in games:
         for _, boards, probabilities, mass in visits(game, *players, work=work):
             if seat is None or boards.mover[0] == seat:
                 loss = expected_losses(solution.action_values(boards), probabilities)
                 rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
-                parts: list[Any] = [boards.cells[rows], boards.mover[rows], loss[rows], weight * mass[rows]]
+                parts: list[Any] = [
+                    boards.cells[rows],
+                    boards.mover[rows],
+                    loss[rows],
+                    weight * mass[rows],
+                ]
                 worst = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
                 order = np.argsort(-worst[2] * worst[3], kind="stable")[:limit]
                 worst = [column[order] for column in worst]
     cells, mover, losses, likely = worst
     boards = Boards(cells, mover)
     return [
-        Mistake(choice_in(own, boards, row, solution=solution), float(losses[row]), float(likely[row]))
+        Mistake(
+            choice_in(own, boards, row, solution=solution), float(losses[row]), float(likely[row])
+        )
         for row in _distinct_rows(game, boards, count)
     ]
 
@@ -318,18 +349,25 @@ def differences(
     solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
     batches: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
     for first_player in (0, 1):
-        for _, boards, probabilities, mass in visits(game, both[first_player], both[1 - first_player], work=work):
+        for _, boards, probabilities, mass in visits(
+            game, both[first_player], both[1 - first_player], work=work
+        ):
             other = both[1 - (first_player ^ int(boards.mover[0]))]
             distance = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
             rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (mass > 0))
-            batches.append((keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2))
+            batches.append(
+                (keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2)
+            )
     codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     if not len(codes):
         return []
     # either player may be to move in the same position: add both probabilities
     words = codes.reshape(len(codes), -1)
     _, first, place = np.unique(
-        np.column_stack([words, mover.astype(words.dtype)]), axis=0, return_index=True, return_inverse=True
+        np.column_stack([words, mover.astype(words.dtype)]),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
     )
     likely = np.bincount(place.ravel(), mass, minlength=len(first))
     weights = np.round(distance[first] * likely, 12)  # equal ones stay in the order of boards
@@ -338,15 +376,25 @@ def differences(
     listed: list[Difference] = []
     for row in _distinct_rows(game, boards, count):
         choice_a, choice_b = (choice_in(policy, boards, row, solution=solution) for policy in both)
-        listed.append(Difference(choice_a, choice_b, float(distance[first[order[row]]]), float(likely[order[row]])))
+        listed.append(
+            Difference(
+                choice_a, choice_b, float(distance[first[order[row]]]), float(likely[order[row]])
+            )
+        )
     return listed
 
 
-def differences_within(game: AnyGame, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
+def differences_within(
+    game: AnyGame, a: str | Policy, b: str | Policy
+) -> list[dict[str, Any]] | None:
     """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board is not
     :func:`~ttt_eval.exact.estimate.is_measured_at_once`.
     """
     both = make_policy(a, game), make_policy(b, game)
-    if not isinstance(game, Game) or not all(policy.pure for policy in both) or not is_measured_at_once(game):
+    if (
+        not isinstance(game, Game)
+        or not all(policy.pure for policy in both)
+        or not is_measured_at_once(game)
+    ):
         return None
     return [difference.to_dict(game) for difference in differences(game, *both)]

@@ -71,7 +71,9 @@ class Sampling:
         """Whether all samples of the same messages count as one."""
         return bool({"temperature": self.temperature, **self.fields}["temperature"] == 0)
 
-    def request(self, messages: Sequence[Mapping[str, str]], sample: int = 0) -> tuple[str, dict[str, Any]]:
+    def request(
+        self, messages: Sequence[Mapping[str, str]], sample: int = 0
+    ) -> tuple[str, dict[str, Any]]:
         """Return the id and the body of a request for the next message of a conversation.
 
         The id is a hash of the body, and of the sample unless all samples count as one.
@@ -80,7 +82,11 @@ class Sampling:
             messages: of the conversation.
             sample: number of the sample: a model with a temperature answers each one separately.
         """
-        seed, source = (None, 0) if self.deterministic else ((self.seed + sample) % MAX_SEED, (self.seed, sample))
+        seed, source = (
+            (None, 0)
+            if self.deterministic
+            else ((self.seed + sample) % MAX_SEED, (self.seed, sample))
+        )
         fields = {"model": self.model, "messages": messages, "temperature": self.temperature}
         fields |= {"max_tokens": self.max_tokens, "seed": seed, **self.fields}
         body = {name: value for name, value in fields.items() if value is not None}
@@ -143,7 +149,9 @@ def read_completion(data: object) -> Answer:
     """
     match data:
         case {"choices": [{"message": dict(message)} as choice, *_], **rest}:
-            return _make_answer(message.get("content"), rest.get("usage"), choice.get("finish_reason") == "length")
+            return _make_answer(
+                message.get("content"), rest.get("usage"), choice.get("finish_reason") == "length"
+            )
     raise Refusal("its reply is no chat completion")
 
 
@@ -151,9 +159,16 @@ def _make_answer(text: object, usage: object, truncated: bool) -> Answer:
     """Return an answer of text that can be written, and of numbers of tokens that are numbers."""
     counts = usage if isinstance(usage, dict) else {}
     tokens = (counts.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    prompt, completion = (count if isinstance(count, int) and 0 < count < 1 << 40 else 0 for count in tokens)
+    prompt, completion = (
+        count if isinstance(count, int) and 0 < count < 1 << 40 else 0 for count in tokens
+    )
     content = text if isinstance(text, str) else ""
-    return Answer(content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(), prompt, completion, truncated)
+    return Answer(
+        content[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(),
+        prompt,
+        completion,
+        truncated,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -179,21 +194,34 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
         import openai
     except ImportError:
         raise Refusal(f"a language model needs openai: {install_command('llm')}") from None
-    http: Any = sys.modules[str(openai.DefaultHttpxClient.__base__.__module__)]  # httpx, or its successor httpx2
+    http: Any = sys.modules[
+        str(openai.DefaultHttpxClient.__base__.__module__)
+    ]  # httpx, or its successor httpx2
     if not re.fullmatch(r"(?i)https?://[^/?#@]+(/[^?#]*)?", url):
-        public = re.split("[?#]", url.rpartition("@")[2])[0]  # no user, and no query, which may be secret
+        public = re.split("[?#]", url.rpartition("@")[2])[
+            0
+        ]  # no user, and no query, which may be secret
         raise Refusal(
             f"endpoint {public} is no plain address: write one such as http://127.0.0.1:8000/v1, with http:// or "
             "https://, without a user or a query, and put a key into the environment variable OPENAI_API_KEY"
         )
     key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
-    if not re.fullmatch("[!-~]+", key):  # in a header it would fail late, with a message that quotes it
-        raise Refusal("the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters")
+    if not re.fullmatch(
+        "[!-~]+", key
+    ):  # in a header it would fail late, with a message that quotes it
+        raise Refusal(
+            "the environment variable OPENAI_API_KEY holds no key: a key is one word of ASCII characters"
+        )
     with suppress(http.HTTPError):  # of another kind
         try:
             http.head(url, timeout=10)
-        except (http.ConnectError, http.InvalidURL) as problem:  # the client would repeat its requests
-            raise Refusal(f"the endpoint {url} accepts no connection ({problem}): start it, or correct it") from None
+        except (
+            http.ConnectError,
+            http.InvalidURL,
+        ) as problem:  # the client would repeat its requests
+            raise Refusal(
+                f"the endpoint {url} accepts no connection ({problem}): start it, or correct it"
+            ) from None
 
     def read_reply(response: Any) -> None:
         """Read a reply within the limits of size and time; one beyond the former becomes a refusal."""
@@ -224,7 +252,9 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
         max_retries=RETRIES,
         timeout=timeout_s,
         default_headers={"accept-encoding": "identity"},
-        http_client=openai.DefaultHttpxClient(event_hooks={"request": [set_end], "response": [read_reply]}),
+        http_client=openai.DefaultHttpxClient(
+            event_hooks={"request": [set_end], "response": [read_reply]}
+        ),
     )
 
     def ask(requests: Requests) -> Iterator[tuple[str, Answer]]:
@@ -236,12 +266,16 @@ def make_ask(url: str, concurrency: int, timeout_s: float = TIMEOUT_S) -> Ask:
                     reply = client.post("/chat/completions", body=request[1], cast_to=object)
                     return request[0], read_completion(reply)
             except (openai.OpenAIError, ValueError) as problem:
-                reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
+                reason = truncate(
+                    " ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300
+                )
                 advice = "correct its address, --model or the key in OPENAI_API_KEY, and run the same command again"
                 if isinstance(problem, openai.APITimeoutError):
                     reason = f"no reply within {timeout_s:g} s"
                     advice = "run the same command again, with a longer --timeout or a smaller --max-tokens"
-                failures.append(f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): {advice}")
+                failures.append(
+                    f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): {advice}"
+                )
             return None
 
         with ThreadPool(concurrency) as pool:
@@ -269,7 +303,9 @@ def converse(text: TextGame, *, single: bool) -> Generator[list[dict[str, str]],
     messages = list[dict[str, str]]()
     while not text.over and not (single and text.turns):
         if not text.problems:
-            messages = [{"role": "user", "content": present(text.game, text.position, text.presentation)}]
+            messages = [
+                {"role": "user", "content": present(text.game, text.position, text.presentation)}
+            ]
         answer = yield messages
         text.step(answer)
         if text.problems:
@@ -311,7 +347,10 @@ class Interview:
         Raises:
             ValueError: a request has failed for good, or an answer cannot be stored.
         """
-        talks = [(converse(text, single=single), 0 if single else number) for number, text in enumerate(texts)]
+        talks = [
+            (converse(text, single=single), 0 if single else number)
+            for number, text in enumerate(texts)
+        ]
         active = [(talk, sample, next(talk)) for talk, sample in talks]
         while active := [each for each in active if each[2]]:
             requests = [self.sampling.request(messages, sample) for _, sample, messages in active]
@@ -321,5 +360,12 @@ class Interview:
                 self.answers.add(key, answer)
                 self.new.add(key)
                 self.progress(len(self.new), len(self.new | missing.keys()))
-            answered = [(self.answers.get(key), *each) for (key, _), each in zip(requests, active, strict=True)]
-            active = [(talk, sample, talk.send(answer.text)) for answer, talk, sample, _ in answered if answer]
+            answered = [
+                (self.answers.get(key), *each)
+                for (key, _), each in zip(requests, active, strict=True)
+            ]
+            active = [
+                (talk, sample, talk.send(answer.text))
+                for answer, talk, sample, _ in answered
+                if answer
+            ]

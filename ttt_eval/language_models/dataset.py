@@ -26,7 +26,12 @@ CHUNK = 1 << 12
 
 
 def make_rows(
-    game: Game, presentation: str = "grid", *, held_out: float = 0.2, every: bool = False, seed: int = 0
+    game: Game,
+    presentation: str = "grid",
+    *,
+    held_out: float = 0.2,
+    every: bool = False,
+    seed: int = 0,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a data set, JSON-ready; docs/language-models.md documents the keys.
 
@@ -61,7 +66,9 @@ def make_rows(
                 "legal": list(values),
                 "values": values,
                 "best": [form.move_name(cell) for cell in best_moves(of_cells).tolist()],
-                "split": "held-out" if int.from_bytes(digest[:8], "big") < held_out * 2.0**64 else "train",
+                "split": "held-out"
+                if int.from_bytes(digest[:8], "big") < held_out * 2.0**64
+                else "train",
                 "class": name,
                 "kind": kinds[row],
                 "stones": int(np.count_nonzero(position.cells)),

@@ -41,7 +41,12 @@ CERTAIN = 1e3
 
 
 def evaluate_model(
-    interview: Interview, settings: TextGameConfig, *, games: int, positions: bool, luck_correction: str = OFF
+    interview: Interview,
+    settings: TextGameConfig,
+    *,
+    games: int,
+    positions: bool,
+    luck_correction: str = OFF,
 ) -> dict[str, Any] | None:
     """Return the JSON-ready result of a model; docs/language-models.md documents the keys.
 
@@ -59,12 +64,16 @@ def evaluate_model(
         ValueError: too many positions, or a request that has failed for good.
     """
     game, sampling = settings.game, interview.sampling
-    form = make_presentation(settings.presentation, game, settings.seed)  # of all games, whose seeds differ
+    form = make_presentation(
+        settings.presentation, game, settings.seed
+    )  # of all games, whose seeds differ
     settings = replace(settings, presentation=form)
     boards = reachable_positions(game) if positions else Boards.start(game, 0)
     texts = make_games(settings, games)
     alone = vars(settings) | {"opponent": SELF}
-    answers = [TextGame(**alone | {"start": boards.position(row)}) for row in range(len(boards.mover))]
+    answers = [
+        TextGame(**alone | {"start": boards.position(row)}) for row in range(len(boards.mover))
+    ]
     interview.hold(texts)
     interview.hold(answers, single=True)
     if interview.missing:
@@ -72,18 +81,25 @@ def evaluate_model(
     turns = [text.turns[0] for text in answers]
     return {
         **{"format": 1, "kind": "language-model", "game": game.to_dict()},
-        **{name: getattr(sampling, name) for name in ("model", "temperature", "max_tokens", "fields")},
+        **{
+            name: getattr(sampling, name)
+            for name in ("model", "temperature", "max_tokens", "fields")
+        },
         **{name: str(getattr(settings, name)) for name in ("opponent", "presentation", "illegal")},
         "seed": settings.seed,
         "luck_correction": luck_correction,
         "games": describe_games(settings, texts, luck_correction) if games else None,
-        "positions": describe_positions(game, boards, turns, sampling.deterministic) if positions else None,
+        "positions": describe_positions(game, boards, turns, sampling.deterministic)
+        if positions
+        else None,
         "usage": count_tokens(interview.answers[key] for key in interview.requests),
         "new": count_tokens(interview.answers[key] for key in interview.new),
     }
 
 
-def estimate_usage(sampling: Sampling, settings: TextGameConfig, games: int, positions: bool) -> dict[str, int]:
+def estimate_usage(
+    sampling: Sampling, settings: TextGameConfig, games: int, positions: bool
+) -> dict[str, int]:
     """Return how many ``prompts`` an evaluation without stored and without illegal answers has, about how many
     ``prompt_tokens``, and at most how many ``completion_tokens``.
 
@@ -94,13 +110,20 @@ def estimate_usage(sampling: Sampling, settings: TextGameConfig, games: int, pos
     prompts = games // 2 * settings.game.cells + positions * len(boards.mover)
     prompt = present(settings.game, boards.position(0), settings.presentation, seed=settings.seed)
     tokens = prompts * len(prompt.encode()) // BYTES_PER_TOKEN
-    return {"prompts": prompts, "prompt_tokens": tokens, "completion_tokens": prompts * sampling.max_tokens}
+    return {
+        "prompts": prompts,
+        "prompt_tokens": tokens,
+        "completion_tokens": prompts * sampling.max_tokens,
+    }
 
 
 def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
     """Return JSON-ready sums over answers."""
     rows = np.array([answer[1:] for answer in answers], np.int64).reshape(-1, 3)
-    return {"answers": len(rows), **dict(zip(Answer._fields[1:], rows.sum(axis=0).tolist(), strict=True))}
+    return {
+        "answers": len(rows),
+        **dict(zip(Answer._fields[1:], rows.sum(axis=0).tolist(), strict=True)),
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -149,15 +172,29 @@ def describe_turns(game: Game, turns: Sequence[Turn]) -> dict[str, Any]:
         boards = Boards.from_positions([turn.position for turn in turns]).take(named)
         values = solve(game).action_values(boards)
         loss = played_losses(values, actions[named])
-        regret, losing = float(loss.mean()) if len(named) else None, int((loss > VALUE_TOLERANCE).sum())
+        regret, losing = (
+            float(loss.mean()) if len(named) else None,
+            int((loss > VALUE_TOLERANCE).sum()),
+        )
         blunders = describe_blunders(game, boards, actions[named], values)
     kinds = Counter(problem.kind for turn in turns for problem in turn.problems)
-    moves: dict[str, Any] = {"moves": len(named), "regret": regret, "blunders": losing, "answers": answers}
-    moves |= {"illegal": illegal, "illegal_share": illegal / max(1, answers), "problems": dict(sorted(kinds.items()))}
+    moves: dict[str, Any] = {
+        "moves": len(named),
+        "regret": regret,
+        "blunders": losing,
+        "answers": answers,
+    }
+    moves |= {
+        "illegal": illegal,
+        "illegal_share": illegal / max(1, answers),
+        "problems": dict(sorted(kinds.items())),
+    }
     return {"moves": moves, "blunders": blunders}
 
 
-def describe_blunders(game: Game, boards: Boards, actions: Int64Array, values: Float64Array) -> list[dict[str, Any]]:
+def describe_blunders(
+    game: Game, boards: Boards, actions: Int64Array, values: Float64Array
+) -> list[dict[str, Any]]:
     """Return the positions with the highest total loss of value, JSON-ready, the worst first.
 
     Args:
@@ -182,21 +219,31 @@ def describe_blunders(game: Game, boards: Boards, actions: Int64Array, values: F
 # Games
 
 
-def describe_games(settings: TextGameConfig, texts: Sequence[TextGame], luck_correction: str) -> dict[str, Any]:
+def describe_games(
+    settings: TextGameConfig, texts: Sequence[TextGame], luck_correction: str
+) -> dict[str, Any]:
     """Return JSON-ready results of pairs of games: the score, without luck if ``luck_correction`` says so, and moves.
 
     The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     game, correction = settings.game, make_correction(luck_correction, settings.game)
-    results = np.array([text.outcome.result_index(text.seats[0]) for text in texts]).reshape(-1, 2).T
+    results = (
+        np.array([text.outcome.result_index(text.seats[0]) for text in texts]).reshape(-1, 2).T
+    )
     ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
     lost = sum(turn.by == "answer" for turn in ends)
-    first = next((turn.problems[-1].message if turn.problems else "it has given up" for turn in ends), "")
+    first = next(
+        (turn.problems[-1].message if turn.problems else "it has given up" for turn in ends), ""
+    )
     luck = None
     if correction is not None:
         expected = correction.expected_values(make_policy(settings.opponent, game))
         credits = [turn_credits(text.turns, text.seats[0], correction, expected) for text in texts]
-        luck = np.array([sum(credit.luck for credit in of_game) for of_game in credits]).reshape(-1, 2).T
+        luck = (
+            np.array([sum(credit.luck for credit in of_game) for of_game in credits])
+            .reshape(-1, 2)
+            .T
+        )
     score = Score.from_games(results, luck, forfeits=Forfeits(lost, len(ends) - lost, first))
     turns = [turn for text in texts for turn in text.turns if turn.position.mover == text.seats[0]]
     return {**score.to_record(), **score.to_dict(), **describe_turns(game, turns)}
@@ -206,7 +253,9 @@ def describe_games(settings: TextGameConfig, texts: Sequence[TextGame], luck_cor
 # Positions
 
 
-def describe_positions(game: Game, boards: Boards, turns: Sequence[Turn], pure: bool) -> dict[str, Any]:
+def describe_positions(
+    game: Game, boards: Boards, turns: Sequence[Turn], pure: bool
+) -> dict[str, Any]:
     """Return JSON-ready results of a model's turns in the reachable positions.
 
     Exact strength is included if the model is ``pure``: it answers a question always alike, so that it is a policy,
@@ -216,7 +265,9 @@ def describe_positions(game: Game, boards: Boards, turns: Sequence[Turn], pure: 
     if pure:
         logits, named = np.zeros(boards.cells.shape), np.flatnonzero(actions >= 0)
         logits[named, actions[named]] = CERTAIN
-        measured = strength(game, SoftmaxTable(PositionIndex(game, boards), logits), EXACT_OPPONENTS)
+        measured = strength(
+            game, SoftmaxTable(PositionIndex(game, boards), logits), EXACT_OPPONENTS
+        )
         gains = dict(zip(("first", "second"), measured.gains or (), strict=True))
         results = {opponent: result._asdict() for opponent, result in measured.results.items()}
         exact = {**measured.measures, "gains": gains, "results": results}

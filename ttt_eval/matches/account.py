@@ -52,7 +52,10 @@ class GameAccount(NamedTuple):
     @property
     def changes(self) -> tuple[float, float]:
         """Sums of the changes by the moves of player_0 and of player_1."""
-        by = [sum(move.change for move in self.moves if move.position.mover == player) for player in (0, 1)]
+        by = [
+            sum(move.change for move in self.moves if move.position.mover == player)
+            for player in (0, 1)
+        ]
         return by[0], by[1]
 
     @property
@@ -64,8 +67,13 @@ class GameAccount(NamedTuple):
         """Return JSON-ready data; docs/files.md documents the keys."""
         moves = []
         for move in self.moves:
-            cell, values = coordinate(move.action, played.game), {"change": move.change, "luck": move.luck}
-            moves.append({"mover": move.position.mover, "move": cell, "skipped": move.skipped, **values})
+            cell, values = (
+                coordinate(move.action, played.game),
+                {"change": move.change, "luck": move.luck},
+            )
+            moves.append(
+                {"mover": move.position.mover, "move": cell, "skipped": move.skipped, **values}
+            )
         head = {"players": list(played.players), "start_value": self.start, "skip_luck": self.luck}
         ends = {"changes": list(self.changes), "forfeit": self.forfeit, "result": self.result}
         return {**head, **ends, "moves": moves}
@@ -79,17 +87,27 @@ def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     """
     game = played.game
     if game != correction.game:
-        raise Refusal(f"a game of {game} is not explained by values of {correction.game}: choose values of that game")
+        raise Refusal(
+            f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
+        )
     steps = list(played.positions())
     start = last = float(correction.values(Boards.from_positions([played.start()]))[0])
     moves: tuple[MoveAccount, ...] = ()
     if steps:
         start, moves, last = account_moves(steps, correction)
-    result = last if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
+    result = (
+        last
+        if played.result is None
+        else 0.0
+        if played.result == DRAW
+        else 1.0 - 2.0 * played.result
+    )
     return GameAccount(start, moves, result - last, result)
 
 
-def account_moves(steps: Sequence[Ply], correction: LuckCorrection) -> tuple[float, tuple[MoveAccount, ...], float]:
+def account_moves(
+    steps: Sequence[Ply], correction: LuckCorrection
+) -> tuple[float, tuple[MoveAccount, ...], float]:
     """Return the value before the first move, the accounts of moves, and the value after the last move.
 
     Args:
@@ -101,18 +119,26 @@ def account_moves(steps: Sequence[Ply], correction: LuckCorrection) -> tuple[flo
     mover, cells = boards.mover, boards.cells.copy()
     cells[each, actions] = mover + 1
     end = winner(correction.game, cells[-1])
-    num_going = len(steps) - (end is not None)  # no chance event follows the last move if it ends the game
-    following, expected = np.full((2, len(steps)), 0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0))
+    num_going = len(steps) - (
+        end is not None
+    )  # no chance event follows the last move if it ends the game
+    following, expected = np.full(
+        (2, len(steps)), 0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0)
+    )
     next_mover = np.where([skipped for _, _, skipped in steps], mover, 1 - mover)
     parts = (cells[:num_going], mover[:num_going], next_mover[:num_going])
     following[:num_going], expected[:num_going] = correction.values_after(*parts)
     values = correction.values(boards)
     changes, luck = (expected - values).tolist(), (following - expected).tolist()
-    moves = tuple(MoveAccount(*step, *parts) for step, *parts in zip(steps, changes, luck, strict=True))
+    moves = tuple(
+        MoveAccount(*step, *parts) for step, *parts in zip(steps, changes, luck, strict=True)
+    )
     return float(values[0]), moves, float(following[-1])
 
 
-def describe_account(account: GameAccount, seat: int, names: tuple[str, str, str], *, skips: bool = True) -> str:
+def describe_account(
+    account: GameAccount, seat: int, names: tuple[str, str, str], *, skips: bool = True
+) -> str:
     """Return the account in a sentence, from the view of one player.
 
     Args:

@@ -60,23 +60,31 @@ def book_from_games(
     moves = _played_moves(itertools.chain([first], games), plies, player)
     book = make_book(first.game, moves, plies=plies, minimum=minimum)
     if not book.games:
-        raise Refusal(f"there is no finished game in which {player} moves in these logs: name others")
+        raise Refusal(
+            f"there is no finished game in which {player} moves in these logs: name others"
+        )
     return book
 
 
-def _finished_games(logs: Sequence[str | Path], tell: Callable[[str], object]) -> Iterator[PlayedGame]:
+def _finished_games(
+    logs: Sequence[str | Path], tell: Callable[[str], object]
+) -> Iterator[PlayedGame]:
     """Yield the games of some logs that were played to the end of the board; all games must be of one kind."""
     game = None
     for log in logs:
         for played in read_games(log, tell=tell):
             game = game or played.game
             if played.game != game:
-                raise Refusal(f"{log} has a game of {played.game}, and others are of {game}: make a book for each")
+                raise Refusal(
+                    f"{log} has a game of {played.game}, and others are of {game}: make a book for each"
+                )
             if played.result is not None and played.forfeit is None:
                 yield played
 
 
-def _played_moves(games: Iterator[PlayedGame], plies: int, player: str | None) -> Iterator[PlayedMoves]:
+def _played_moves(
+    games: Iterator[PlayedGame], plies: int, player: str | None
+) -> Iterator[PlayedMoves]:
     """Yield the early moves of a player, or of both, in finished games, many games at once."""
     while batch := list(itertools.islice(games, GAMES_PER_CHUNK)):
         positions, actions, results, num_games = list[Position](), list[int](), list[int](), 0
@@ -84,14 +92,20 @@ def _played_moves(games: Iterator[PlayedGame], plies: int, player: str | None) -
             before = len(positions)
             for position, action, _ in itertools.islice(played.positions(), plies):
                 is_early = np.count_nonzero(position.cells) < plies  # which an opening may not be
-                if is_early and played.result is not None and player in (None, played.players[position.mover]):
+                if (
+                    is_early
+                    and played.result is not None
+                    and player in (None, played.players[position.mover])
+                ):
                     positions.append(position)
                     actions.append(action)
                     results.append(played.result.result_index(position.mover))
             num_games += len(positions) > before
         if positions:
             counts = np.eye(3, dtype=np.int64)[results]
-            yield PlayedMoves(Boards.from_positions(positions), np.array(actions, np.int64), counts, num_games)
+            yield PlayedMoves(
+                Boards.from_positions(positions), np.array(actions, np.int64), counts, num_games
+            )
 
 
 def early_positions(game: Game, plies: int) -> Iterator[Boards]:
@@ -148,7 +162,10 @@ def book_from_search(
     settings = {**provenance, "game": game.to_dict(), "policy": policy}
     search = partial(_search_positions, game, policy)
     results = collect_results(search, units, folder, settings, jobs=jobs, progress=progress)
-    parts = (_count_values(_boards(game, unit["keys"]), values) for unit, values in zip(units, results, strict=True))
+    parts = (
+        _count_values(_boards(game, unit["keys"]), values)
+        for unit, values in zip(units, results, strict=True)
+    )
     return make_book(game, parts, plies=plies)
 
 
@@ -160,13 +177,17 @@ def _boards(game: Game, keys: Any) -> Boards:
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    return json_numbers(make_values("policy", policy, game).action_values(_boards(game, unit["keys"])))
+    return json_numbers(
+        make_values("policy", policy, game).action_values(_boards(game, unit["keys"]))
+    )
 
 
 def _count_values(boards: Boards, values: Any) -> PlayedMoves:
     """Return all moves with action values as the results of games."""
     exact = np.array(values, np.float64)
     row, action = np.nonzero(~np.isnan(exact))
-    wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(exact[row, action], -1, 1)) / 2).astype(np.int64)
+    wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(exact[row, action], -1, 1)) / 2).astype(
+        np.int64
+    )
     counts = np.stack([wins, np.zeros_like(wins), GAMES_PER_SEARCHED_MOVE - wins], axis=1)
     return PlayedMoves(boards.take(row), action, counts)

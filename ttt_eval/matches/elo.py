@@ -61,7 +61,10 @@ def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
         score: the score.
         rating: of it; by default :func:`elo`, of a match of fixed size.
     """
-    return {"elo": (rating or elo(score)).to_dict(), "likelihood_of_superiority": likelihood_of_superiority(score)}
+    return {
+        "elo": (rating or elo(score)).to_dict(),
+        "likelihood_of_superiority": likelihood_of_superiority(score),
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -94,12 +97,17 @@ def probability_within(chances: Sequence[float] | Float64Array, pairs: int, scor
         pairs: the number n of pairs, whose results have the sum X[n].
         score: of one player, net of the other's.
     """
-    net = reduce(np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1))  # from -2 n to 2 n
+    net = reduce(
+        np.convolve, [np.asarray(chances, np.float64)] * pairs, np.ones(1)
+    )  # from -2 n to 2 n
     return float(net[np.abs(np.arange(-2 * pairs, 2 * pairs + 1)) <= score].sum())
 
 
 def pairs_needed(
-    chances: Sequence[float] | Float64Array, difference: float, confidence: float = 0.95, power: float = 0.5
+    chances: Sequence[float] | Float64Array,
+    difference: float,
+    confidence: float = 0.95,
+    power: float = 0.5,
 ) -> int:
     """Return the number of pairs needed to detect a score advantage of ``difference`` per game.
 
@@ -112,7 +120,11 @@ def pairs_needed(
     Raises:
         ValueError: a difference out of range.
     """
-    check_range("difference", difference, 0, 0.5, "is no advantage per game", ", up to 0.5", above=True)
+    check_range(
+        "difference", difference, 0, 0.5, "is no advantage per game", ", up to 0.5", above=True
+    )
     deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
     quantile = two_sided_quantile(confidence) + NORMAL.inv_cdf(power)
-    return math.ceil((quantile * deviation / (4 * difference)) ** 2)  # a pair's result is 4 times that of a game
+    return math.ceil(
+        (quantile * deviation / (4 * difference)) ** 2
+    )  # a pair's result is 4 times that of a game

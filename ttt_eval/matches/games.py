@@ -85,7 +85,9 @@ class _Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
     def __post_init__(self) -> None:
         for text in (*self.players, self.forfeit or "none"):
             if not text.isprintable():
-                raise Refusal(f"{quote(text)} names nothing: write words that can be printed, on one line")
+                raise Refusal(
+                    f"{quote(text)} names nothing: write words that can be printed, on one line"
+                )
 
 
 @dataclass(frozen=True)
@@ -117,22 +119,33 @@ class PlayedGame:
     """additional JSON-ready data"""
 
     def __post_init__(self) -> None:
-        moves = tuple(Move(action_index(self.game, action), bool(skipped)) for action, skipped in self.moves)
+        moves = tuple(
+            Move(action_index(self.game, action), bool(skipped)) for action, skipped in self.moves
+        )
         object.__setattr__(self, "moves", moves)
         if self.result is not None:
             if self.result not in range(len(RESULTS)):
-                raise Refusal(f"result={quote(self.result)} is not known: use 0, 1, 2 for a draw, or None")
+                raise Refusal(
+                    f"result={quote(self.result)} is not known: use 0, 1, 2 for a draw, or None"
+                )
             object.__setattr__(self, "result", Outcome(self.result))
         convert(self.to_dict(), _Record)
         object.__setattr__(self, "players", tuple(self.players))
         if winner(self.game, self.start().cells) is not None:
-            raise Refusal(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
+            raise Refusal(
+                f"the game is over in the opening {self.opening!r}: choose one of an unfinished game"
+            )
         reached = [None, *(result for *_, result in self._turns())][-1]
         if self.forfeit is not None:
             if reached is not None or self.result is None or self.result.winner < 0:
-                raise Refusal("a game that is forfeited has a winner, and a board on which it is not over")
+                raise Refusal(
+                    "a game that is forfeited has a winner, and a board on which it is not over"
+                )
         elif reached != self.result:
-            names = ["none yet" if result is None else RESULTS[result] for result in (self.result, reached)]
+            names = [
+                "none yet" if result is None else RESULTS[result]
+                for result in (self.result, reached)
+            ]
             raise Refusal(f"its result is {names[0]}, and its moves end with {names[1]}")
 
     def start(self) -> Position:
@@ -151,11 +164,17 @@ class PlayedGame:
         for number, move in enumerate(self.moves, 1):
             (cell, skipped), cells, mover = move, position.cells.copy(), position.mover
             if is_over:
-                raise Refusal(f"there is a move {number} and the game is over with move {number - 1}")
+                raise Refusal(
+                    f"there is a move {number} and the game is over with move {number - 1}"
+                )
             outcome = Outcome(place(cells, mover, cell, stones + number - 1, self.game.parameters))
             is_over = outcome != Outcome.NOT_OVER
             if outcome == Outcome.ILLEGAL:
-                why = "the cell holds a stone" if cells[cell] else "stones fall to the lowest empty cell of a column"
+                why = (
+                    "the cell holds a stone"
+                    if cells[cell]
+                    else "stones fall to the lowest empty cell of a column"
+                )
                 raise Refusal(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
             if skipped and (self.game.skip_chance == 0 or is_over):
                 why = "the game is over then" if is_over else "turns are never skipped in this game"
@@ -175,10 +194,17 @@ class PlayedGame:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data without unknown fields; docs/files.md documents the keys."""
-        moves = " ".join(coordinate(cell, self.game) + AGAIN * skipped for cell, skipped in self.moves)
+        moves = " ".join(
+            coordinate(cell, self.game) + AGAIN * skipped for cell, skipped in self.moves
+        )
         result: Any = None if self.result is None else RESULTS[self.result]
         options = {name: getattr(self, name) for name in ("seed", "episode", "opening", "forfeit")}
-        record = {"game": self.game.to_dict(), "players": list(self.players), "moves": moves, "result": result}
+        record = {
+            "game": self.game.to_dict(),
+            "players": list(self.players),
+            "moves": moves,
+            "result": result,
+        }
         record |= {name: value for name, value in options.items() if value is not None}
         return record | ({"settings": dict(self.settings)} if self.settings else {})
 
@@ -203,7 +229,9 @@ class PlayedGame:
 # Files
 
 
-def read_games(path: str | Path, *, tell: Callable[[str], object] = warnings.warn) -> Iterator[PlayedGame]:
+def read_games(
+    path: str | Path, *, tell: Callable[[str], object] = warnings.warn
+) -> Iterator[PlayedGame]:
     """Yield the games of a file of lines, of which at most one is held in memory, or of a text of :func:`to_notation`.
 
     A last line without its end, left by an interrupted writer, is skipped, and ``tell`` is called with a sentence.
@@ -268,7 +296,9 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
             file.seek(max(0, size - MAX_LINE_LENGTH))
             _, end, last = file.read().rpartition(b"\n")
             if not end and head.endswith(b"\n"):
-                raise Refusal(f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file")
+                raise Refusal(
+                    f"its last line has more than {MAX_LINE_LENGTH:,} bytes: name another file"
+                )
         _replace_tail(file, path, size - len(last), lines if end else _HEAD_LINE + lines)
 
 
@@ -321,8 +351,12 @@ def _encode(played: PlayedGame) -> bytes:
 
 def _check_head(line: bytes) -> None:
     """Raise ValueError unless a line is the header, or the part of it that an interrupted writer left."""
-    if not _HEAD_LINE.startswith(line) and parse_json(line, MAX_LINE_LENGTH) != json.loads(_HEAD_LINE):
-        raise Refusal(f"it is no file of games of this version, which begins with {_HEAD_LINE.decode().strip()}")
+    if not _HEAD_LINE.startswith(line) and parse_json(line, MAX_LINE_LENGTH) != json.loads(
+        _HEAD_LINE
+    ):
+        raise Refusal(
+            f"it is no file of games of this version, which begins with {_HEAD_LINE.decode().strip()}"
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -337,7 +371,10 @@ def to_notation(played: PlayedGame) -> str:
     """Format a game as readable text: a line for each key of the file format, with its JSON, and the moves."""
     record = played.to_dict()
     moves = record.pop("moves").replace(AGAIN, f" {SKIPPED}")
-    tags = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in record.items()]
+    tags = [
+        f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]"
+        for name, value in record.items()
+    ]
     return "\n".join([*tags, "", *textwrap.wrap(moves, _WIDTH), ""])
 
 

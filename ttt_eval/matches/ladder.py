@@ -62,7 +62,9 @@ MAX_WORST_POSITIONS = 5
 """Number of worst positions reported."""
 MAX_RATING = 10_000
 """Maximum distance of a rung's rating from that of ``random``; the expected scores of more would overflow."""
-_CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
+_CERTAIN = (
+    1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
+)
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Count = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
@@ -100,7 +102,11 @@ class Pairing(Struct, frozen=True, omit_defaults=True):
 
     def score(self) -> Interval:
         """Return the score per game: wins and half the draws."""
-        return Interval(*[self.win + self.draw / 2] * 3) if self.exact else self._played().rate("score")
+        return (
+            Interval(*[self.win + self.draw / 2] * 3)
+            if self.exact
+            else self._played().rate("score")
+        )
 
     def weights(self) -> tuple[Float64Array, float]:
         """Return pair counts by result, float64[5], and their precision, as :meth:`Score.weights`.
@@ -127,13 +133,19 @@ def pairing_seed(seed: int, number: int) -> int:
     return MAX_GAMES * seed + number
 
 
-def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+def play_pairing(
+    game: Game, a: str | Policy, b: str | Policy, games: int, seed: int
+) -> dict[str, Any]:
     """Return a's results against b, a :class:`Pairing` as JSON-ready data: exact if ``games`` is 0."""
     first, second = make_policy_once(game, a), make_policy_once(game, b)
     if games == 0:
-        result = Pairing(exact=True, games=0, **match_outcome(game, first, second)._asdict(), pentanomial=None)
+        result = Pairing(
+            exact=True, games=0, **match_outcome(game, first, second)._asdict(), pentanomial=None
+        )
     else:
-        score = play_pairs(game, first, second, games // 2, seed=seed, luck_correction=default_correction(game))
+        score = play_pairs(
+            game, first, second, games // 2, seed=seed, luck_correction=default_correction(game)
+        )
         win, draw, loss = (score.table.sum(axis=0) / score.games).tolist()
         corrected = None if score.corrected is None else score.corrected.to_list()
         result = Pairing(False, score.games, win, draw, loss, score.pentanomial.tolist(), corrected)
@@ -185,7 +197,9 @@ def read_ladder(name: str | Path) -> Ladder:
         ValueError: no such ladder, a damaged file.
     """
     path = path_of_set(name, LADDER_FOLDER, LADDERS, "ladder")
-    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, partial(_parse, source=str(name)), what="complete ladder")
+    return read_hashed_json(
+        path, "rungs", MAX_FILE_BYTES, partial(_parse, source=str(name)), what="complete ladder"
+    )
 
 
 class _Cost(Struct):
@@ -287,7 +301,9 @@ def rate_policy(
     small = sum(boards_by_stones(game)) <= MAX_BOARDS_WITHOUT_ESTIMATE
     exact = small and all(player.pure for player in players)
     shared = {"policy": policy, "game": game.to_dict(), "games": 0 if exact else games}
-    units = [{**shared, "rung": rung, "seed": pairing_seed(seed, i)} for i, rung in enumerate(specs)]
+    units = [
+        {**shared, "rung": rung, "seed": pairing_seed(seed, i)} for i, rung in enumerate(specs)
+    ]
     with tempfile.TemporaryDirectory() as temporary:
         results = collect_results(
             _play_rung,
@@ -315,18 +331,28 @@ def rate_policy(
         "cost": cost and cost._asdict(),
         "front": front[-1],
         "rungs": [
-            {**rung, "spec": str(rung["spec"]), "cpu_s_per_move_here": seconds and seconds[i], "front": front[i]}
+            {
+                **rung,
+                "spec": str(rung["spec"]),
+                "cpu_s_per_move_here": seconds and seconds[i],
+                "front": front[i],
+            }
             for i, rung in enumerate(ladder.rungs)
         ],
         "results": [
             {"rung": i, **result, "score": scores[i]._asdict(), "expected": expected[i]}
             for i, result in enumerate(results)
         ],
-        "misfit": float(np.sqrt(np.mean((np.array([score.mean for score in scores]) - expected) ** 2))),
+        "misfit": float(
+            np.sqrt(np.mean((np.array([score.mean for score in scores]) - expected) ** 2))
+        ),
         "exact": exact,
         **(strength(game, players[0], ()).measures if exact else dict.fromkeys(LOSSES)),
         "worst_positions": _worst_positions(game, players[0]) if exact else [],
-        "ladder": {**{key: ladder.data[key] for key in ("name", "anchor", "sha256")}, "source": ladder.source},
+        "ladder": {
+            **{key: ladder.data[key] for key in ("name", "anchor", "sha256")},
+            "source": ladder.source,
+        },
         "settings": {"games": shared["games"], "seed": seed},
         "provenance": dict(provenance),
         "processor": processor(),
@@ -356,7 +382,11 @@ def rate_rungs(
     weights = {pairing: result.weights() for pairing, result in pairings.items()}
     draws = 1 if exact else DRAWS
     ratings = bradley_terry(weights, players, draws=draws, **options)
-    return [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings] if exact else ratings
+    return (
+        [Interval(rating.mean, rating.mean, rating.mean) for rating in ratings]
+        if exact
+        else ratings
+    )
 
 
 def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> Interval:
@@ -368,9 +398,13 @@ def fit_rating(ladder: Ladder, pairings: Sequence[Pairing], *, exact: bool) -> I
     if exact or ladder.exact:
         return rating
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
-    others = {(result["a"], result["b"]): convert(result, Pairing) for result in ladder.data["results"]}
+    others = {
+        (result["a"], result["b"]): convert(result, Pairing) for result in ladder.data["results"]
+    }
     doubt = rate_rungs(own | others, count + 1, exact=False, anchor=ladder.specs.index(ANCHOR))[-1]
-    return Interval(rating.mean, rating.mean - (doubt.mean - doubt.low), rating.mean + (doubt.high - doubt.mean))
+    return Interval(
+        rating.mean, rating.mean - (doubt.mean - doubt.low), rating.mean + (doubt.high - doubt.mean)
+    )
 
 
 def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> list[bool | None]:
@@ -378,12 +412,20 @@ def pareto_front(ratings: Sequence[float], seconds: Sequence[float] | None) -> l
     if seconds is None:
         return [None] * len(ratings)
     both = list(zip(ratings, seconds, strict=True))
-    return [not any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in both) for rating, cost in both]
+    return [
+        not any((r >= rating and s < cost) or (r > rating and s <= cost) for r, s in both)
+        for rating, cost in both
+    ]
 
 
 def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
     """Return the positions with the largest losses against random play, which reaches every position."""
     return [
-        {**mistake.choice.to_dict(game), "loss": mistake.loss, "likely": mistake.likely, "cost": mistake.cost}
+        {
+            **mistake.choice.to_dict(game),
+            "loss": mistake.loss,
+            "likely": mistake.likely,
+            "cost": mistake.cost,
+        }
         for mistake in worst_positions(game, policy, ANCHOR, MAX_WORST_POSITIONS)
     ]

@@ -54,7 +54,11 @@ def make_correction(spec: str | StateValues, game: Game) -> LuckCorrection | Non
     Raises:
         ValueError: an unknown policy, one of another game or without values, a board too large for exact values.
     """
-    return make_once(_make_correction, spec, game) if isinstance(spec, str) else LuckCorrection(game, spec)
+    return (
+        make_once(_make_correction, spec, game)
+        if isinstance(spec, str)
+        else LuckCorrection(game, spec)
+    )
 
 
 def check_correction(spec: str, game: Game) -> str:
@@ -117,7 +121,9 @@ class LuckCorrection(PositionValues):
 
         def expect(boards: Boards) -> Float64Array:
             values = optimal.action_values(boards) * (1.0 - 2.0 * boards.mover[:, None])
-            return np.asarray(np.where(np.isnan(values), 0.0, policy.probabilities(boards) * values).sum(axis=1))
+            return np.asarray(
+                np.where(np.isnan(values), 0.0, policy.probabilities(boards) * values).sum(axis=1)
+            )
 
         return PositionValues(self.game, expect)
 
@@ -134,7 +140,9 @@ class LuckCorrection(PositionValues):
         other = self.values(Boards(cells, 1 - mover))
         # without skips, no player moves twice
         own = self.values(Boards(cells, mover)) if self.game.skip_chance > 0 else other
-        return np.where(following == mover, own, other), values_over_skip(own, other, self.game.skip_chance)
+        return np.where(following == mover, own, other), values_over_skip(
+            own, other, self.game.skip_chance
+        )
 
 
 class LuckTracker:
@@ -146,12 +154,16 @@ class LuckTracker:
         cells: int8[B, cells]: the first boards; the array changes with the games.
     """
 
-    def __init__(self, correction: LuckCorrection, values: Sequence[PositionValues | None], cells: Int8Array) -> None:
+    def __init__(
+        self, correction: LuckCorrection, values: Sequence[PositionValues | None], cells: Int8Array
+    ) -> None:
         self._correction, self._values, self._cells = correction, values, cells
         self.luck = np.zeros(len(cells))
         """float64[B]"""
 
-    def add(self, which: int, rows: Int64Array, before: Boards, mover: Int8Array, outcome: Int8Array) -> None:
+    def add(
+        self, which: int, rows: Int64Array, before: Boards, mover: Int8Array, outcome: Int8Array
+    ) -> None:
         """Add the luck of one move in some games, after it was made.
 
         Args:
@@ -160,12 +172,19 @@ class LuckTracker:
             before: their positions before the moves.
             mover, outcome: int8[B], of all games, after the moves.
         """
-        expected, correction, skip = self._values[which], self._correction, self._correction.game.skip_chance
+        expected, correction, skip = (
+            self._values[which],
+            self._correction,
+            self._correction.game.skip_chance,
+        )
         if expected is None and skip == 0:
             return
         games = self._cells, mover, outcome, self.luck
         tables = np.zeros(0) if expected is None else expected.values(before), correction.table
-        if not (len(tables[1]) and _add_luck(rows, before.mover, games, tables, skip, np.empty(len(rows)))):
+        if not (
+            len(tables[1])
+            and _add_luck(rows, before.mover, games, tables, skip, np.empty(len(rows)))
+        ):
             ends = outcome[rows]
             value = np.where(ends == DRAW, 0.0, 1.0 - 2.0 * ends)
             mean, running = value.copy(), np.flatnonzero(ends == NOT_OVER)
@@ -204,7 +223,10 @@ def _add_luck(
         if outcome[b] == NOT_OVER:
             key = 2 * int64(base_3(cells[b]))
             own, other = values[key + player], values[key + 1 - player]
-            value, mean = own if following[b] == player else other, value_over_skip(own, other, skip)
+            value, mean = (
+                own if following[b] == player else other,
+                value_over_skip(own, other, skip),
+            )
         luck[i] = value - (means[i] if len(means) else mean)
         if luck[i] != luck[i]:
             return False

@@ -150,7 +150,12 @@ def play_pairs(
 
 
 def play_blocks(
-    match: MatchSettings, pairs: int, *, jobs: Jobs = 1, block: int | None = None, log: Log | None = None
+    match: MatchSettings,
+    pairs: int,
+    *,
+    jobs: Jobs = 1,
+    block: int | None = None,
+    log: Log | None = None,
 ) -> Generator[Score, None, None]:
     """Play pairs as :func:`play_pairs`, yielding one block at a time, so that the caller can stop early.
 
@@ -169,16 +174,27 @@ def play_blocks(
     for name, value in (("pairs", pairs), ("block", block)):
         check_range(name, value, 1, problem="leaves nothing to play", hint=" pairs")
     call = Call(match)
-    stateful = any(policy.player is not None for policy in _prepare(call).policies)  # reports a wrong name at once
+    stateful = any(
+        policy.player is not None for policy in _prepare(call).policies
+    )  # reports a wrong name at once
     if block is None:
-        max_block = 1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
+        max_block = (
+            1 if match.clock is not None else STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK
+        )
         block = min(max_block, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
     seed_blocks = (
-        range(start, min(start + PAIRS_PER_SEED_BLOCK, pairs)) for start in range(0, pairs, PAIRS_PER_SEED_BLOCK)
+        range(start, min(start + PAIRS_PER_SEED_BLOCK, pairs))
+        for start in range(0, pairs, PAIRS_PER_SEED_BLOCK)
     )
-    blocks = ((numbers[i : i + block], len(numbers)) for numbers in seed_blocks for i in range(0, len(numbers), block))
+    blocks = (
+        (numbers[i : i + block], len(numbers))
+        for numbers in seed_blocks
+        for i in range(0, len(numbers), block)
+    )
     try:
-        with closing(map_blocks(partial(play_block, call, log is not None), blocks, jobs)) as results:
+        with closing(
+            map_blocks(partial(play_block, call, log is not None), blocks, jobs)
+        ) as results:
             for score, games in results_in_order(results):
                 if log is not None:
                     log(games)
@@ -202,10 +218,18 @@ class StatelessPlayer(Player):
     """int64[slots]: current number of stones of each game, if it is tracked"""
 
     def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+        self,
+        boards: Boards,
+        slots: Int64Array,
+        rng: np.random.Generator,
+        time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return moves int64[B]; ``rng`` and ``time_left`` are ignored."""
-        plies = np.count_nonzero(boards.cells, axis=1) if self.stones is None else self.stones.take(slots)
+        plies = (
+            np.count_nonzero(boards.cells, axis=1)
+            if self.stones is None
+            else self.stones.take(slots)
+        )
         return act_in_episodes(self.policy, boards, self.keys.take(slots), plies)
 
 
@@ -217,7 +241,9 @@ class DeduplicatedPolicy(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
-        if boards.cells.shape[1] >= MAX_CELLS_BASE_3:  # no one-word key, and hardly any equal boards
+        if (
+            boards.cells.shape[1] >= MAX_CELLS_BASE_3
+        ):  # no one-word key, and hardly any equal boards
             return self.policy.probabilities(boards, rng)
         distinct, inverse = distinct_boards(boards)
         return np.asarray(self.policy.probabilities(distinct, rng)).take(inverse, axis=0)
@@ -261,7 +287,11 @@ class TimedGames(Player):
         self.time_left = self.clock.seconds
 
     def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+        self,
+        boards: Boards,
+        slots: Int64Array,
+        rng: np.random.Generator,
+        time_left: Float64Array | None = None,
     ) -> Int64Array:
         """Return the move int64[1] of the game ``slots``, whose time counts.
 
@@ -287,7 +317,9 @@ class TimedGames(Player):
     @property
     def times(self) -> Times:
         """Time statistics of all games."""
-        seconds = np.array([spent for moves in self.seconds.values() for spent in moves], np.float64)
+        seconds = np.array(
+            [spent for moves in self.seconds.values() for spent in moves], np.float64
+        )
         return Times(seconds, self.least_left, self.lost)
 
 
@@ -319,13 +351,17 @@ def _prepare(call: Call) -> _Shared:
     values = list[PositionValues | None]()
     correction, slots = make_correction(match.luck_correction, match.game), np.zeros(1, np.int64)
     for policy in policies:
-        values.append(None if correction is None or match.clock else correction.expected_values(policy))
+        values.append(
+            None if correction is None or match.clock else correction.expected_values(policy)
+        )
         if match.clock is not None:  # a temporary player makes a move, with no time to think
             with compile_at_once():
                 player = make_player(policy, np.zeros(1, np.uint64))
                 player.begin(slots)
                 with suppress(Forfeit):
-                    player.act(Boards.start(match.game), slots, np.random.default_rng(0), np.zeros(1))
+                    player.act(
+                        Boards.start(match.game), slots, np.random.default_rng(0), np.zeros(1)
+                    )
                 player.close()
     return _Shared(policies, correction, values)
 
@@ -335,7 +371,11 @@ def _prepare(call: Call) -> _Shared:
 
 
 def play_block(
-    call: Call, logged: bool, numbers: range, seed_block_pairs: int = PAIRS_PER_SEED_BLOCK, now: Now = time.perf_counter
+    call: Call,
+    logged: bool,
+    numbers: range,
+    seed_block_pairs: int = PAIRS_PER_SEED_BLOCK,
+    now: Now = time.perf_counter,
 ) -> tuple[Score, Sequence[PlayedGame]]:
     """Play a block of pairs; with a clock, game by game.
 
@@ -350,7 +390,9 @@ def play_block(
         now: returns seconds from an arbitrary start.
     """
     block = _Block(call, numbers, seed_block_pairs, logged, now)
-    groups = [np.arange(2 * len(numbers))] if call.match.clock is None else block.rows_by_pairs[:, None]
+    groups = (
+        [np.arange(2 * len(numbers))] if call.match.clock is None else block.rows_by_pairs[:, None]
+    )
     try:
         for rows in groups:
             for player in block.players:
@@ -359,7 +401,9 @@ def play_block(
     finally:
         for player in block.players:
             player.close()
-    return block.score(), [block.played_game(row) for row in block.rows_by_pairs.tolist()] if logged else ()
+    return block.score(), [
+        block.played_game(row) for row in block.rows_by_pairs.tolist()
+    ] if logged else ()
 
 
 class _Block:
@@ -368,7 +412,9 @@ class _Block:
     Rows i and P + i of all arrays are pair i of P, with a first in the former.
     """
 
-    def __init__(self, call: Call, numbers: range, seed_block_pairs: int, logged: bool, now: Now) -> None:
+    def __init__(
+        self, call: Call, numbers: range, seed_block_pairs: int, logged: bool, now: Now
+    ) -> None:
         match, (self.policies, correction, values) = call.match, _prepare(call)
         self.match, game, self.numbers, pairs = match, match.game, numbers, len(numbers)
         seed_block, start = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
@@ -378,7 +424,9 @@ class _Block:
         """bool[2 P]: whether a moves second"""
         self.skip_keys = np.tile(_episode_keys(draw_key(rng), index), 2)
         """uint64[2 P]: the same in both games of a pair"""
-        action_keys = _episode_keys(draw_key(rng), np.concatenate([index, index + seed_block_pairs]))
+        action_keys = _episode_keys(
+            draw_key(rng), np.concatenate([index, index + seed_block_pairs])
+        )
         self.cells, self.mover = Boards.start(game, 2 * pairs)
         if match.openings is not None:
             first = match.openings.for_pairs(numbers, game, _episode_keys(draw_key(rng), index))
@@ -408,7 +456,9 @@ class _Block:
                 if len(rows):
                     self._move(who, rows)
 
-    def _request_moves(self, who: int, boards: Boards, rows: Int64Array) -> tuple[Int64Array, dict[int, Forfeit]]:
+    def _request_moves(
+        self, who: int, boards: Boards, rows: Int64Array
+    ) -> tuple[Int64Array, dict[int, Forfeit]]:
         """Return the moves int64[R] of a or b in the games ``rows``, and the forfeits by row.
 
         Raises:
@@ -435,7 +485,9 @@ class _Block:
     def _move(self, who: int, rows: Int64Array) -> None:
         """Make a move of a or b in each of the games ``rows``."""
         mover, outcome = self.mover, self.outcome
-        boards = Boards(self.cells.take(rows, axis=0), mover.take(rows))  # take is twice as fast as cells[rows]
+        boards = Boards(
+            self.cells.take(rows, axis=0), mover.take(rows)
+        )  # take is twice as fast as cells[rows]
         actions, forfeits = self._request_moves(who, boards, rows)
         if forfeits:
             self.forfeits |= forfeits
@@ -445,7 +497,9 @@ class _Block:
             if not len(rows):
                 return
         parameters = self.match.game.parameters
-        play_rows(self.cells, mover, self.stones, self.skip_keys, rows, actions, parameters, outcome)
+        play_rows(
+            self.cells, mover, self.stones, self.skip_keys, rows, actions, parameters, outcome
+        )
         if outcome.min() == ILLEGAL:
             raise Refusal(
                 f"{self.policies[who]} moved to a cell that is not empty: choose another policy, or correct this one"
@@ -464,13 +518,21 @@ class _Block:
         result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == swapped, 0, 2))
         lengths = np.zeros((2, 3, self.match.game.cells + 1), np.int64)
         np.add.at(lengths, (swapped.astype(np.int64), result, self.stones), 1)
-        reasons = {row: str(why) for row, why in self.forfeits.items() if not isinstance(why, OutOfTimeError)}
+        reasons = {
+            row: str(why)
+            for row, why in self.forfeits.items()
+            if not isinstance(why, OutOfTimeError)
+        }
         lost = result[list(reasons)] == 2
         forfeits = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(reasons.values()), ""))
         if self.luck is not None:
             luck = np.where(swapped, -self.luck.luck, self.luck.luck).reshape(shape)
-        times = tuple(player.times for player in self.players if isinstance(player, TimedGames)) or None
-        return Score.from_games(result.reshape(shape), luck, lengths=lengths, forfeits=forfeits, times=times)
+        times = (
+            tuple(player.times for player in self.players if isinstance(player, TimedGames)) or None
+        )
+        return Score.from_games(
+            result.reshape(shape), luck, lengths=lengths, forfeits=forfeits, times=times
+        )
 
     def played_game(self, row: int) -> PlayedGame:
         """Return a finished game."""
@@ -479,11 +541,18 @@ class _Block:
         assert first is not None
         swapped, index = divmod(row, len(self.numbers))
         seats = (1, 0) if swapped else (0, 1)
-        settings: dict[str, Any] = {} if match.openings is None else {"openings": match.openings.text}
+        settings: dict[str, Any] = (
+            {} if match.openings is None else {"openings": match.openings.text}
+        )
         if match.clock is not None:
             players = [self.players[who] for who in seats]
-            seconds = [player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)]
-            settings |= {"clock": str(match.clock), "seconds": [np.round(times, 4).tolist() for times in seconds]}
+            seconds = [
+                player.seconds.get(row, []) for player in players if isinstance(player, TimedGames)
+            ]
+            settings |= {
+                "clock": str(match.clock),
+                "seconds": [np.round(times, 4).tolist() for times in seconds],
+            }
         return PlayedGame(
             match.game,
             (str(match.players[seats[0]]), str(match.players[seats[1]])),

@@ -94,6 +94,9 @@ def _positions(game: Game) -> Boards:
     """Return the positions of :func:`measure_move_costs`."""
     rng = np.random.default_rng(0)
     depths = range(max(1, 2 * game.cells // 3))
-    parts = [draw_openings(game, plies, rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)) for plies in depths]
+    parts = [
+        draw_openings(game, plies, rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64))
+        for plies in depths
+    ]
     boards = Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return boards.take(rng.permutation(len(boards.mover)))

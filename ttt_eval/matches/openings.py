@@ -17,13 +17,22 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, play_moves, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, completing_cells, is_legal, mover_after, nth_empty_cell
+from ttt_envs.game.rules import (
+    NOT_OVER,
+    STREAM_OPPONENT,
+    completing_cells,
+    is_legal,
+    mover_after,
+    nth_empty_cell,
+)
 
 MAX_SIZE = 1 << 26
 """Maximum total number of cells of ``all:N``, and maximum size of a file of positions in bytes."""
 TRIES = 1000
 """Maximum number of attempts to draw an opening that does not force the end of the game."""
-EXAMPLES = "write random:2 for two random plies, all:2 for every position after two, or the name of a file"
+EXAMPLES = (
+    "write random:2 for two random plies, all:2 for every position after two, or the name of a file"
+)
 
 
 class Openings(NamedTuple):
@@ -56,7 +65,11 @@ class Openings(NamedTuple):
         if not 1 <= plies < game.cells:
             fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
             raise Refusal(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
-        return cls(text, 0, _all_positions(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
+        return (
+            cls(text, 0, _all_positions(plies, game, text))
+            if match[1] == "all"
+            else cls(text, plies, None)
+        )
 
     def for_pairs(self, numbers: range, game: Game, keys: UInt64Array) -> Boards:
         """Return the openings of the pairs with these numbers and keys, uint64[B]."""
@@ -89,9 +102,17 @@ def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
 
 
 @kernel(allocates=True)
-def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: int, parameters: Parameters) -> int:
+def _draw(
+    cells: Int8Array,
+    mover: Int8Array,
+    episode_keys: UInt64Array,
+    plies: int,
+    parameters: Parameters,
+) -> int:
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
-    closed = np.empty(cells.shape[1], np.int8)  # cells that are not legal, or where a stone ends the game
+    closed = np.empty(
+        cells.shape[1], np.int8
+    )  # cells that are not legal, or where a stone ends the game
     for b in range(len(cells)):
         board = cells[b]
         ply = int64(0)
@@ -130,7 +151,9 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
     for _ in range(plies):
         boards = unfinished_successors(game, boards)
         if not len(boards.mover):
-            raise Refusal(f"openings={text!r} are not in this game: {game} is over by then, choose fewer plies")
+            raise Refusal(
+                f"openings={text!r} are not in this game: {game} is over by then, choose fewer plies"
+            )
         _, first = np.unique(keys(boards.cells), axis=0, return_index=True)
         boards = boards.take(first)
     return boards
@@ -150,7 +173,9 @@ def _from_file(text: str, game: Game) -> Boards:
     if not path.exists():
         raise Refusal(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
     positions: dict[str, Position] = {}
-    for number, line in enumerate(read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(
+        read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1
+    ):
         if not line.strip() or line.strip().startswith("#"):
             continue
         with name_place(f"{path}, line {number}"):

@@ -86,7 +86,9 @@ def _with_intervals(data: Any) -> Any:
         return data
     if "mean" not in data:
         return {key: _with_intervals(entry) for key, entry in data.items()}
-    return Interval(*(data["mean"] if data.get(key) is None else data[key] for key in Interval._fields))
+    return Interval(
+        *(data["mean"] if data.get(key) is None else data[key] for key in Interval._fields)
+    )
 
 
 def parse_result(data: dict[str, Any], folder: Path, kind: type[Kind]) -> Kind:

@@ -11,13 +11,24 @@ from msgspec import Meta, convert
 
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
-from ttt_eval.statistics import GuardedMean, Interval, agresti_coull, guarded_mean, interval_from_pairs
+from ttt_eval.statistics import (
+    GuardedMean,
+    Interval,
+    agresti_coull,
+    guarded_mean,
+    interval_from_pairs,
+)
 
 NUM_BINS = 401
 """Number of bins of corrected scores of pairs."""
 _LOWEST_SCORE, _WIDTH = -1.505, 0.01
 _Number = Annotated[float, Meta(ge=-(10**15), le=10**15)]
-_Bin = tuple[Annotated[int, Meta(ge=0, lt=NUM_BINS)], Annotated[int, Meta(gt=0, lt=1 << 50)], _Number, _Number]
+_Bin = tuple[
+    Annotated[int, Meta(ge=0, lt=NUM_BINS)],
+    Annotated[int, Meta(gt=0, lt=1 << 50)],
+    _Number,
+    _Number,
+]
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,10 @@ class CorrectedPairs:
 
     def to_list(self) -> list[Any]:
         """Return JSON-ready data: [bin, count, sum, sum of squares] of each bin that is not empty."""
-        return [[int(i), int(self.bins[0, i]), *self.bins[1:, i].tolist()] for i in np.flatnonzero(self.bins[0])]
+        return [
+            [int(i), int(self.bins[0, i]), *self.bins[1:, i].tolist()]
+            for i in np.flatnonzero(self.bins[0])
+        ]
 
     @classmethod
     def from_list(cls, data: object) -> CorrectedPairs:
@@ -104,7 +118,9 @@ class Forfeits(NamedTuple):
 
     def describe(self, a: str, b: str) -> str:
         """Describe the forfeits in a sentence."""
-        by = ", ".join(f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count)
+        by = ", ".join(
+            f"{count:,} by {name}" for count, name in ((self.a, a), (self.b, b)) if count
+        )
         return f"games were given up, and so lost: {by}. The first: {self.first}"
 
     def reversed(self) -> Forfeits:
@@ -128,7 +144,10 @@ class Times:
 
     def __add__(self, other: Times) -> Times:
         """Return the statistics of the games of both."""
-        seconds, least_left = np.append(self.seconds, other.seconds), min(self.least_left, other.least_left)
+        seconds, least_left = (
+            np.append(self.seconds, other.seconds),
+            min(self.least_left, other.least_left),
+        )
         return Times(seconds, least_left, self.lost + other.lost)
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,7 +191,9 @@ class Score:
         return cls(np.zeros((3, 3), np.int64), lengths)
 
     @classmethod
-    def from_games(cls, results: Int64Array, luck: Float64Array | None = None, **more: Any) -> Score:
+    def from_games(
+        cls, results: Int64Array, luck: Float64Array | None = None, **more: Any
+    ) -> Score:
         """Return the score of pairs of games.
 
         Args:
@@ -187,7 +208,9 @@ class Score:
         return cls(pairs, corrected=corrected, **more)
 
     @classmethod
-    def from_pentanomial(cls, counts: Sequence[int], corrected: CorrectedPairs | None = None) -> Score:
+    def from_pentanomial(
+        cls, counts: Sequence[int], corrected: CorrectedPairs | None = None
+    ) -> Score:
         """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points, each pair in one of its forms."""
         pairs = np.zeros((3, 3), np.int64)
         pairs[[2, 1, 1, 0, 0], [2, 2, 1, 1, 0]] = counts
@@ -197,14 +220,18 @@ class Score:
         """Return the sum over the games of both."""
         if not self.games:  # of no games, nothing is to be corrected
             return other
-        lengths = None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
+        lengths = (
+            None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
+        )
         corrected = self.corrected if not other.games else None
         if self.corrected is not None and other.corrected is not None:
             corrected = self.corrected + other.corrected
         times = self.times
         if self.times is not None and other.times is not None:
             times = self.times[0] + other.times[0], self.times[1] + other.times[1]
-        return Score(self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected, times)
+        return Score(
+            self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected, times
+        )
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Score:
@@ -225,7 +252,12 @@ class Score:
     def reversed(self) -> Score:
         """Return the score of the same games from the other player's view, without lengths and times."""
         corrected = self.corrected and self.corrected.reversed()
-        return Score(np.ascontiguousarray(self.pairs[::-1, ::-1].T), None, self.forfeits.reversed(), corrected)
+        return Score(
+            np.ascontiguousarray(self.pairs[::-1, ::-1].T),
+            None,
+            self.forfeits.reversed(),
+            corrected,
+        )
 
     @property
     def games(self) -> int:
@@ -265,11 +297,17 @@ class Score:
         num, mean = self.corrected.num, min(max(self.moments()[0], 0.0), 1.0)
         centre, error = self.guarded_mean()
         centre = min(max(centre, 0.0), 1.0)
-        return np.array([1 - mean, 0, 0, 0, mean]) * num, max(1e-3, centre * (1 - centre) / error**2 / num)
+        return np.array([1 - mean, 0, 0, 0, mean]) * num, max(
+            1e-3, centre * (1 - centre) / error**2 / num
+        )
 
     def sample(self) -> tuple[Float64Array | Int64Array, Float64Array]:
         """Return the independent samples, of pairs: the count of each result, and its score, float64[K]."""
-        return (self.pentanomial, np.arange(5) / 4) if self.corrected is None else self.corrected.support()
+        return (
+            (self.pentanomial, np.arange(5) / 4)
+            if self.corrected is None
+            else self.corrected.support()
+        )
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
         """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the

@@ -41,7 +41,9 @@ MAX_ELO = 4_000
 MAX_LOOKS = 100
 """Maximum number of looks that are computed; more are replaced by fewer at bounds that are nearer."""
 _GRID = 201
-_OVERSHOOT = 0.5826  # mean overshoot of a bound by a normal random walk, in standard deviations of a step
+_OVERSHOOT = (
+    0.5826  # mean overshoot of a bound by a normal random walk, in standard deviations of a step
+)
 
 
 class Decision(NamedTuple):
@@ -83,10 +85,14 @@ class SPRT:
 
     def __post_init__(self) -> None:
         if not -MAX_ELO <= self.elo0 < self.elo1 <= MAX_ELO:
-            raise Refusal(f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo of 0")
+            raise Refusal(
+                f"elo0={self.elo0:g} must be below elo1={self.elo1:g}, both within {MAX_ELO:,} Elo of 0"
+            )
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
-                raise Refusal(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
+                raise Refusal(
+                    f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5"
+                )
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -95,14 +101,20 @@ class SPRT:
 
     def decide(self, score: Score) -> Decision:
         """Return the state of the test after the pairs played so far, the independent samples."""
-        ratio = likelihood_ratio(*score.sample(), score_from_elo(self.elo0), score_from_elo(self.elo1))
+        ratio = likelihood_ratio(
+            *score.sample(), score_from_elo(self.elo0), score_from_elo(self.elo1)
+        )
         return Decision(ratio, *self.bounds)
 
 
-_NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
+_NEVER_SEEN = (
+    1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
+)
 
 
-def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float) -> float:
+def likelihood_ratio(
+    counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float
+) -> float:
     """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
 
     Args:
@@ -112,7 +124,9 @@ def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, sc
     """
     positive_counts = counts + _NEVER_SEEN
     shares = positive_counts / positive_counts.sum()
-    log_one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
+    log_one, zero = (
+        np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0)
+    )
     return float(positive_counts @ (log_one - zero))
 
 
@@ -122,7 +136,9 @@ def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Ar
 
     low, high = -1 / values.max(), -1 / values.min()
     inside = 1e-9 * (high - low)
-    theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)
+    theta = brentq(
+        lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside
+    )
     return np.asarray(shares / (1 + theta * values))
 
 
@@ -210,7 +226,12 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
         walk = RandomWalk(*test.bounds, looks, spread / looks).coarser()
 
         def excess(true_mean: float) -> float:
-            return walk.probability_of_lower((gain * true_mean + at_zero) / spread, gain * mean + at_zero) - probability
+            return (
+                walk.probability_of_lower(
+                    (gain * true_mean + at_zero) / spread, gain * mean + at_zero
+                )
+                - probability
+            )
 
         if excess(0.0) <= 0:
             return 0.0
@@ -218,7 +239,9 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
 
     guarded, tail = score.guarded_mean(confidence).standard_error, (1 - confidence) / 2
     estimate = find(0.5, max(math.sqrt(variance / (score.games // 2)), guarded / 4))
-    return Interval(estimate, min(estimate, find(1 - tail, guarded)), max(estimate, find(tail, guarded)))
+    return Interval(
+        estimate, min(estimate, find(1 - tail, guarded)), max(estimate, find(tail, guarded))
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

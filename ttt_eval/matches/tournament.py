@@ -67,18 +67,31 @@ def bradley_terry(
         ValueError: a player not connected with the rest by games; an anchor beside fixed ratings.
     """
     if anchor is not None and fixed is not None:
-        raise Refusal(f"anchor={anchor} would move ratings that are fixed: choose one of anchor and fixed")
-    ordered = {(min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x) for (i, j), (pairs, x) in pairings.items()}
+        raise Refusal(
+            f"anchor={anchor} would move ratings that are fixed: choose one of anchor and fixed"
+        )
+    ordered = {
+        (min(i, j), max(i, j)): (pairs[:: 1 if i < j else -1], x)
+        for (i, j), (pairs, x) in pairings.items()
+    }
     first, second = np.array(sorted(ordered)).T
-    weights = np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR  # float64[pairings, 5]
+    weights = (
+        np.array([ordered[pairing][0] for pairing in sorted(ordered)]) + PRIOR
+    )  # float64[pairings, 5]
     precision = np.array([ordered[pairing][1] for pairing in sorted(ordered)])
-    held = {player: rating for player, rating in enumerate(fixed or ()) if rating is not None} or {anchor or 0: 0.0}
+    held = {player: rating for player, rating in enumerate(fixed or ()) if rating is not None} or {
+        anchor or 0: 0.0
+    }
     ratings = np.zeros(players)
     ratings[list(held)] = list(held.values())
     free = np.setdiff1d(np.arange(players), list(held))
-    signs = np.eye(players)[first] - np.eye(players)[second]  # of the ratings in the difference of each pairing
+    signs = (
+        np.eye(players)[first] - np.eye(players)[second]
+    )  # of the ratings in the difference of each pairing
     if len(free) and np.linalg.matrix_rank(signs[:, free]) < len(free):
-        raise Refusal("games do not connect all players: ratings need some between all, by others too")
+        raise Refusal(
+            "games do not connect all players: ratings need some between all, by others too"
+        )
     known_part, games = signs @ ratings / _PER_NAT, weights.sum(axis=1)
 
     def rate(scores: Float64Array, start: Float64Array) -> Float64Array:
@@ -88,10 +101,14 @@ def bradley_terry(
     points = np.arange(5) / 4
     estimate = rate(weights @ points / games, np.zeros(len(free)))
     # normalized gamma variates are Dirichlet distributed
-    sampled = np.random.default_rng(seed).standard_gamma(weights * precision[:, None], (draws, *weights.shape))
+    sampled = np.random.default_rng(seed).standard_gamma(
+        weights * precision[:, None], (draws, *weights.shape)
+    )
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     all_ratings = np.tile(ratings, (1 + draws, 1))
-    all_ratings[:, free] = _PER_NAT * np.array([estimate, *(rate(sample, estimate) for sample in scores)])
+    all_ratings[:, free] = _PER_NAT * np.array(
+        [estimate, *(rate(sample, estimate) for sample in scores)]
+    )
     if anchor is None and fixed is None:
         all_ratings -= all_ratings.mean(axis=1, keepdims=True)
     ends = np.quantile(all_ratings[1:], (0.025, 0.975), axis=0)
@@ -99,7 +116,11 @@ def bradley_terry(
 
 
 def _newton(
-    signs: Float64Array, known_part: Float64Array, games: Float64Array, scores: Float64Array, strengths: Float64Array
+    signs: Float64Array,
+    known_part: Float64Array,
+    games: Float64Array,
+    scores: Float64Array,
+    strengths: Float64Array,
 ) -> Float64Array:
     """Return the maximum likelihood log strengths float64[F] of some players, by Newton's method.
 
@@ -148,7 +169,9 @@ class TournamentResult(GameResult, tag="tournament", kw_only=True):
     @property
     def scores(self) -> dict[tuple[int, int], Score]:
         """The score of each player against each other one."""
-        return _both_ways({(pairing["a"], pairing["b"]): Score.from_record(pairing) for pairing in self.pairings})
+        return _both_ways(
+            {(pairing["a"], pairing["b"]): Score.from_record(pairing) for pairing in self.pairings}
+        )
 
 
 def _both_ways(scores: Mapping[tuple[int, int], Score]) -> dict[tuple[int, int], Score]:
@@ -176,8 +199,17 @@ def describe_tournament(
     rows, against = list[dict[str, Any]](), _both_ways(scores)
     for i, (spec, identity) in enumerate(players.items()):
         overall = sum((score for (a, _), score in against.items() if a == i), Score.empty())
-        rows.append({"spec": spec, "identity": identity, "rating": ratings[i]._asdict(), **overall.to_dict()})
-    pairings = [{"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in scores.items()]
+        rows.append(
+            {
+                "spec": spec,
+                "identity": identity,
+                "rating": ratings[i]._asdict(),
+                **overall.to_dict(),
+            }
+        )
+    pairings = [
+        {"a": i, "b": j, **score.to_record(), **score.to_dict()} for (i, j), score in scores.items()
+    ]
     return {
         "format": 1,
         "kind": "tournament",
@@ -219,7 +251,9 @@ def run_tournament(
     """
     players = [str(player) for player in match.players]
     if len(set(players)) < max(2, len(players)):
-        raise Refusal(f"{', '.join(players)} make no tournament: name two or more, and each player once")
+        raise Refusal(
+            f"{', '.join(players)} make no tournament: name two or more, and each player once"
+        )
     check_choice("anchor", anchor, (None, *players))
     pairings = list(combinations(range(len(players)), 2))
     # sorted, so that stored games are found in any order of the names

@@ -33,11 +33,17 @@ def benchmark_report(comparison: Comparison, command: str = "") -> Report:
         command: the command that writes the page, if it is shown.
     """
     cells = {
-        (name, other): (value.mean, formats.three_digits(value.mean), formats.format_ends(value, formats.three_digits))
+        (name, other): (
+            value.mean,
+            formats.three_digits(value.mean),
+            formats.format_ends(value, formats.three_digits),
+        )
         for name, of_one in comparison.improvement.items()
         for other, value in of_one.items()
     }
-    improvement = parts.cross_table("improvement", {entry.name: entry.name for entry in comparison.entries}, cells)
+    improvement = parts.cross_table(
+        "improvement", {entry.name: entry.name for entry in comparison.entries}, cells
+    )
     sections: dict[str, Parts] = {
         "": [
             Text(f"{len(comparison.tasks)} of {len(TASKS)} tasks. {page.words('scores')}"),
@@ -61,18 +67,31 @@ def report_command(sources: Sequence[Path], tasks: Sequence[str] = (), seed: int
 def leaderboard_markdown(comparison: Comparison, command: str) -> str:
     """Return a command, the leaderboard and mean scores of tasks in Markdown; see :func:`write_benchmark`."""
     intro = f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%, by a bootstrap over seeds."
-    lines = [f"`{command} --markdown FILE`", "", intro, *comparison.notes, "", *page.markdown(_leaderboard(comparison))]
-    return "\n".join([*lines, "", page.words("task means"), "", *page.markdown(_task_means(comparison)), ""])
+    lines = [
+        f"`{command} --markdown FILE`",
+        "",
+        intro,
+        *comparison.notes,
+        "",
+        *page.markdown(_leaderboard(comparison)),
+    ]
+    return "\n".join(
+        [*lines, "", page.words("task means"), "", *page.markdown(_task_means(comparison)), ""]
+    )
 
 
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it; if too few seeds are the reason, they come first."""
     leader, *others = comparison.entries
-    values = [f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries[:2]]
+    values = [
+        f"interquartile mean {_score(entry.interquartile_mean)}" for entry in comparison.entries[:2]
+    ]
     undecided = [entry for entry in others if entry.name in comparison.undecided]
     if undecided and all(min(leader.seeds, entry.seeds) < MIN_SEEDS for entry in undecided):
         return page.words("few seeds", seeds=MIN_SEEDS, name=leader.name, value=values[0])
-    return formats.describe_best([entry.name for entry in comparison.entries], values, len(undecided))
+    return formats.describe_best(
+        [entry.name for entry in comparison.entries], values, len(undecided)
+    )
 
 
 def _leaderboard(comparison: Comparison) -> Table:
@@ -95,7 +114,10 @@ def _task_means(comparison: Comparison) -> Table:
         means = [entry.tasks.get(task.name) for entry in comparison.entries]
         if any(mean is not None for mean in means):
             cells = (
-                Cell("-") if mean is None else Cell(formats.three_digits(mean), shade=max(-1.0, mean)) for mean in means
+                Cell("-")
+                if mean is None
+                else Cell(formats.three_digits(mean), shade=max(-1.0, mean))
+                for mean in means
             )
             rows.append((task.name, *cells))
     return parts.table("tasks", rows, head=("task", *(entry.name for entry in comparison.entries)))

@@ -68,7 +68,11 @@ def duration(seconds: float) -> str:
 
 def format_interval(value: Interval, write: Callable[[float], str] = number) -> str:
     """Format an estimate with its interval."""
-    return write(value.mean) if value.low == value.high else f"{write(value.mean)} ({format_ends(value, write)})"
+    return (
+        write(value.mean)
+        if value.low == value.high
+        else f"{write(value.mean)} ({format_ends(value, write)})"
+    )
 
 
 def format_ends(value: Interval, write: Callable[[float], str] = number) -> str:
@@ -127,7 +131,11 @@ def command(*words: str, **options: Any) -> str:
 def game_options(game: AnyGame) -> list[str]:
     """Return a game's command options that differ from the default."""
     labels = game_labels(game)
-    usual = {"size": "3", "win_length": default_win_length(game.rows, game.columns), "skip_chance": 0.0}
+    usual = {
+        "size": "3",
+        "win_length": default_win_length(game.rows, game.columns),
+        "skip_chance": 0.0,
+    }
     options = {name: labels[name] for name, value in usual.items() if labels[name] != value}
     rules = dict.fromkeys(visible(game).variant_names, True)
     return to_command_line({**options, **rules, "phantom": labels.get("phantom")})
@@ -135,7 +143,9 @@ def game_options(game: AnyGame) -> list[str]:
 
 def is_within_limits(game: AnyGame) -> bool:
     """Return whether the explorer may have a game."""
-    is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP
+    is_large = (
+        max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP
+    )
     return not (is_large or isinstance(game, PhantomGame))
 
 

@@ -10,7 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.benchmark.comparison import MIN_SEEDS, bootstrap_interval, mean, probability_of_improvement
+from ttt_eval.benchmark.comparison import (
+    MIN_SEEDS,
+    bootstrap_interval,
+    mean,
+    probability_of_improvement,
+)
 from ttt_eval.curves import Group, curve_points
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.page import Parts
@@ -44,7 +49,11 @@ class GroupMeasure(NamedTuple):
         if min(len(a), len(b)) < 2:
             return Interval(value, -1.0, 1.0)
         # where runs of both groups agree others may not: as if all were of one group
-        least_error = abs(value) / 2 * math.sqrt(1 / len(a) + 1 / len(b)) if np.ptp(a) == 0 == np.ptp(b) else 0.0
+        least_error = (
+            abs(value) / 2 * math.sqrt(1 / len(a) + 1 / len(b))
+            if np.ptp(a) == 0 == np.ptp(b)
+            else 0.0
+        )
         return bootstrap_interval(
             lambda a, b: mean(a) - mean(b),
             a,
@@ -71,11 +80,14 @@ def measure_groups(groups: Sequence[Group]) -> list[GroupMeasure]:
     if not everything:
         return []
     begin, end = max(x[0] for x, _ in everything), min(x[-1] for x, _ in everything)
-    values = {"at the end": {name: np.array([y[-1:] for _, y in group]) for name, group in curves.items()}}
+    values = {
+        "at the end": {name: np.array([y[-1:] for _, y in group]) for name, group in curves.items()}
+    }
     if begin < end:
         games = np.linspace(begin, end, POINTS)
         values["mean over the games"] = {
-            name: np.array([[np.interp(games, *points).mean()] for points in group]) for name, group in curves.items()
+            name: np.array([[np.interp(games, *points).mean()] for points in group])
+            for name, group in curves.items()
         }
     statements = len(values) * math.comb(len(curves), 2)
     return [GroupMeasure(label, by_name, statements) for label, by_name in values.items()]
@@ -85,7 +97,9 @@ def describe_groups(at_end: GroupMeasure) -> str:
     """Name the group of least exploitability, as far as intervals and numbers of seeds decide it."""
     means = {name: at_end.mean(name) for name in at_end.values}
     best, *others = names = sorted(means, key=lambda name: means[name].mean)
-    values = [f"exploitability at the end {formats.format_interval(means[name])}" for name in names[:2]]
+    values = [
+        f"exploitability at the end {formats.format_interval(means[name])}" for name in names[:2]
+    ]
     if min(map(len, at_end.values.values())) < MIN_SEEDS:
         return page.words("few seeds", seeds=MIN_SEEDS, name=best, value=values[0])
     undecided = sum(at_end.difference(best, other).high >= 0 for other in others)
@@ -95,7 +109,9 @@ def describe_groups(at_end: GroupMeasure) -> str:
 def groups_parts(measures: Sequence[GroupMeasure]) -> Parts:
     """Return the tables of groups and of their pairs."""
     values, labels = measures[0].values, [measure.label for measure in measures]
-    means = [(name, len(values[name]), *(measure.mean(name) for measure in measures)) for name in values]
+    means = [
+        (name, len(values[name]), *(measure.mean(name) for measure in measures)) for name in values
+    ]
     pairs = [
         (
             f"{name} - {other}",

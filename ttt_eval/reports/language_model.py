@@ -25,9 +25,17 @@ def language_model_report(result: LanguageModelResult) -> Report:
     Raises:
         ValueError: neither games nor exact results.
     """
-    model, game, games, positions, verdicts = result.model, result.game, result.games, result.positions, list[str]()
+    model, game, games, positions, verdicts = (
+        result.model,
+        result.game,
+        result.games,
+        result.positions,
+        list[str](),
+    )
     tiles, counts = list[Tile](), list[Tile]()
-    first: list[Part | None] = [Text(f"It reads the game in the presentation {result.raw['presentation']}.")]
+    first: list[Part | None] = [
+        Text(f"It reads the game in the presentation {result.raw['presentation']}.")
+    ]
     sections: dict[str, Parts] = {"": first}
     exact = positions and positions.exact
     if exact:
@@ -36,18 +44,27 @@ def language_model_report(result: LanguageModelResult) -> Report:
         verdicts.append(page.words("gain", gain=formats.number(max(0.0, exact["exploitability"]))))
     if games is not None and games.score is not None:
         score = Score.from_record(result.raw["games"])
-        tiles += parts.score_tiles(f"score against {result.opponent}", games.score, score, result.luck_correction)
+        tiles += parts.score_tiles(
+            f"score against {result.opponent}", games.score, score, result.luck_correction
+        )
         verdicts.append(f"it scores {formats.number(games.score.mean)} against {result.opponent}")
         first.append(parts.forfeits(score, "the model", "the opponent"))
-        table = parts.seats_table("games of the model", score, ("all", "moving first", "moving second"))
+        table = parts.seats_table(
+            "games of the model", score, ("all", "moving first", "moving second")
+        )
         sections["Games"] = [table, *_moves(game, "in games", games)]
         counts.append(_illegal_tile("games", games))
     if positions is not None:
         outcomes = exact["results"] if exact else {}
-        shares = {name: [outcome[part] for part in ("win", "draw", "loss")] for name, outcome in outcomes.items()}
+        shares = {
+            name: [outcome[part] for part in ("win", "draw", "loss")]
+            for name, outcome in outcomes.items()
+        }
         rows = [(name, *of, of) for name, of in shares.items()]
         sections["All positions"] = [
-            Text(page.words("answered", positions=positions.positions, silent=positions.without_move)),
+            Text(
+                page.words("answered", positions=positions.positions, silent=positions.without_move)
+            ),
             parts.table("results of the model", rows) if rows else None,
             *_moves(game, "in all positions", positions),
         ]
@@ -56,7 +73,9 @@ def language_model_report(result: LanguageModelResult) -> Report:
         raise Refusal("there are neither games nor exact results")
     sections["Cost"] = [parts.table("usage", [[result.usage[key] for key in USAGE]])]
     sections["Reproduction"] = _reproduction(result)
-    return Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections)
+    return Report(
+        f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", [*tiles, *counts], sections
+    )
 
 
 def _illegal_tile(name: str, part: ModelPart) -> Tile:

@@ -25,7 +25,11 @@ def match_report(result: MatchResult) -> Report:
     a, b, score = result.a, result.b, result.played
     elo = elo_interval(result.score)
     tiles = [
-        Tile("Elo of A", formats.format_elo(elo.mean), f"95%: {formats.format_ends(elo, formats.format_elo)}"),
+        Tile(
+            "Elo of A",
+            formats.format_elo(elo.mean),
+            f"95%: {formats.format_ends(elo, formats.format_elo)}",
+        ),
         Tile("A is better", formats.likelihood(result.likelihood), "likelihood of superiority"),
         *parts.score_tiles("score of A", result.score, score, result.luck_correction),
     ]
@@ -35,14 +39,23 @@ def match_report(result: MatchResult) -> Report:
     if isinstance(result, SprtResult):
         test = result.test
         players = f"{describe_decision(result)} {players}"
-        options |= {"sprt": [test.elo0, test.elo1], "alpha": test.alpha, "beta": test.beta, "games": result.most_games}
+        options |= {
+            "sprt": [test.elo0, test.elo1],
+            "alpha": test.alpha,
+            "beta": test.beta,
+            "games": result.most_games,
+        }
         course = [[_draw_path(result)]]
     again = parts.reproduction(result, "evaluate.py", "match", a, b, **options)
     sections: dict[str, Parts] = {
         "": [Text(players), parts.forfeits(score, a, b)],
         "Course of the test": course,
-        "The games": [parts.seats_table("games of A", score, ("all", "A moves first", "A moves second"))],
-        "Largest differences": parts.differences(result.game, result.differences, f"A: {a}", f"B: {b}"),
+        "The games": [
+            parts.seats_table("games of A", score, ("all", "A moves first", "A moves second"))
+        ],
+        "Largest differences": parts.differences(
+            result.game, result.differences, f"A: {a}", f"B: {b}"
+        ),
         "Reproduction": again,
     }
     verdict = formats.describe_better(a, b, result.score, result.likelihood)
@@ -66,30 +79,50 @@ def _draw_path(result: SprtResult) -> Figure:
     points = result.path[:: -(-len(result.path) // MAX_POINTS)] + result.path[-1:]
     games, ratios = [0, *(2 * pairs for pairs, _ in points)], [0.0, *(ratio for _, ratio in points)]
     lines = [plots.Line("LLR", games, ratios, "black", "-")]
-    for elo, bound, colour in (("elo1", result.llr_high, plots.WIN), ("elo0", result.llr_low, plots.LOSS)):
-        lines.append(plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--"))
+    for elo, bound, colour in (
+        ("elo1", result.llr_high, plots.WIN),
+        ("elo0", result.llr_low, plots.LOSS),
+    ):
+        lines.append(
+            plots.Line(f"accepts {elos[elo]} Elo", [0, games[-1]], [bound, bound], colour, "--")
+        )
     caption = page.words("path", **elos)
-    return parts.curves_figure(lines, "games", "log likelihood ratio", caption, distances=False, log=False)
+    return parts.curves_figure(
+        lines, "games", "log likelihood ratio", caption, distances=False, log=False
+    )
 
 
 def tournament_report(result: TournamentResult) -> Report:
     """Return the page of a tournament: the best player, a cross table, and ratings."""
-    scores, spots, specs = result.scores, result.differences, [str(player["spec"]) for player in result.players]
+    scores, spots, specs = (
+        result.scores,
+        result.differences,
+        [str(player["spec"]) for player in result.players],
+    )
     order = sorted(range(len(specs)), key=lambda i: -result.players[i]["rating"].mean)
     players, names = [result.players[i] for i in order], {i: specs[i] for i in order}
     rates = {pair: score.rate("score") for pair, score in scores.items()}
-    cells = {pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}") for pair, rate in rates.items()}
+    cells = {
+        pair: (rate.mean, f"{rate.mean:.3f}", f"{rate.low:.3f}-{rate.high:.3f}")
+        for pair, rate in rates.items()
+    }
     ratings = [
         (f"{place} {player['spec']}", player["rating"], player["score"].mean, player["games"])
         for place, player in enumerate(players, 1)
     ]
     games = f"{sum(score.games for score in scores.values()) // 2:,}"
-    pair, positions = (("", ""), None) if spots is None else ((specs[spots.a], specs[spots.b]), spots.positions)
+    pair, positions = (
+        (("", ""), None) if spots is None else ((specs[spots.a], specs[spots.b]), spots.positions)
+    )
     options = {"games": result.games_per_pairing, "anchor": result.anchor}
     sections: dict[str, Parts] = {
         "": [
             Text(page.words("scale", zero=result.anchor or "the mean of all", games=games)),
-            *(parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j),
+            *(
+                parts.forfeits(score, specs[i], specs[j])
+                for (i, j), score in scores.items()
+                if i < j
+            ),
         ],
         "Ratings": [parts.table("ratings", ratings)],
         "Cross table": [parts.cross_table("tournament", names, cells)],
@@ -114,16 +147,31 @@ def _describe_place(rating: Interval, rungs: Mapping[str, Interval]) -> str:
 
 def ladder_report(result: LadderResult) -> Report:
     """Return the page of a policy's place on a ladder: its rating, its cost, and its worst positions."""
-    name, rating, cost, ladder, game = result.policy, result.rating, result.cost, result.ladder, result.game
-    rungs = {rung["spec"]: Interval(rung["rating"], rung["low"], rung["high"]) for rung in result.rungs}
+    name, rating, cost, ladder, game = (
+        result.policy,
+        result.rating,
+        result.cost,
+        result.ladder,
+        result.game,
+    )
+    rungs = {
+        rung["spec"]: Interval(rung["rating"], rung["low"], rung["high"]) for rung in result.rungs
+    }
     rows = [(f"{name} (placed)", rating, cost["cpu_s_per_move"] if cost else None, result.front)]
     rows += [
-        (rung["spec"], rungs[rung["spec"]], rung.get("cpu_s_per_move_here"), rung.get("front")) for rung in result.rungs
+        (rung["spec"], rungs[rung["spec"]], rung.get("cpu_s_per_move_here"), rung.get("front"))
+        for rung in result.rungs
     ]
-    measures = parts.measure_tiles({"exploitability": result.exploitability, "regret": result.regret})
+    measures = parts.measure_tiles(
+        {"exploitability": result.exploitability, "regret": result.regret}
+    )
     verdict = [f"{name} is rated {_elo(rating)}: {_describe_place(rating, rungs)}"]
     verdict += [f"{tile.name} {tile.value}" for tile in measures[:1]]
-    ends = "exact" if rating.low == rating.high else f"95%: {formats.format_ends(rating, formats.format_elo)}"
+    ends = (
+        "exact"
+        if rating.low == rating.high
+        else f"95%: {formats.format_ends(rating, formats.format_elo)}"
+    )
     tiles = [Tile("rating", formats.format_elo(rating.mean), ends), *measures]
     if cost is not None:
         peak = f"of its own; peak {formats.mebibytes(cost['peak_rss_bytes'])}"
@@ -132,14 +180,29 @@ def ladder_report(result: LadderResult) -> Report:
         verdict += [f"{formats.duration(cost['cpu_s_per_move'])} a move", front]
     table = [
         (f"{rank} {player}", elo, seconds, "yes" if front else "")
-        for rank, (player, elo, seconds, front) in enumerate(sorted(rows, key=lambda row: -row[1].mean), 1)
+        for rank, (player, elo, seconds, front) in enumerate(
+            sorted(rows, key=lambda row: -row[1].mean), 1
+        )
     ]
     against = list[tuple[Any, ...]]()
     for row in result.results[::-1]:
-        shares, games = (row["win"], row["draw"], row["loss"]), "exact" if result.exact else f"{row['games']:,}"
-        against.append((result.rungs[row["rung"]]["spec"], *shares, row["score"], row["expected"], games, shares))
+        shares, games = (
+            (row["win"], row["draw"], row["loss"]),
+            "exact" if result.exact else f"{row['games']:,}",
+        )
+        against.append(
+            (
+                result.rungs[row["rung"]]["spec"],
+                *shares,
+                row["score"],
+                row["expected"],
+                games,
+                shares,
+            )
+        )
     boards = [
-        parts.spot_board(game, spot, spot.moves, spot.loss, likely=spot.likely) for spot in result.worst_positions
+        parts.spot_board(game, spot, spot.moves, spot.loss, likely=spot.likely)
+        for spot in result.worst_positions
     ]
     none = "It loses nothing." if result.regret == 0 else page.words("no worst positions")
     options = {"games": int(result.settings["games"]) or None, "seed": int(result.settings["seed"])}
@@ -150,7 +213,11 @@ def ladder_report(result: LadderResult) -> Report:
             left_out(page.words("front" if cost else "no cost of moves")),
         ],
         "Against each reference policy": [parts.table("rungs", against)],
-        "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)] if boards else [left_out(none)],
-        "Reproduction": parts.reproduction(result, "evaluate.py", "ladder", name, ladder=ladder["source"], **options),
+        "Worst positions": [Text(page.words("worst of the ladder")), Boards(boards)]
+        if boards
+        else [left_out(none)],
+        "Reproduction": parts.reproduction(
+            result, "evaluate.py", "ladder", name, ladder=ladder["source"], **options
+        ),
     }
     return Report(f"{name} on a ladder, {game}", "; ".join(verdict), tiles, sections)

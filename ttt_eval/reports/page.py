@@ -161,7 +161,10 @@ def figure(draw: plots.Draw, label: str, caption: str) -> Figure:
     """Return a figure with its text alternative, which stands in its place without matplotlib."""
     try:
         return Figure(
-            Markup(plots.as_svg(draw, f"f{crc32((label + caption).encode()):08x}", printable(label))), caption
+            Markup(
+                plots.as_svg(draw, f"f{crc32((label + caption).encode()):08x}", printable(label))
+            ),
+            caption,
         )
     except ValueError as problem:
         return Figure("", caption, f"Not drawn: {problem}. {label}")
@@ -173,14 +176,22 @@ def table_texts(table: Table) -> list[list[str]]:
     def write(cell: str | Cell) -> str:
         if isinstance(cell, str):
             return cell
-        return " ".join([cell.text, *(f"({note})" for note in [cell.note] if note), *(text for text, _ in cell.links)])
+        return " ".join(
+            [
+                cell.text,
+                *(f"({note})" for note in [cell.note] if note),
+                *(text for text, _ in cell.links),
+            ]
+        )
 
     return [[write(cell).strip() for cell in row] for row in (table.head, *table.rows)]
 
 
 def markdown(table: Table) -> list[str]:
     """Return the lines of a table in Markdown."""
-    return markdown_rows([[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)])
+    return markdown_rows(
+        [[re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text) for text in row] for row in table_texts(table)]
+    )
 
 
 def markdown_rows(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -191,7 +202,11 @@ def markdown_rows(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def link_to(path: Path, folder: Path) -> str:
     """Return the relative address of a file, from a page in ``folder``; "" if there is no such file."""
-    return quote(os.fsencode(os.path.relpath(path, folder).replace(os.sep, "/"))) if path.is_file() else ""
+    return (
+        quote(os.fsencode(os.path.relpath(path, folder).replace(os.sep, "/")))
+        if path.is_file()
+        else ""
+    )
 
 
 def write_report(path: Path, report: Report) -> Path:
@@ -206,7 +221,10 @@ def printable(value: Any) -> Any:
     """Escape unprintable characters of a text: they may be invalid in SVG, or reverse the text direction."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in value)
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1]
+        for letter in value
+    )
 
 
 @cache

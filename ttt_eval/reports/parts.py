@@ -34,7 +34,9 @@ NAMED = 4
 
 
 def interval_cells(
-    column: Sequence[Interval | None], write: Callable[[float], str], scale: tuple[float, float] | None = None
+    column: Sequence[Interval | None],
+    write: Callable[[float], str],
+    scale: tuple[float, float] | None = None,
 ) -> list[str | Cell]:
     """Return estimates with the ends of their intervals, and bars on a scale: by default from the lowest end to the
     highest.
@@ -73,7 +75,12 @@ def _write_column(writer: str, column: Sequence[Any]) -> Sequence[str | Cell]:
 
 
 def table(
-    key: str, rows: Sequence[Sequence[Any]], parts: Sequence[int] = (), *, head: Sequence[str] = (), **names: Any
+    key: str,
+    rows: Sequence[Sequence[Any]],
+    parts: Sequence[int] = (),
+    *,
+    head: Sequence[str] = (),
+    **names: Any,
 ) -> Table:
     """Return a table with the caption, head and writers of columns of ``templates/words.toml``.
 
@@ -91,7 +98,9 @@ def table(
     return Table(fixed["caption"].format(**names), head, list(zip(*columns, strict=True)), parts)
 
 
-def cross_table(key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]) -> Table:
+def cross_table(
+    key: str, names: Mapping[Key, str], cells: Mapping[tuple[Key, Key], tuple[float, str, str]]
+) -> Table:
     """Return the results of each of several players against each other one, a row and a column for each.
 
     Args:
@@ -120,12 +129,20 @@ def seats_table(key: str, score: Score, names: Sequence[str]) -> Table:
 
 
 def curves_figure(
-    lines: Sequence[plots.Line], x_label: str, y_label: str, caption: str, *, distances: bool, log: bool = True
+    lines: Sequence[plots.Line],
+    x_label: str,
+    y_label: str,
+    caption: str,
+    *,
+    distances: bool,
+    log: bool = True,
 ) -> Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
     label = f"Curves by {x_label}, up to {max(line.x[-1] for line in lines):,.0f}: {ends}."
-    return page.figure(plots.draw_curves(lines, x_label, y_label, distances=distances, log=log), label, caption)
+    return page.figure(
+        plots.draw_curves(lines, x_label, y_label, distances=distances, log=log), label, caption
+    )
 
 
 def curve_parts(groups: Sequence[Group]) -> Parts:
@@ -139,14 +156,20 @@ def curve_parts(groups: Sequence[Group]) -> Parts:
             problem = str(why)
             continue
         caption = page.words(f"curves by {x}")
-        figures.append(curves_figure(summary_lines(summaries), X_LABELS[x], "exploitability", caption, distances=True))
+        figures.append(
+            curves_figure(
+                summary_lines(summaries), X_LABELS[x], "exploitability", caption, distances=True
+            )
+        )
         notes += more
     if not figures:
         return [left_out(f"There are no learning curves: {problem}.")]
     return [
         figures,
         left_out(page.words("bands")) if any(len(group.curves) > 1 for group in groups) else None,
-        Text("; ".join(dict.fromkeys(notes)), quiet=True, folded="Notes on the curves") if notes else None,
+        Text("; ".join(dict.fromkeys(notes)), quiet=True, folded="Notes on the curves")
+        if notes
+        else None,
     ]
 
 
@@ -164,7 +187,9 @@ def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     lines = []
     for summary in summaries:
         name = f"{summary.name} ({summary.runs} runs)" if summary.runs > 1 else summary.name
-        lines.append(plots.Line(name, summary.x, summary.median, low=summary.low, high=summary.high))
+        lines.append(
+            plots.Line(name, summary.x, summary.median, low=summary.low, high=summary.high)
+        )
     return lines
 
 
@@ -198,7 +223,11 @@ def score_tiles(name: str, score: Interval, match: Score, correction: str | None
     if match.corrected is None:
         return tiles
     reduction = match.variance_reduction
-    games = "leaves no variance" if reduction is None else f"as precise as {match.games * reduction:,.0f} games without"
+    games = (
+        "leaves no variance"
+        if reduction is None
+        else f"as precise as {match.games * reduction:,.0f} games without"
+    )
     return [*tiles, Tile("luck correction", correction or "on", games)]
 
 
@@ -229,7 +258,9 @@ def choice_board(
     """
     mover = STONES[position.mover + 1]
     order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares > 0)].tolist()
-    moves = list_moves([f"{coordinate(cell, game)} ({formats.format_probability(shares[cell])})" for cell in order])
+    moves = list_moves(
+        [f"{coordinate(cell, game)} ({formats.format_probability(shares[cell])})" for cell in order]
+    )
     lines = [title or f"{mover} to move", f"plays {moves}"]
     if len(best):
         lines.append(f"best: {list_moves([coordinate(cell, game) for cell in best])}")
@@ -237,12 +268,17 @@ def choice_board(
     if loss is not None:
         rate = "" if likely is None else f" in {formats.percent(min(1.0, likely))} of games"
         cost = "loses nothing" if loss <= VALUE_TOLERANCE else f"loses {formats.number(loss)}{rate}"
-    words, numbers = f"{mover} is to move, {'; '.join(lines[1:])}.", np.where(shares > 0, shares, np.nan)
+    words, numbers = (
+        f"{mover} is to move, {'; '.join(lines[1:])}.",
+        np.where(shares > 0, shares, np.nan),
+    )
     explore = formats.explorer_command(game, position)
     return Board(game, position.cells, lines, words, numbers, best=best, cost=cost, explore=explore)
 
 
-def map_board(game: AnyGame, key: str, values: Float64Array, write: Callable[[float], str] = formats.signed) -> Board:
+def map_board(
+    game: AnyGame, key: str, values: Float64Array, write: Callable[[float], str] = formats.signed
+) -> Board:
     """Return the empty board with a number in each cell.
 
     Args:
@@ -254,7 +290,9 @@ def map_board(game: AnyGame, key: str, values: Float64Array, write: Callable[[fl
     name, about = page.words(key).split(": ")
     filled = np.flatnonzero(~np.isnan(values)).tolist()
     numbers = ", ".join(f"{coordinate(cell, game)} {write(values[cell])}" for cell in filled)
-    return Board(game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write)
+    return Board(
+        game, np.zeros(game.cells, np.int8), (name, about), f"{name}: {numbers}.", values, write
+    )
 
 
 def list_moves(names: Sequence[str]) -> str:
@@ -264,7 +302,12 @@ def list_moves(names: Sequence[str]) -> str:
 
 
 def spot_board(
-    game: AnyGame, spot: Spot, moves: dict[int, float], loss: float | None, title: str = "", likely: float | None = None
+    game: AnyGame,
+    spot: Spot,
+    moves: dict[int, float],
+    loss: float | None,
+    title: str = "",
+    likely: float | None = None,
 ) -> Board:
     """Return a position of a result with the moves played there; see :func:`choice_board`.
 
@@ -279,10 +322,14 @@ def spot_board(
 def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> Parts:
     """Return boards on which two players play differently; ``spots`` are None if they are not computed."""
     if not spots:
-        return [left_out(page.words("not compared")) if spots is None else Text(page.words("alike"))]
+        return [
+            left_out(page.words("not compared")) if spots is None else Text(page.words("alike"))
+        ]
     pairs = []
     for spot in spots:
-        difference, likely = (formats.percent(min(1.0, share)) for share in (spot.difference, spot.likely or 0.0))
+        difference, likely = (
+            formats.percent(min(1.0, share)) for share in (spot.difference, spot.likely or 0.0)
+        )
         title = f"{difference} of their moves differ; {likely} of games reach the position"
         both = ((spot.a, spot.loss_a, a), (spot.b, spot.loss_b, b))
         pairs.append(Boards([spot_board(game, spot, *moves) for moves in both], title, pair=True))

@@ -57,7 +57,11 @@ _STYLE: dict[Any, Any] = {
 }  # fmt: skip
 """matplotlib's settings: fonts are embedded in PDF as TrueType, and text in SVG stays text."""
 _PLAIN = {"text.parse_math": False}  # names of runs and players may contain $
-_METADATA = {"png": ("Software",), "svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
+_METADATA = {
+    "png": ("Software",),
+    "svg": ("Date", "Creator"),
+    "pdf": ("CreationDate", "Creator", "Producer"),
+}
 
 
 class Line(NamedTuple):
@@ -114,11 +118,16 @@ def colour_rules(scope: str = "") -> str:
         scope: selector before that of a mark, such as ``"figure "``; "" inside an SVG file.
     """
     kinds = [(kind, *colours) for colours in _DARK.items() for kind in ("fill", "stroke")]
-    rules = "".join(f'{scope}[style*="{kind}: {light}"]{{{kind}:{dark}!important}}' for kind, light, dark in kinds)
+    rules = "".join(
+        f'{scope}[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
+        for kind, light, dark in kinds
+    )
     return f"@media screen and (prefers-color-scheme: dark) {{{rules}}}"
 
 
-def save_figure(path: Path, draw: Draw, size: tuple[float, float], settings: Mapping[Any, Any]) -> Path:
+def save_figure(
+    path: Path, draw: Draw, size: tuple[float, float], settings: Mapping[Any, Any]
+) -> Path:
     """Draw a figure and write it in the format of its suffix, black on white; SVG also has dark colours.
 
     Args:
@@ -138,7 +147,9 @@ def save_figure(path: Path, draw: Draw, size: tuple[float, float], settings: Map
     content = render(draw, form, size, settings)
     if form == "svg":  # texts have no colour of their own
         ink = f"@media screen and (prefers-color-scheme: dark) {{svg{{fill:{_DARK['#000000']}}}}}"
-        content = content.replace(b"<defs>", f"<style>{ink}{colour_rules()}</style><defs>".encode(), 1)
+        content = content.replace(
+            b"<defs>", f"<style>{ink}{colour_rules()}</style><defs>".encode(), 1
+        )
     write_bytes(path, content)
     return path
 
@@ -146,7 +157,8 @@ def save_figure(path: Path, draw: Draw, size: tuple[float, float], settings: Map
 def save_picture(path: Path, draw: Draw) -> list[Path]:
     """Draw a figure and write it as PNG and as SVG, with the suffixes of both in place of that of ``path``."""
     return [
-        save_figure(path.with_suffix(suffix), draw, (8.0, 4.5), {"savefig.dpi": 120}) for suffix in (".png", ".svg")
+        save_figure(path.with_suffix(suffix), draw, (8.0, 4.5), {"savefig.dpi": 120})
+        for suffix in (".png", ".svg")
     ]
 
 
@@ -173,11 +185,15 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
         ValueError: there is no matplotlib.
     """
     head, _, body = (
-        render(draw, "svg", IN_PAGE, {"savefig.transparent": True, **_PLAIN}).decode().partition("<metadata>")
+        render(draw, "svg", IN_PAGE, {"savefig.transparent": True, **_PLAIN})
+        .decode()
+        .partition("<metadata>")
     )
     # a style sheet inside a page would apply to the whole page
     body = re.sub(r"^.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
-    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body.replace("xlink:href=", "href="))
+    body = re.sub(
+        r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body.replace("xlink:href=", "href=")
+    )
     box = re.findall(r'viewBox="[^"]*"', head)[0]
     return (
         f'<svg role="img" aria-label="{escape(label)}" {box} stroke-linejoin="round" stroke-linecap="butt">'
@@ -189,7 +205,9 @@ def as_svg(draw: Draw, name: str, label: str) -> str:
 # Curves
 
 
-def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, log: bool = True) -> Draw:
+def draw_curves(
+    lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, log: bool = True
+) -> Draw:
     """Return a plot of curves, with the legend above it.
 
     Args:
@@ -207,8 +225,13 @@ def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances:
         axes: Axes = figure.subplots()
         for index, line in enumerate(lines):
             marker = "." if len(line.x) <= 40 and line.low is None else None
-            colour, style = line.colour or SERIES[index % len(SERIES)], line.style or STYLES[index % len(STYLES)]
-            axes.plot(line.x, line.y, style, label=line.name, lw=1.6, marker=marker, ms=4, color=colour)
+            colour, style = (
+                line.colour or SERIES[index % len(SERIES)],
+                line.style or STYLES[index % len(STYLES)],
+            )
+            axes.plot(
+                line.x, line.y, style, label=line.name, lw=1.6, marker=marker, ms=4, color=colour
+            )
             if line.low is not None and line.high is not None:
                 axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
@@ -224,7 +247,9 @@ def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances:
             axes.set_ylim(-0.02 * top, max(1.05 * top, NEAR_ZERO))
         else:
             axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
-            axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
+            axes.set_yticks(
+                [0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False
+            )
             axes.set_ylim(-NEAR_ZERO / 20, max(1.1, 1.1 * top))
         _add_legend(figure, lines)
 
@@ -242,19 +267,27 @@ def _scale_x(axes: Axes, x: Float64Array, is_log: bool) -> None:
         low = x[x > 0].min(initial=high)
         axes.set_xscale("symlog", linthresh=low, linscale=0.3)
         axes.set_xlim(0 if x.min() <= 0 else low, max(high, 1.01 * low))
-        axes.set_xlabel(f"{axes.get_xlabel()}, logarithmic{f' from {low:.3g}' if x.min() <= 0 else ''}")
+        axes.set_xlabel(
+            f"{axes.get_xlabel()}, logarithmic{f' from {low:.3g}' if x.min() <= 0 else ''}"
+        )
         subs = (1.0,) if high >= 50 * low else (1.0, 2.0, 5.0)
         axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=low, subs=subs))
         axes.xaxis.set_minor_locator(NullLocator())
     abbreviate = EngFormatter(sep="")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value < 1000 else abbreviate(value))
+    axes.xaxis.set_major_formatter(
+        lambda value, _: f"{value:g}" if value < 1000 else abbreviate(value)
+    )
 
 
 def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
     """Add a legend in as many columns as fit, and its height to that of the figure."""
-    columns = max(1, min(len(lines), 60 // (6 + max((len(line.name) for line in lines), default=1))))
+    columns = max(
+        1, min(len(lines), 60 // (6 + max((len(line.name) for line in lines), default=1)))
+    )
     figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(lines) // columns))
-    figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
+    figure.legend(
+        loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2
+    )
 
 
 def error_bars(intervals: Sequence[Interval]) -> Float64Array:

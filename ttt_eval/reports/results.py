@@ -69,7 +69,9 @@ class SweepResult(Result, tag="sweep", kw_only=True):
     trust: bool = False
 
 
-AnyResult = MatchResult | SprtResult | TournamentResult | LadderResult | LanguageModelResult | SweepResult
+AnyResult = (
+    MatchResult | SprtResult | TournamentResult | LadderResult | LanguageModelResult | SweepResult
+)
 
 
 def read_result(folder: Path) -> AnyResult:

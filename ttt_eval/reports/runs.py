@@ -29,18 +29,49 @@ from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.cost import COST_KEYS, cpu_seconds
-from ttt_eval.curves import SEATS, Curve, Group, group_curves, list_runs, log_spaced, read_curves, varied_labels
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome, played_losses
+from ttt_eval.curves import (
+    SEATS,
+    Curve,
+    Group,
+    group_curves,
+    list_runs,
+    log_spaced,
+    read_curves,
+    varied_labels,
+)
+from ttt_eval.exact.dynamic_programming import (
+    OutcomeProbabilities,
+    has_regret,
+    match_outcome,
+    played_losses,
+)
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.results import in_seats
-from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength, worst_positions
+from ttt_eval.exact.strength import (
+    Strength,
+    differences_within,
+    first_choice,
+    strength,
+    worst_positions,
+)
 from ttt_eval.matches.games import PlayedGame, Ply
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.matches.results import Spot
 from ttt_eval.metrics import COUNTS, LOSS_LABELS, LOSSES, RATES
 from ttt_eval.reports import formats, page, parts, plots
-from ttt_eval.reports.page import Board, Boards, Cell, Figure, Part, Parts, Report, Text, Tile, left_out
+from ttt_eval.reports.page import (
+    Board,
+    Boards,
+    Cell,
+    Figure,
+    Part,
+    Parts,
+    Report,
+    Text,
+    Tile,
+    left_out,
+)
 from ttt_eval.run_files import REPORT, RunDirectory, first_move_names
 
 Row = Mapping[str, float]
@@ -116,7 +147,9 @@ class RunResult(NamedTuple):
 
     def command(self, name: str, *more: str) -> str:
         """Return a command of ``evaluate.py`` for the run."""
-        return formats.command("evaluate.py", name, self.directory.policy, *more, *formats.game_options(self.game))
+        return formats.command(
+            "evaluate.py", name, self.directory.policy, *more, *formats.game_options(self.game)
+        )
 
 
 def read_run(path: Path, strength: Strength | None = None, name: str = "") -> RunResult:
@@ -156,7 +189,9 @@ def write_run_page(run: Path, strength: Strength | None) -> Path:
 
 
 def read_runs(
-    out: Path, paths: Sequence[Path], progress: Callable[[int, int], None] = lambda done, total: None
+    out: Path,
+    paths: Sequence[Path],
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> RunsResult:
     """Read runs, and compute the exact strength and results against each other of up to ``MAX_RUNS``.
 
@@ -198,7 +233,9 @@ def read_common_game(paths: Sequence[Path]) -> AnyGame:
     games = {path: RunDirectory(path).read_game() for path in list_runs(paths)}
     if len(set(games.values())) > 1:
         listed = "; ".join(f"{path}: {game}" for path, game in games.items())
-        raise Refusal(f"runs of different games cannot be compared ({listed}): name runs of one game")
+        raise Refusal(
+            f"runs of different games cannot be compared ({listed}): name runs of one game"
+        )
     return next(iter(games.values()))
 
 
@@ -217,7 +254,9 @@ def run_report(run: RunResult) -> Report:
         "": [Text(f"{learner} learned {run.game} {_describe_training(run)}."), *_strength(run)],
         "Learning curves": _learning(run),
         **_play(run),
-        "Cost": [parts.table("phases", costs) if costs else left_out(f"Not known: there is no {COST}.")],
+        "Cost": [
+            parts.table("phases", costs) if costs else left_out(f"Not known: there is no {COST}.")
+        ],
         "Settings": _settings(run),
     }
     return Report(f"{learner}, {run.game}", _verdict(run.strength), tiles, sections)
@@ -226,14 +265,25 @@ def run_report(run: RunResult) -> Report:
 def _verdict(exact: Strength | None) -> str:
     if exact is None or exact.perfect:
         return page.words("perfect") if exact else ""
-    regret = "" if exact.regret is None else f". In self-play an average move loses {formats.number(exact.regret)}"
+    regret = (
+        ""
+        if exact.regret is None
+        else f". In self-play an average move loses {formats.number(exact.regret)}"
+    )
     return page.words("imperfect", gain=formats.number(exact.exploitability)) + regret
 
 
 def _describe_training(run: RunResult) -> str:
     """Describe the opponent of a run's training."""
-    teacher, seat = run.config["settings"].get("teacher"), "" if run.seat is None else f", {SEAT_NAMES[run.seat]}"
-    return f"from games of its teacher {teacher}" if teacher else f"from games against {run.opponent}{seat}"
+    teacher, seat = (
+        run.config["settings"].get("teacher"),
+        "" if run.seat is None else f", {SEAT_NAMES[run.seat]}",
+    )
+    return (
+        f"from games of its teacher {teacher}"
+        if teacher
+        else f"from games against {run.opponent}{seat}"
+    )
 
 
 def _strength(run: RunResult) -> Parts:
@@ -241,12 +291,19 @@ def _strength(run: RunResult) -> Parts:
     if run.strength is None:
         match = left_out(page.words("a match estimates"), run.command("match", "win-or-block"))
         return [left_out(page.words("no strength"), run.command("exploitability")), match]
-    names = [f"{name}, as it learned" if seat == run.seat else name for seat, name in enumerate(SEAT_NAMES)]
+    names = [
+        f"{name}, as it learned" if seat == run.seat else name
+        for seat, name in enumerate(SEAT_NAMES)
+    ]
     rows = list[tuple[Any, ...]]()
     for opponent, result in run.strength.results.items():
         seats = [(opponent, result), *zip(names, run.strength.seats[opponent], strict=True)]
         rows += [(name, *shares, shares) for name, shares in seats]
-    return [parts.table("strength", rows, [row for row in range(len(rows)) if row % 3])] if rows else []
+    return (
+        [parts.table("strength", rows, [row for row in range(len(rows)) if row % 3])]
+        if rows
+        else []
+    )
 
 
 def _learning(run: RunResult) -> Parts:
@@ -258,7 +315,12 @@ def _learning(run: RunResult) -> Parts:
     marks = thin_out([row for row in run.rows if all(name in row for name in moves)], MAX_BOARDS)
     start = Position(np.zeros(run.game.cells, np.int8), 0)
     boards = [
-        parts.choice_board(run.game, start, np.array([row[name] for name in moves]), title=f"{row['games']:,.0f} games")
+        parts.choice_board(
+            run.game,
+            start,
+            np.array([row[name] for name in moves]),
+            title=f"{row['games']:,.0f} games",
+        )
         for row in marks
     ]
     return [
@@ -270,7 +332,11 @@ def _learning(run: RunResult) -> Parts:
 
 def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
     """Yield curves of exact measurements, of results during exploration, and of the loss, as far as they are known."""
-    explored = rates(thin_out(run.rows, MAX_RATES)) if all(name in row for row in run.rows for name in COUNTS) else []
+    explored = (
+        rates(thin_out(run.rows, MAX_RATES))
+        if all(name in row for row in run.rows for name in COUNTS)
+        else []
+    )
     steps = [row for row in run.rows if "iterations" in row]
     results = ("won by o", "drawn", "won by x") if run.opponent == SELF else OUTCOMES
     exact_rates = page.words("exact rates", opponent=run.opponent)
@@ -278,7 +344,14 @@ def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
         (measured, "games", LOSSES, LOSS_LABELS, "value lost", page.words("exact losses")),
         (measured, "games", RATES, OUTCOMES, SHARES, exact_rates),
         (explored, "games", COUNTS, results, SHARES, page.words("explored rates")),
-        (steps, "iterations", ("loss", "held_out_loss"), ("loss", "held out loss"), "loss", page.words("net loss")),
+        (
+            steps,
+            "iterations",
+            ("loss", "held_out_loss"),
+            ("loss", "held out loss"),
+            "loss",
+            page.words("net loss"),
+        ),
     ):
         colours = plots.RESULTS if y_label == SHARES else plots.SERIES
         lines = [
@@ -287,14 +360,19 @@ def _curves(run: RunResult, measured: Sequence[Row]) -> Iterator[Figure]:
             if all(name in row for row in rows)
         ]
         if rows and lines and rows[0][x] < rows[-1][x]:
-            yield parts.curves_figure(lines, X_LABELS[x], y_label, caption, distances=y_label != SHARES)
+            yield parts.curves_figure(
+                lines, X_LABELS[x], y_label, caption, distances=y_label != SHARES
+            )
 
 
 def rates(rows: Sequence[Row]) -> list[Row]:
     """Return the shares of :data:`COUNTS` among the games since the previous mark, where there were any."""
     pairs = itertools.pairwise([{"games": 0, **dict.fromkeys(COUNTS, 0)}, *rows])
     return [
-        {"games": b["games"], **{name: (b[name] - a[name]) / (b["games"] - a["games"]) for name in COUNTS}}
+        {
+            "games": b["games"],
+            **{name: (b[name] - a[name]) / (b["games"] - a["games"]) for name in COUNTS},
+        }
         for a, b in pairs
         if b["games"] > a["games"]
     ]
@@ -325,7 +403,9 @@ def _play(run: RunResult) -> dict[str, Parts]:
 def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Parts:
     """Return the move probabilities on the empty board, the policy's values, and the exact values."""
     choice = first_choice(game, policy, solution=solution)
-    chances = parts.map_board(game, "move probabilities", choice.probabilities, formats.format_probability)
+    chances = parts.map_board(
+        game, "move probabilities", choice.probabilities, formats.format_probability
+    )
     boards = [chances._replace(explore=formats.explorer_command(game, choice.position))]
     for values, key in ((choice.own, "own values"), (choice.exact, "exact values")):
         if values is not None:
@@ -344,15 +424,21 @@ def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | Non
     play_pairs(game, *players, 1, seed=run.config.get("seed", 0), log=games.extend)
     plies, last, losses = list(games[0].positions()), games[0].end(), list[float]()
     if solution is not None:
-        values = solution.action_values(game_boards.Boards.from_positions([position for position, _, _ in plies]))
+        values = solution.action_values(
+            game_boards.Boards.from_positions([position for position, _, _ in plies])
+        )
         losses = played_losses(values, np.array([action for _, action, _ in plies])).tolist()
-    end = "the game is drawn" if games[0].result == Outcome.DRAW else f"{STONES[last.mover + 1]} wins"
+    end = (
+        "the game is drawn" if games[0].result == Outcome.DRAW else f"{STONES[last.mover + 1]} wins"
+    )
     loss = f" Moves lose {formats.number(sum(losses))} in all; 0 is a best move." if losses else ""
     text = Text(f"{names}; after {len(plies)} moves {end}.{loss}")
     return [text, Boards(list(_plies(game, plies, losses, last, end))[-MAX_PLIES:])]
 
 
-def _plies(game: Game, plies: Sequence[Ply], losses: Sequence[float], last: Position, end: str) -> Iterator[Board]:
+def _plies(
+    game: Game, plies: Sequence[Ply], losses: Sequence[float], last: Position, end: str
+) -> Iterator[Board]:
     """Yield a board after each move."""
     for count, (position, action, skips) in enumerate(plies, 1):
         cell, is_last = coordinate(action, game), count == len(plies)
@@ -360,7 +446,9 @@ def _plies(game: Game, plies: Sequence[Ply], losses: Sequence[float], last: Posi
         skip = f"{STONES[2 - position.mover]}'s turn is skipped" if skips else ""
         lines = (f"{count}. {STONES[position.mover + 1]} {cell}", skip, end if is_last else "")
         cost = f"loses {formats.number(max(0.0, losses[count - 1]))}" if losses else ""
-        board = Board(game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost)
+        board = Board(
+            game, reached.cells, lines, f"Marked is the move to {cell}.", last=action, cost=cost
+        )
         yield board if is_last else board._replace(explore=formats.explorer_command(game, reached))
 
 
@@ -372,7 +460,10 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
     content: list[Part | None] = [Text(page.words("worst positions"))]
     for opponent, key in ((None, "in self-play"), ("random", "against random")):
         mistakes = worst_positions(game, policy, opponent)
-        boards = [parts.choice_board(game, *row.choice[:2], row.choice.best.tolist(), *row[1:]) for row in mistakes]
+        boards = [
+            parts.choice_board(game, *row.choice[:2], row.choice.best.tolist(), *row[1:])
+            for row in mistakes
+        ]
         nothing = Text(f"{page.words(key)}, it loses nothing.")
         content.append(Boards(boards, page.words(key)) if boards else nothing)
     return [*content, left_out(page.words("puzzles"), run.command("puzzles"))]
@@ -403,9 +494,13 @@ def _reproduce_command(run: RunResult) -> str:
     if "teacher" in config["settings"]:
         row.pop("opponent", None)
     settings = build_config(learner, config["settings"])
-    usual = [dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)]
+    usual = [
+        dataclasses.asdict(build_config(learner, default)) for default in ({}, settings.self_play)
+    ]
     for name, value in dataclasses.asdict(settings).items():
-        if any(value != default[name] for default in usual):  # which of them the command has depends on the opponent
+        if any(
+            value != default[name] for default in usual
+        ):  # which of them the command has depends on the opponent
             given = "None" if value is None else value
             row |= {f"no_{name}": True} if value is False else {name: given}
     words = ["train.py", "--learner", learner, *formats.game_options(run.game)]
@@ -452,17 +547,31 @@ def _best_of_runs(ranked: Sequence[RunResult]) -> str:
         return page.words("unmeasured")
     values = [f"exploitability {formats.number(value)}" for _, value in measured[:2]]
     undecided = sum(value <= measured[0][1] + VALUE_TOLERANCE for _, value in measured[1:])
-    return formats.describe_best([name for name, _ in measured], values, undecided, f"these {len(measured)} runs")
+    return formats.describe_best(
+        [name for name, _ in measured], values, undecided, f"these {len(measured)} runs"
+    )
 
 
 def _side_by_side(result: RunsResult, ranked: Sequence[RunResult]) -> dict[str, Parts]:
     """Return the sections that have a part for each run."""
     game, runs = result.game, result.runs
-    head = ("run", *LOSS_LABELS, *map("score against {}".format, OPPONENTS), "games", "CPU of training", "peak memory")
+    head = (
+        "run",
+        *LOSS_LABELS,
+        *map("score against {}".format, OPPONENTS),
+        "games",
+        "CPU of training",
+        "peak memory",
+    )
     played = [(run.name, run.policy) for run in runs if run.policy]
-    solution = solve(visible(game)) if any(run.strength for run in runs) and has_regret(game) else None
+    solution = (
+        solve(visible(game)) if any(run.strength for run in runs) and has_regret(game) else None
+    )
     choices = [(name, first_choice(game, policy, solution=solution)) for name, policy in played]
-    boards = [parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name) for name, choice in choices]
+    boards = [
+        parts.choice_board(game, *choice[:2], choice.best.tolist(), title=name)
+        for name, choice in choices
+    ]
     best = [(run.name, run.policy) for run in ranked if run.policy][:2]
     sections: dict[str, Parts] = {
         "The runs": [parts.table("runs", [_run_row(run, result) for run in runs], head=head)],
@@ -480,9 +589,13 @@ def _run_row(run: RunResult, result: RunsResult) -> page.Row:
     """Return the strength and the cost of a run."""
     measures, missing = run.measures, "no policy" if run.is_recorded else "not computed"
     unknown = "not solved" if measures else missing
-    numbers: list[str | Cell] = [formats.number(measures[name]) if name in measures else unknown for name in LOSSES]
+    numbers: list[str | Cell] = [
+        formats.number(measures[name]) if name in measures else unknown for name in LOSSES
+    ]
     results = run.strength.results.values() if run.strength else ()
-    numbers += [Cell(*_describe_result(outcome)) for outcome in results] or [missing] * len(OPPONENTS)
+    numbers += [Cell(*_describe_result(outcome)) for outcome in results] or [missing] * len(
+        OPPONENTS
+    )
     name = Cell(links=[(run.name, page.link_to(run.directory.report, result.folder))])
     return [name, *numbers, run.games, *run.cost]
 
@@ -495,7 +608,10 @@ def _matrix(result: RunsResult) -> Part:
             return left_out(page.words("no policies"))
         return left_out(page.words("no matrix"), formats.command("evaluate.py", "match", *runs))
     names = {i: run.name for i, run in enumerate(result.runs) if run.strength}
-    cells = {pair: (outcome.score, *_describe_result(outcome)) for pair, outcome in result.outcomes.items()}
+    cells = {
+        pair: (outcome.score, *_describe_result(outcome))
+        for pair, outcome in result.outcomes.items()
+    }
     return parts.cross_table("matrix of runs", names, cells)
 
 

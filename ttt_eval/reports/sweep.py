@@ -49,21 +49,36 @@ def read_settings(result: SweepResult) -> list[Setting]:
     options, settings = varied_options(rows), []
     for number, row in enumerate(result.table):
         numbers = {name: value for name, value in row.items() if isinstance(value, Interval)}
-        runs = {str(run["seed"]): result.folder / run["run"] for run in result.runs if run["row"] == number}
-        labels, name = {name: _text(rows[number].get(name)) for name in options}, setting_name(rows[number], options)
-        settings.append(Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number]))
+        runs = {
+            str(run["seed"]): result.folder / run["run"]
+            for run in result.runs
+            if run["row"] == number
+        }
+        labels, name = (
+            {name: _text(rows[number].get(name)) for name in options},
+            setting_name(rows[number], options),
+        )
+        settings.append(
+            Setting(name, labels, row["seeds"], numbers, runs, AGENT not in rows[number])
+        )
     if not any(setting.numbers for setting in settings):
         raise Refusal("the table has no numbers")
     first = _metrics(settings)[0]
     sign = 1 if first.better == "lower" else -1
     return sorted(
         settings,
-        key=lambda setting: sign * setting.numbers[first.name].mean if first.name in setting.numbers else float("inf"),
+        key=lambda setting: (
+            sign * setting.numbers[first.name].mean
+            if first.name in setting.numbers
+            else float("inf")
+        ),
     )
 
 
 def _metrics(settings: Sequence[Setting]) -> list[Metric]:
-    return [metric(name) for name in dict.fromkeys(name for row in settings for name in row.numbers)]
+    return [
+        metric(name) for name in dict.fromkeys(name for row in settings for name in row.numbers)
+    ]
 
 
 def _text(value: object) -> str:
@@ -91,17 +106,22 @@ def _settings_table(settings: Sequence[Setting], folder: Path) -> Table:
     """Return the table of settings; runs with a page of their own are linked."""
     metrics, labels = _metrics(settings), settings[0].labels
     columns = [
-        parts.interval_cells([row.numbers.get(of.name) for row in settings], of.format_with_unit) for of in metrics
+        parts.interval_cells([row.numbers.get(of.name) for row in settings], of.format_with_unit)
+        for of in metrics
     ]
     rows = [
         (
             *(row.labels.values() or [row.name]),
-            Cell(links=[(seed, page.link_to(run / REPORT, folder)) for seed, run in row.runs.items()]),
+            Cell(
+                links=[(seed, page.link_to(run / REPORT, folder)) for seed, run in row.runs.items()]
+            ),
             *cells,
         )
         for row, *cells in zip(settings, *columns, strict=True)
     ]
-    return parts.table("settings", rows, head=[*(labels or ["setting"]), "seeds", *(of.label for of in metrics)])
+    return parts.table(
+        "settings", rows, head=[*(labels or ["setting"]), "seeds", *(of.label for of in metrics)]
+    )
 
 
 def sweep_report(result: SweepResult) -> Report:
@@ -117,7 +137,9 @@ def sweep_report(result: SweepResult) -> Report:
         settings=f"{len(settings):,}",
         runs=f"{sum(setting.seeds for setting in settings):,}",
         measure=_metrics(settings)[0].label,
-        common=", ".join(f"{name} {_text(value)}" for name, value in options.items() if name not in labels)
+        common=", ".join(
+            f"{name} {_text(value)}" for name, value in options.items() if name not in labels
+        )
         or "no other options",
     )
     rest = f"The first {MAX_SHOWN} of {len(settings):,} are shown; {TABLE} has all."
@@ -130,9 +152,13 @@ def sweep_report(result: SweepResult) -> Report:
         ],
         "Learning curves": [
             *parts.curve_parts(_groups(best)),
-            left_out(f"Shown are the {len(best)} best of {len(settings)}.") if len(settings) > len(best) else None,
+            left_out(f"Shown are the {len(best)} best of {len(settings)}.")
+            if len(settings) > len(best)
+            else None,
         ],
-        "Reproduction": parts.reproduction(result, "train.py", sweep=result.source, trust=result.trust),
+        "Reproduction": parts.reproduction(
+            result, "train.py", sweep=result.source, trust=result.trust
+        ),
     }
     return Report(f"Sweep {result.source}", _describe(settings), [], sections)
 
@@ -141,8 +167,13 @@ def _describe(settings: Sequence[Setting]) -> str:
     """Return the best setting, as far as intervals decide it."""
     of = _metrics(settings)[0]
     write = partial(formats.format_interval, write=of.format_with_unit)
-    best, *others = means = [setting.numbers[of.name] for setting in settings if of.name in setting.numbers]
-    undecided = sum(not (best.high < other.low if of.better == "lower" else best.low > other.high) for other in others)
+    best, *others = means = [
+        setting.numbers[of.name] for setting in settings if of.name in setting.numbers
+    ]
+    undecided = sum(
+        not (best.high < other.low if of.better == "lower" else best.low > other.high)
+        for other in others
+    )
     values = [f"{of.label} {write(value)}" for value in means[:2]]
     if others and any(setting.seeds < MIN_SEEDS and setting.trained for setting in settings):
         return page.words("few seeds", seeds=MIN_SEEDS, name=settings[0].name, value=values[0])
@@ -152,4 +183,8 @@ def _describe(settings: Sequence[Setting]) -> str:
 def _groups(settings: Sequence[Setting]) -> list[Group]:
     """Return the learning curves of settings that were trained, of the runs that are there."""
     runs = [[run for run in row.runs.values() if RunDirectory(run).exists()] for row in settings]
-    return [Group(row.name, row.labels, read_curves(of)) for row, of in zip(settings, runs, strict=True) if of]
+    return [
+        Group(row.name, row.labels, read_curves(of))
+        for row, of in zip(settings, runs, strict=True)
+        if of
+    ]
